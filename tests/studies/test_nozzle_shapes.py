@@ -1,6 +1,7 @@
 """The study `nozzle-shapes`: gradients of shapes, the polish of a front, and its report."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +9,13 @@ import numpy as np
 import pytest
 
 from jaxgpu import report
+from jaxgpu.evolution import Box, Problem
 from jaxgpu.physics.continuum.tools.collide import touch
 from jaxgpu.runs.loop import rollout
 from jaxgpu.studies import nozzle_shapes
 from jaxgpu.studies.nozzle_shapes.nozzle import DT, DX, Pour, Walls
 from jaxgpu.studies.nozzle_shapes.polish import Polish, descent, measure
+from jaxgpu.studies.nozzle_shapes.race import Race
 
 WIDTHS = (0.071, 0.057, 0.043, 0.032)  # m
 
@@ -101,6 +104,43 @@ def test_a_polish_leads_members_to_the_front_and_makes_none_worse():
     # on the front the roots of the two objectives are distances that sum to that of the points
     above = jnp.sum(jnp.sqrt(seen["f"]), -1) - 0.6
     assert bool(jnp.all(above[-1] > -1e-6)) and bool(jnp.all(above[-1] < 0.15 * above[0]))
+
+
+@dataclass(frozen=True)
+class Bowls:
+    """Stand in for a pour: squares of the weighted distances from two designs, in a box."""
+
+    low = np.array([0.02, 0.03, 0.05], np.float32)
+    high = np.array([0.08, 0.05, 0.25], np.float32)
+    weight = np.array([3.0, 20.0, 1.0], np.float32)
+
+    def problem(self):
+        return Problem(Box(jnp.asarray(self.low), jnp.asarray(self.high)), self.objectives, 2)
+
+    def objectives(self, x):
+        away = x[None] - jnp.asarray(np.stack([self.low, self.high]))
+        return jnp.sum((jnp.asarray(self.weight)[None] * away) ** 2, 1)
+
+
+def test_slopes_in_shares_of_the_box_agree_with_differences_in_metres():
+    """Of squares, whose central differences are exact: a slope that is turned tells its angle."""
+    bowls, random = Bowls(), np.random.default_rng(0)
+    x = random.uniform(0.2, 0.8, (5, 3)).astype(np.float32)
+    width = bowls.high - bowls.low
+    away = np.stack([x, x - 1], 1) * width
+    slopes = 2 * bowls.weight**2 * away  # [5, 2, 3], of metres
+    aside = np.cross(slopes, random.normal(size=slopes.shape))
+    aside *= (
+        np.linalg.norm(slopes, axis=-1, keepdims=True) / np.linalg.norm(aside, axis=-1)[..., None]
+    )
+    angle = np.pi / 3 * np.arange(5)[:, None] * np.array([1.0, 0.5])
+    turned = np.cos(angle)[..., None] * slopes + np.sin(angle)[..., None] * aside
+    turned[-1, 0] = 0  # of which no angle can be told
+    state = SimpleNamespace(x=x, slopes=(turned * width).astype(np.float32))
+    race = Race(None, {4: SimpleNamespace(state=state)})
+    want = np.cos(angle)
+    want[-1, 0] = 0
+    np.testing.assert_allclose(nozzle_shapes.checks(bowls, race, 4), want, atol=1e-3)
 
 
 @pytest.mark.slow
