@@ -4,9 +4,11 @@ import base64
 import io
 
 import av
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.stats
+from matplotlib.colors import to_rgb
 
 from jaxgpu import report
 from jaxgpu.studies import surgical_reach
@@ -35,6 +37,37 @@ def test_curves_are_interquartile_means_of_the_shares_reached():
     want = scipy.stats.trim_mean((errors < 5).mean(2), 0.25, axis=1)
     np.testing.assert_allclose(shares[:, 0], want, rtol=1e-6)
     assert np.all((shares[:, 1] <= want) & (want <= shares[:, 2]))
+
+
+def test_curves_are_drawn_in_their_units_on_a_page_that_is_wider_than_high():
+    steps = {"PPO": np.array([1e3, 1e4, 1e5]), "ES": np.array([5e3, 5e4, 5e5])}
+    random = np.random.default_rng(1)
+    shares = {name: np.sort(random.uniform(size=(3, 3)))[:, [1, 0, 2]] for name in steps}
+    errors = {name: random.uniform(1, 90, (3, 5, 7)) for name in steps}
+    drawing = surgical_reach.pictures.curves(steps, shares, errors)
+    plt.close(drawing)
+    width, height = drawing.get_size_inches()
+    assert height < width <= 9.4  # the page's
+    reached, error = drawing.axes
+    for i, (name, x) in enumerate(steps.items()):
+        for axes in drawing.axes:
+            np.testing.assert_array_equal(axes.lines[i].get_xdata(), x)
+        np.testing.assert_allclose(reached.lines[i].get_ydata(), 100 * shares[name][:, 0])
+        of_seeds = np.sort(np.sort(errors[name], 2)[:, :, 3], 1)  # the fourth of seven goals
+        np.testing.assert_allclose(error.lines[i].get_ydata(), of_seeds[:, 2])
+        for axes, low, high in (
+            (reached, 100 * shares[name][:, 1], 100 * shares[name][:, 2]),
+            (error, of_seeds[:, 0], of_seeds[:, -1]),
+        ):
+            band = axes.collections[i].get_datalim(axes.transData)
+            np.testing.assert_allclose((band.y0, band.y1), (low.min(), high.max()))
+            shade = axes.collections[i].get_facecolor()[0, :3]
+            np.testing.assert_allclose(shade, to_rgb(axes.lines[i].get_color()))
+    least, most = reached.get_ylim()
+    assert least <= 0 and most >= 100
+    assert error.lines[2].get_ydata()[0] == 5 and error.get_yscale() == "log"
+    assert reached.get_xscale() == error.get_xscale() == "log"
+    assert [text.get_text() for text in error.get_legend().get_texts()] == list(steps)
 
 
 def test_every_learner_gets_its_share_of_the_steps():
