@@ -3,7 +3,7 @@
 A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, and the tests
 
 1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so; where there is
-   no such folder, of `tests/evolution/test_multi.py`;
+   no such folder, of `tests/evolution/test_nsga2.py` and `tests/evolution/test_multi.py`;
 2. if there are none, of the four files of its pillar that name it most often: the module, or what
    it defines for others;
 3. if there are none, of `test_multi.py` (the name of its folder) or the tests of the modules
@@ -28,9 +28,18 @@ def tests_of(file: str, root: Path) -> list[str]:
     """The files of the nearest tests, from the root."""
     home, source = home_of(file), Path(file)
     stem = source.parent.name if source.stem == "__init__" else source.stem
+    stems = [stem]
     if not (root / home).is_dir():  # a folder that is tested as a whole
         home, stem = home.parent, home.name
-    named = [root / home / f"test_{stem}.py", *sorted((root / home).glob(f"test_{stem}_*.py"))]
+        stems.append(stem)
+    named = [
+        path
+        for each in dict.fromkeys(stems)
+        for path in (
+            root / home / f"test_{each}.py",
+            *sorted((root / home).glob(f"test_{each}_*.py")),
+        )
+    ]
     found = [path for path in named if path.exists()]
     found = found or _naming(root / file, stem, root / pillar_of(home))
     found = found or _of_importers(source, stem, root)
