@@ -20,6 +20,7 @@ from jaxgpu.devices.mesh import flat
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree, static
+from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, rollout, run
 from jaxgpu.runs.program import long
 
@@ -264,7 +265,7 @@ def sweep(
             )
     return run(
         partial(_update_seeds, mesh, learner, env, every, len(keys)),
-        _init_seeds(mesh, task, keys, np.int32(length)),
+        call_fresh(_init_seeds, mesh, task, keys, np.int32(length)),
         parts,
         key=jax.random.fold_in(keys[0], len(keys)),
         measure=partial(_measure_seeds, mesh, measure or _report),
@@ -320,7 +321,8 @@ def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) ->
     where = None
     if mesh is not None:
         where = devices.shardings(jax.eval_shape(_init, task, key, num_updates), mesh)
-    return allocation.bounded(jax.jit(_init, out_shardings=where))(task, key, num_updates)
+    init = allocation.bounded(jax.jit(_init, out_shardings=where))
+    return call_fresh(init, task, key, num_updates)
 
 
 def _init(task: _Task, key: Array, num_updates: Array) -> Any:

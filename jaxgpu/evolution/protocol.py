@@ -39,6 +39,7 @@ from jaxgpu.devices.mesh import flat, replicate
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run
 from jaxgpu.runs.loop import run as run_steps
 
@@ -434,7 +435,7 @@ def run[S](
     problem, mesh = checked("run", spec, key, problem), divided("run", spec, mesh)
     ranges.refuse("run: generations", generations, _GENERATIONS)
     first, rest = jax.random.split(key)
-    start = _start(spec, first, problem)
+    start = call_fresh(_start, spec, first, problem)
     done = run_steps(
         partial(_generation, spec, problem, mesh),
         start if mesh is None else replicate(start, mesh),

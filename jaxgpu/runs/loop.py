@@ -189,7 +189,7 @@ def run[S](
         del state  # the loop has a copy of its own
         if out is not None:
             named = experiment.of(loop.calls[0], loop.calls[1], loop.state, key)
-            store.name_experiment(loop.digests(), named)
+            store.name_experiment(loop.digests(), named, loop.called)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
         done, saved = (store.last(loop.state, allow) if resume else None) or (0, None)

@@ -10,7 +10,7 @@ import inspect
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,8 @@ from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.kinds import refuse_unbound
 
-from .saving import identity
+from .saving import identity, references, settings
+from .saving.trace_context import tracing
 
 _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
@@ -36,6 +37,8 @@ _MARK = "_jaxgpu_long"  # of steps
 
 # programs by the function of their step: they go when it goes
 _programs: weakref.WeakKeyDictionary[Any, OrderedDict[Any, Any]] = weakref.WeakKeyDictionary()
+# the same programs by their digest: functions that are traced to the same share one
+_traced: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
 class Call:
@@ -68,12 +71,13 @@ class Call:
         self.operands = [x for x, fixed in zip(self._leaves, self._fixed) if not fixed]
 
     def key(self) -> Any:
-        """What makes another program, hashable; None where it cannot be told."""
-        static = [x for x, fixed in zip(self._leaves, self._fixed) if fixed]
-        empty = [x if fixed else 0.0 for x, fixed in zip(self._leaves, self._fixed)]
-        carried = jax.tree.unflatten(self.structure, empty)
-        inside = identity.of_references((self.function, carried))
-        return None if inside is None else (self.structure, tuple(static), inside)
+        """What makes another program, hashable; None where it cannot be told.
+
+        Its last part says what the function and what it carries refer to.
+        """
+        static = tuple(x for x, fixed in zip(self._leaves, self._fixed) if fixed)
+        inside = references.describe((self.function, static, *_nodes(self.structure)))
+        return None if inside is None else (self.structure, static, inside)
 
     def carried(self) -> dict[str, Any]:
         """What the function is given beforehand, by the names of its parameters."""
@@ -97,6 +101,16 @@ class Call:
         leaves = [x if fixed else next(rest) for x, fixed in zip(self._leaves, self._fixed)]
         args, named = jax.tree.unflatten(self.structure, leaves)
         return functools.partial(self.function, *args, **named) if args or named else self.function
+
+
+def _nodes(structure: Any) -> Iterator[Any]:
+    """The class and the static fields of each node of a tree."""
+    if (node := structure.node_data()) is not None:
+        kind, static = node
+        # a list holds the keys of a dictionary
+        yield kind, tuple(static) if isinstance(static, list) else static
+    for child in structure.children():
+        yield from _nodes(child)
 
 
 def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
@@ -129,11 +143,11 @@ class Program:
     """What runs of one kind share; its parts are compiled when they are first wanted."""
 
     row: Any  # shapes and dtypes of what is measured
+    digests: dict[str, str]  # of what the run depends on, by what it is of
+    called: list[Any]  # functions of the host in it
     measure: Any = None  # compiled: the row of one state
     # compiled chunks by their capacity: up to as many steps, their number an argument
     chunks: dict[int, Any] = field(default_factory=dict)
-    # of what the run depends on, by what it is of
-    digests: dict[str, str] = field(default_factory=dict)
 
 
 class Loop:
@@ -200,8 +214,9 @@ class Loop:
                 out_shardings=(kept, self.whole, self.whole, self.whole),
                 compiler_options=self._options(),
             )
-            lowered = chunk.lower(state, self.operands, np.int32(0), np.int32(1))
-            program.chunks[self.capacity] = lowered.compile()
+            with tracing(self._told):
+                lowered = chunk.lower(state, self.operands, np.int32(0), np.int32(1))
+                program.chunks[self.capacity] = lowered.compile()
             self.compile_time += time.perf_counter() - began
         name = getattr(self.calls[0].function, "__name__", "a step")
         held = memory.size((state, self.operands))
@@ -222,12 +237,14 @@ class Loop:
 
     def digests(self) -> dict[str, str]:
         """Return digests of the program, the measure and the start, with their numbers."""
-        if not self.program.digests:
-            self.program.digests.update(self._traced(self.state))
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
         found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
         return found | {"start": identity.of_arrays(self.state)}
+
+    def called(self) -> str:
+        """Return the digest of what functions of the host, which the program calls, read now."""
+        return identity.joined(*map(references.digest, self.program.called))
 
     def _advance(self, done: int, count: int) -> tuple[Any, int, bool]:
         chunk = self.program.chunks[self.capacity]
@@ -243,34 +260,46 @@ class Loop:
             began = time.perf_counter()
             options = self._options()
             row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
-            program.measure = row.lower(self.operands, self.state).compile()
+            with tracing(self._told):
+                program.measure = row.lower(self.operands, self.state).compile()
             self.compile_time += time.perf_counter() - began
         return program.measure
 
     def _found(self, state: Any) -> Program:
-        """The program of an earlier run like this one, or a new one."""
-        of_call = [call.key() for call in self.calls]
+        """The program of an earlier run like this one, or a new one.
+
+        It is known by what the functions refer to; or, where this cannot be told, by the digest of
+        what they were traced to.
+        """
+        keys = [call.key() for call in self.calls]
+        # one that cannot be told is traced for this loop alone
+        self._told = (object(),) if None in keys else tuple(key[-1] for key in keys)
+        shapes = self.keyed, self._shapes(state)
+        at = None if None in keys else (*keys, shapes)
         try:
             kept = _programs.setdefault(self.calls[0].function, OrderedDict())
-            at = (tuple(of_call), self.keyed, self._shapes(state))
-            hash(at)
+            found = None if at is None else kept.get(at)
         except TypeError:  # a function that no dictionary can hold
             return self._new(state)
-        if None in of_call:
-            return self._new(state)
-        if at not in kept:
-            kept[at] = self._new(state)
+        if found is None:
+            found = self._new(state)
+            digest = shapes, str(self._options()), self._long, *found.digests.values()
+            if (
+                not found.called
+            ):  # those of the host have been made anew, with variables of their own
+                found = _traced.setdefault(digest, found)
+            at = digest if at is None else at
+        kept[at] = found
         kept.move_to_end(at)
         while len(kept) > _KEPT:
             kept.popitem(last=False)
-        return kept[at]
+        return found
 
     def _shapes(self, state: Any) -> Any:
         """Structure, types and places of what goes in, and the settings that change programs."""
         leaves, structure = jax.tree.flatten((state, self.operands))
         kinds = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
-        settings = jnp.result_type(float), jax.config.jax_default_matmul_precision
-        return structure, kinds, settings
+        return structure, kinds, settings.of_programs()
 
     def _room(self, longest: int) -> int:
         """Steps of a chunk at most, for whose rows there is a buffer.
@@ -285,8 +314,11 @@ class Loop:
         return _ROWS if size <= _SMALL else max(1, min(few, _HISTORY_BYTES // size))
 
     def _new(self, state: Any) -> Program:
-        self._check_fixed_point(state)
-        return Program(jax.eval_shape(self._row, self.operands, state))
+        with tracing(self._told):
+            self._check_fixed_point(state)
+            row = jax.eval_shape(self._row, self.operands, state)
+            called: list[Any] = []
+            return Program(row, self._digests(state, called), called)
 
     def _options(self) -> Any:
         return precision.options_of(self.calls[0].function)
@@ -338,11 +370,14 @@ class Loop:
             )
         return jnp.asarray(ended)
 
-    def _traced(self, state: Any) -> dict[str, str]:
-        """Digests of the step and of the measure, without the numbers that they carry."""
-        step = jax.make_jaxpr(lambda operands, state: self._step(operands, state, np.int32(0)))
-        traced = {"program": step, "measure": jax.make_jaxpr(self._row)}
-        return {n: identity.of_program(f(self.operands, state)) for n, f in traced.items()}
+    def _digests(self, state: Any, called: list[Any]) -> dict[str, str]:
+        """Digests of the functions without the numbers that they carry; what they call."""
+        step = lambda operands, state: self._step(operands, state, np.int32(0))
+        traced = {"program": step, "measure": self._row, "until": self._ended}
+        return {
+            name: identity.of_program(jax.make_jaxpr(f)(self.operands, state), called)
+            for name, f in traced.items()
+        }
 
     def _check_fixed_point(self, state: Any) -> None:
         new = jax.eval_shape(

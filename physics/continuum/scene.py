@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.fresh_calls import call_fresh
 
 from . import checks, engine, stability
 from .particles import State, fill
@@ -65,7 +66,7 @@ class Scene(SceneFields):
         scene = checks.complete("init", self)
         for i, body in enumerate(scene.bodies):
             ranges.refuse(f"init: bodies[{i}].x", body.x, ranges.Range(unit="m"))
-        return _init(scene, shares)
+        return call_fresh(_init, scene, shares)
 
     def step(self, state: State) -> State:
         """The state after dt; see `engine` for the method.

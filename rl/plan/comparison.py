@@ -14,6 +14,7 @@ from jax import Array
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import run
 
 from ..environment import Environment
@@ -49,7 +50,7 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
     ranges.check("initial_states", env)
-    return _initial_states(env, jax.random.split(jax.random.key(seed), seeds))
+    return call_fresh(_initial_states, env, jax.random.split(jax.random.key(seed), seeds))
 
 
 @explained
@@ -104,7 +105,7 @@ def plan_from_each(
     seeds = jax.tree.leaves(states)[0].shape[0]
     done = run(
         partial(_update_each, EpisodeCost(env, states, gradient_discount), planner),
-        _init_each(planner, jnp.stack([env.initial_actions()] * seeds)),
+        call_fresh(_init_each, planner, jnp.stack([env.initial_actions()] * seeds)),
         evaluations // getattr(planner, "population", 1),
         key=jax.random.key(seed),
         measure=_progress,
@@ -129,7 +130,7 @@ def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     actions = jnp.asarray(actions)
     actions = jnp.broadcast_to(actions, (*actions.shape[:-3], seeds, *actions.shape[-2:]))
     ways = actions.reshape(-1, *actions.shape[-3:])
-    return np.asarray(_returns(env, states, ways)).reshape(actions.shape[:-2])
+    return np.asarray(call_fresh(_returns, env, states, ways)).reshape(actions.shape[:-2])
 
 
 @allocation.bounded

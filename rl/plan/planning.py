@@ -13,6 +13,7 @@ from jax import Array
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained
+from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
 from ..spaces import real
@@ -107,7 +108,7 @@ def plan(
     ranges.refuse("plan: updates", updates, ranges.Range(least=0, whole=True, one=True))
     done = run(
         partial(planner.update, loss),
-        _init(planner, actions),
+        call_fresh(_init, planner, actions),
         updates,
         key=key,
         measure=measure,

@@ -497,7 +497,7 @@ def test_a_call_back_is_part_of_the_experiment(tmp_path):
 
     run(asking(0.5), np.float32(1), 3, out=tmp_path)
     assert run(asking(0.5), np.float32(1), 5, out=tmp_path, resume=True).timing.steps == 2
-    with pytest.raises(CheckpointError, match="another step"):
+    with pytest.raises(CheckpointError, match="host.scale was 0.5, is 0.25"):
         run(asking(0.25), np.float32(1), 9, out=tmp_path, resume=True)
 
 

@@ -6,6 +6,7 @@ In a group of processes the thread of each writes what its process holds.
 import contextlib
 import dataclasses
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,10 @@ _SAME = {
     "program": "another step",
     "start": "another start",
     "measure": "another measure",
+    "called": "another function of the host",
 }
-_PARTS = {"program": "step", "generator": "key"}  # what their values are called
+# what their values are called
+_PARTS = {"program": "step", "generator": "key", "called": "step"}
 _NAMED = 3  # differences in a sentence
 _UNTOLD = "was another, of which no value tells the difference"
 
@@ -54,11 +57,12 @@ class Store:
         self.out = None if out is None else Path(out)
         self.name = "run" if self.out is None else self.out.name
         self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
-        self.meta = {"key": None, "generator": None, "jax": jax.__version__}
+        self.meta = {"key": None, "generator": None, "jax": jax.__version__, "called": ["", ""]}
         if key is not None:
             self.meta["key"] = jax.random.key_data(key).tolist()
             self.meta["generator"] = str(jax.random.key_impl(key))
         self.experiment = experiment.NOTHING
+        self._called: Callable[[], str] = str
         self._another = ""  # why the newest checkpoint is of another experiment
         self.rows: history.Memory | history.Journal = history.Memory((), 0)
         self._seals = history.Seals("", 0)  # of the history that was read
@@ -106,8 +110,18 @@ class Store:
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )
 
-    def name_experiment(self, digests: dict[str, str], named: experiment.Experiment) -> None:
+    def name_experiment(
+        self,
+        digests: dict[str, str],
+        named: experiment.Experiment,
+        called: Callable[[], str] = str,
+    ) -> None:
         """Write these digests and names into the folder, and resume from no other.
+
+        Args:
+            digests: of the run's parts.
+            named: all values of the run.
+            called: gives the digest of what functions of the host read at that moment.
 
         Raises:
             ValueError: they are not the same in all processes.
@@ -115,6 +129,8 @@ class Store:
         self.experiment = named
         self.meta |= digests | {"experiment": named.digest, "changes": []}
         self.group.agree(self.meta)
+        # of the first process: others may read other things. At the start, and as they were left
+        self._called, self.meta["called"] = called, [called()] * 2
 
     def begin(self, row: Any, most: int) -> None:
         """Make room for a history of `most` rows with these shapes and dtypes."""
@@ -209,7 +225,9 @@ class Store:
 
     def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
         """What differs from the run that wrote `meta`, all of it allowed."""
-        other = [name for name in _SAME if meta[name] != self.meta[name]]
+        other = [n for n in _SAME if n != "called" and meta[n] != self.meta[n]]
+        if self.group.first and self.meta["called"][0] not in meta["called"]:
+            other.append("called")
         another_jax = meta["jax"] != self.meta["jax"]
         if not other:
             return []
@@ -244,6 +262,7 @@ class Store:
         else:
             copy = parts.pieces(state, self.group)
         tree = structure.of_tree(state)
+        self.meta["called"] = [self.meta["called"][0], self._called()]
         self.writing = self.thread.submit(self._write, step, copy, waiting, tree)
 
     def _write(self, step: int, copy: Any, waiting: Any, tree: Any) -> None:

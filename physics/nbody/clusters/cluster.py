@@ -22,6 +22,7 @@ from jaxgpu.devices.precision import in_float64, reassociated, smallest
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
 from ..forces.tide import Alone
@@ -302,7 +303,7 @@ def evolve(
     steps = checks.intervals("evolve", interval, t)
     limit = _tolerance(spec.steps, tolerance)
     tracers = followed[:3].T, followed[3:].T
-    start = _init(spec, stars[:3].T, stars[3:].T, m, tracers)
+    start = call_fresh(_init, spec, stars[:3].T, stars[3:].T, m, tracers)
     spec.check(start)
     unit = float(m.sum() ** 2 / (4 * radius))
 

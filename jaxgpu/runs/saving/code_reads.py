@@ -1,0 +1,78 @@
+"""What the code of a function reads from its module, and its operations without their names."""
+
+import dis
+import functools
+import types
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+# packages whose functions and classes do not change while a process runs
+FIXED = set(
+    "jaxgpu jax jaxlib numpy scipy optax flax ml_dtypes math cmath functools operator itertools "
+    "builtins typing collections dataclasses enum abc types numbers contextlib inspect re".split()
+)
+# names by which a function reads more than its code says
+_UNTRACKED = set(
+    "eval exec globals open input __import__ __globals__ f_globals __builtins__".split()
+)
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER", "STORE_ATTR", "DELETE_ATTR", "IMPORT_")
+
+
+class Reads(NamedTuple):
+    """Names that a code, and the codes within it, read."""
+
+    chains: tuple[tuple[str, ...], ...]  # from a global on, such as ("module", "rate")
+    untracked: bool  # it reads what no chain of names says
+    rebinds: bool  # it assigns to variables of the function around it
+
+
+@functools.lru_cache(maxsize=4096)
+def find_reads(code: types.CodeType) -> Reads:
+    """Return the names that a code reads, in the order of the code, so that no name decides it.
+
+    >>> find_reads((lambda x: np.random.normal() * rate).__code__).chains
+    (('np', 'random', 'normal'), ('rate',))
+    """
+    chains: dict[tuple[str, ...], None] = {}
+    chain: tuple[str, ...] = ()
+    untracked, rebinds = not _UNTRACKED.isdisjoint(code.co_names), False
+    for step in dis.get_instructions(code):
+        if chain and step.opname.startswith(_ATTRIBUTES[:2]):
+            chain = (*chain, step.argval)
+            continue
+        if chain:
+            chains[chain] = None
+        chain = (step.argval,) if step.opname in _LOADS else ()
+        if step.opname == "IMPORT_NAME":
+            untracked |= step.argval.partition(".")[0] not in FIXED
+        rebinds |= step.opname == "STORE_DEREF" and step.argval in code.co_freevars
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            found = find_reads(inner)
+            chains |= dict.fromkeys(found.chains)
+            untracked, rebinds = untracked or found.untracked, rebinds or found.rebinds
+    return Reads(tuple(chains), untracked, rebinds)
+
+
+def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
+    """Yield the operations of a code with their constants, and those of the codes within it.
+
+    Names of variables and functions, docstrings and lines are no part of them; names of attributes
+    are. Constants may be of any immutable kind.
+
+    >>> def double(x):
+    ...     "Return twice x."
+    ...     return 2 * x
+    >>> [*operations(double.__code__)] == [*operations((lambda y: 2 * y).__code__)]
+    True
+    """
+    for step in dis.get_instructions(code):
+        if step.opcode not in dis.hasconst:
+            named = step.opname.startswith(_ATTRIBUTES)
+            yield step.opname, step.argval if named else step.arg
+        elif isinstance(step.argval, types.CodeType):
+            yield step.opname, None
+            yield from operations(step.argval)
+        elif step.opname != "EXTENDED_ARG":
+            yield step.opname, step.argval

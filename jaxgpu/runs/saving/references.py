@@ -1,0 +1,367 @@
+"""A walk over a function and all that it refers to: the values that decide how it is traced.
+
+Functions of users count by their code and by what they close over and read, classes and objects of
+users by all that is in them. Functions and classes of this package, of JAX, NumPy and similar
+libraries count by themselves. A value that may change without notice cannot be described.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import types
+import typing
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.sharding import Mesh, PartitionSpec, Sharding
+
+from .code_reads import FIXED, find_reads, operations
+
+_RANDOM = "numpy.random"  # its generators have a state
+_PLAIN = frozenset((bool, int, str, bytes, type(None), type(...), type(NotImplemented)))
+_BASES = (int, float, complex, str, bytes)  # whose value a subclass has beside its attributes
+# of a class: where it was written, and what follows from the rest
+_IGNORED = set(
+    "__module__ __qualname__ __name__ __doc__ __dict__ __weakref__ __annotations__ __slots__ "
+    "__dataclass_fields__ __dataclass_params__ __match_args__ __orig_bases__ __parameters__ "
+    "__type_params__ __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ "
+    "__annotate__ __annotate_func__ __annotations_cache__ __protocol_attrs__ "
+    "__non_callable_proto_members__".split()
+)
+_SLOT = 8  # bytes of a slot of an object
+_LARGE = 128  # bytes of an object whose class is written in C
+_MOST = 20_000  # parts; a longer walk would take longer than a trace
+
+
+class References(NamedTuple):
+    """Hashable values that decide how a function is traced."""
+
+    parts: tuple[Any, ...]
+    has_user_code: bool
+    size: int  # bytes of the arrays among them
+
+
+def describe(value: Any) -> References | None:
+    """Return the values that decide how a function is traced; None where they cannot be had.
+
+    They hold in this process: what can be written to counts as itself, besides its value.
+
+    >>> describe((1.0, "a")) == describe((1.0, "a")), describe(1.0) == describe(2.0)
+    (True, False)
+    >>> describe(iter([1])) is None
+    True
+    """
+    walk = _Walk()
+    return References(tuple(walk.parts), walk.foreign, walk.size) if walk.note(value) else None
+
+
+def digest(value: Any) -> str:
+    """Return the digest of all that `value` refers to, 64 hexadecimal characters.
+
+    It holds in every process. Where a value cannot be described, it is passed over.
+
+    >>> digest({"k": np.ones(3)}) == digest({"k": np.ones(3)})
+    True
+    >>> digest({"k": np.ones(3)}) == digest({"k": np.ones(3, int)})
+    False
+    """
+    walk = _Walk(lasting=True)
+    walk.note(value)
+    return hashlib.sha256(repr(walk.parts).encode()).hexdigest()
+
+
+def is_fixed(thing: Any) -> bool:
+    """Return if a module, function or class is of a package that does not change.
+
+    >>> import json
+    >>> is_fixed(np.sin), is_fixed(json.dumps)
+    (True, False)
+    """
+    if isinstance(thing, types.ModuleType):
+        module = thing.__name__
+    elif isinstance(thing, types.FunctionType):  # a wrapper has the __module__ of what it wraps
+        module = thing.__globals__.get("__name__")
+    else:
+        module = thing.__module__
+    return str(module).partition(".")[0] in FIXED
+
+
+class _Same:
+    """A value that equals itself alone. It is not kept alive; once gone, it equals nothing."""
+
+    def __init__(self, value: Any) -> None:
+        self._at, self._value = id(value), weakref.ref(value)
+
+    def __hash__(self) -> int:
+        return self._at
+
+    def __eq__(self, other: object) -> bool:
+        value = self._value()
+        return isinstance(other, _Same) and value is not None and other._value() is value
+
+
+class _Code:
+    """A code that equals the same code of another function."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        self._code = code
+
+    def __hash__(self) -> int:
+        return hash((self._code.co_name, self._code.co_firstlineno))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and self._code == other._code
+
+
+class _Walk:
+    """Parts of a value in the order of the walk. Those of a `lasting` walk hold in any process.
+
+    Every method of it returns if all was noted; a lasting walk continues where it was not.
+    """
+
+    def __init__(self, lasting: bool = False) -> None:
+        self.parts: list[Any] = []
+        self.foreign, self.size, self._lasting = False, 0, lasting
+        self._seen: dict[int, tuple[int, Any]] = {}  # kept alive, or an id could be used twice
+
+    def note(self, value: Any) -> bool:
+        """Note all of `value`."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return self._put(kind.__name__, value)
+        if id(value) in self._seen:
+            return self._put("again", self._seen[id(value)][0])
+        self._seen[id(value)] = len(self._seen), value
+        try:
+            noted = len(self.parts) < _MOST and self._note_inside(kind, value)
+        except (RuntimeError, RecursionError):  # changed by another thread, or nested too deep
+            noted = False
+        return noted or (self._lasting and self._put("unknown"))
+
+    def _put(self, *parts: Any) -> bool:
+        self.parts += parts
+        return True
+
+    def _note_all(self, *values: Any) -> bool:
+        return all(map(self.note, values))
+
+    def _put_identity(self, value: Any) -> bool:
+        # whoever could write to the value holds it, so that its id is not used again
+        return self._lasting or self._put(id(value))
+
+    def _note_inside(self, kind: type, value: Any) -> bool:
+        note = _NOTES.get(kind)
+        if note is None:
+            note = next((f for base, f in _BY_BASE.items() if issubclass(kind, base)), None)
+            note = note or _Walk._note_object
+            if is_fixed(kind):  # a class of users is not kept alive
+                _NOTES[kind] = note
+        return note(self, value)
+
+    def _refuse(self, _: Any) -> bool:
+        return False
+
+    def _note_repr(self, value: Any) -> bool:
+        return self._put(type(value).__name__, repr(value))
+
+    def _note_equal(self, value: Any) -> bool:
+        return self._put(type(value).__name__ if self._lasting else value)
+
+    def _note_sequence(self, value: Any) -> bool:
+        which = type(value) is tuple or self._put_identity(value)
+        return which and self._put(type(value).__name__, len(value)) and self._note_all(*value)
+
+    def _note_mapping(self, value: Any) -> bool:
+        factory = getattr(value, "default_factory", None)
+        self._put(type(value).__name__, len(value))
+        return self._put_identity(value) and self._note_all(factory, *value, *value.values())
+
+    def _note_set(self, value: Any) -> bool:
+        self._put(type(value).__name__, len(value))
+        if self._lasting:  # the order of a set differs between two processes
+            return self._put(*sorted(map(digest, value)))
+        return self._put_identity(value) and self._note_all(*value)
+
+    def _note_array(self, value: Array) -> bool:
+        self.size += value.nbytes
+        if not self._lasting:
+            return self._put(_Same(value))
+        if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
+            self._put(str(jax.random.key_impl(value)))
+            value = jax.random.key_data(value)
+        return value.is_fully_addressable and self._note_numbers(np.asarray(value))
+
+    def _note_numbers(self, value: np.ndarray | np.generic) -> bool:
+        self.size += value.nbytes
+        numbers = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        self._put(str(value.dtype), value.shape, numbers)
+        return not value.dtype.hasobject and (
+            isinstance(value, np.generic) or self._put_identity(value)
+        )
+
+    def _note_builtin(self, value: Any) -> bool:
+        """Note a function written in C, and the module or object that it is bound to."""
+        return self._put(value.__name__) and self.note(getattr(value, "__self__", None))
+
+    def _note_module(self, value: types.ModuleType) -> bool:
+        return is_fixed(value) and self._put(value.__name__)
+
+    def _note_partial(self, value: functools.partial[Any]) -> bool:
+        return self._put("partial") and self._note_all(value.func, value.args, value.keywords)
+
+    def _note_method(self, value: types.MethodType) -> bool:
+        return self._put("method") and self._note_all(value.__func__, value.__self__)
+
+    def _note_descriptor(self, value: Any) -> bool:
+        return self._put(type(value).__name__, value.__name__)
+
+    def _note_wrapper(self, value: Any) -> bool:
+        return self._put(type(value).__name__) and self.note(value.__func__)
+
+    def _note_property(self, value: property) -> bool:
+        return self._put("property") and self._note_all(value.fget, value.fset, value.fdel)
+
+    def _note_function(self, function: types.FunctionType) -> bool:
+        cells, code = function.__closure__ or (), function.__code__
+        if is_fixed(function):  # it changes only in what it closes over
+            named = function.__module__, function.__qualname__
+            return self._put(named if self._lasting else _Code(code)) and self._note_cells(cells)
+        self.foreign = True
+        reads = find_reads(code)
+        if self._lasting:
+            for name, constant in operations(code):
+                self._put(name)
+                self.note(constant)
+        else:
+            self._put(_Same(function) if reads.rebinds else _Code(code), id(function.__globals__))
+        return (
+            (not reads.untracked or self._lasting)
+            and self._note_cells(cells)
+            and self._note_all(function.__defaults__, function.__kwdefaults__)
+            and self._note_all(*_attributes(vars(function)))
+            and all(self._note_chain(function.__globals__, chain) for chain in reads.chains)
+        )
+
+    def _note_cells(self, cells: tuple[types.CellType, ...]) -> bool:
+        try:
+            return self._note_all(*(cell.cell_contents for cell in cells))
+        except ValueError:  # a cell that is still empty
+            return self._lasting
+
+    def _note_chain(self, found: dict[str, Any], chain: tuple[str, ...]) -> bool:
+        """Note the value of a chain of names, such as `module.rate`, from the globals on."""
+        module = None
+        for name in chain:
+            if name not in found:  # a builtin, or one that a module makes when it is asked for
+                lazy = module is not None and "__getattr__" in found
+                return self._put(None) and (self._lasting or not lazy)
+            value = found[name]
+            if not isinstance(value, types.ModuleType):
+                return self.note(value)
+            module = value
+            if module.__name__.startswith(_RANDOM) and name != chain[-1]:
+                return self._lasting
+            if is_fixed(module) and "random" not in chain:
+                return self._put(module.__name__)
+            found = vars(module)
+        return self.note(module)
+
+    def _note_class(self, cls: type) -> bool:
+        if is_fixed(cls):
+            named = cls.__module__, cls.__qualname__
+            return self._put(named if self._lasting else _Same(cls))
+        self.foreign = True
+        which = self._lasting or self._put(_Same(cls))
+        return which and self._note_all(type(cls), *cls.__bases__, *_attributes(vars(cls)))
+
+    def _note_object(self, value: Any) -> bool:
+        """Note an object by its class and its attributes, where it has nothing else."""
+        kind = type(value)
+        if kind.__module__.startswith(_RANDOM):
+            return False
+        if is_fixed(kind) and kind.__basicsize__ > _LARGE and hasattr(value, "__wrapped__"):
+            return self._put(kind.__name__) and self.note(value.__wrapped__)  # of `jax.jit`
+        slots = [
+            (name, slot)
+            for base in kind.__mro__
+            for name, slot in vars(base).items()
+            if isinstance(slot, types.MemberDescriptorType)
+        ]
+        if not self._note_base(kind, value, len(slots)):
+            return False
+        inside = dict(getattr(value, "__dict__", {}))
+        for name, slot in slots:
+            with contextlib.suppress(AttributeError):  # a slot that is empty
+                inside[name] = slot.__get__(value)
+        settings = getattr(kind, "__dataclass_params__", None)
+        if settings is not None and is_fixed(kind):  # other attributes follow from the fields
+            inside = {f.name: inside.get(f.name) for f in dataclasses.fields(value)}
+        if settings is None or not settings.frozen:
+            self._put_identity(value)
+        return self.note(kind) and self._note_all(*_attributes(inside))
+
+    def _note_base(self, kind: type, value: Any, slots: int) -> bool:
+        """Note the value of a subclass of a plain class; False where a class of C hides more."""
+        for base in _BASES:
+            if issubclass(kind, base):
+                return self._put(base.__name__, base.__repr__(value))
+        if issubclass(kind, tuple | list):
+            return self._put(len(value)) and self._note_all(*value)
+        if issubclass(kind, dict):
+            return self._put(len(value)) and self._note_all(*value.keys(), *value.values())
+        return kind.__basicsize__ == object.__basicsize__ + _SLOT * slots
+
+
+def _attributes(inside: Mapping[str, Any]) -> list[Any]:
+    """Names and values of attributes, without those that say where a class was written."""
+    return [part for pair in inside.items() if pair[0] not in _IGNORED for part in pair]
+
+
+_NOTES: dict[type, Callable[..., bool]] = {
+    np.ndarray: _Walk._note_numbers,
+    property: _Walk._note_property,
+    **dict.fromkeys((float, complex, range, slice), _Walk._note_repr),
+    **dict.fromkeys((set, frozenset), _Walk._note_set),
+    **dict.fromkeys((tuple, list, collections.deque), _Walk._note_sequence),
+    **dict.fromkeys(
+        (dict, collections.OrderedDict, collections.defaultdict, types.MappingProxyType),
+        _Walk._note_mapping,
+    ),
+    **dict.fromkeys((staticmethod, classmethod), _Walk._note_wrapper),
+    **dict.fromkeys(
+        (types.BuiltinFunctionType, types.MethodWrapperType, np.ufunc), _Walk._note_builtin
+    ),
+    **dict.fromkeys(
+        (
+            types.MemberDescriptorType,
+            types.GetSetDescriptorType,
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+        ),
+        _Walk._note_descriptor,
+    ),
+    **dict.fromkeys((typing.TypeVar, types.GenericAlias, types.UnionType), _Walk._note_repr),
+}
+_BY_BASE: dict[type, Callable[..., bool]] = {
+    types.FunctionType: _Walk._note_function,
+    types.MethodType: _Walk._note_method,
+    types.ModuleType: _Walk._note_module,
+    type: _Walk._note_class,
+    Tracer: _Walk._refuse,
+    Array: _Walk._note_array,
+    np.memmap: _Walk._note_numbers,
+    np.generic: _Walk._note_numbers,
+    np.dtype: _Walk._note_repr,
+    functools.partial: _Walk._note_partial,
+    **dict.fromkeys(
+        (Mesh, PartitionSpec, Sharding, jax.tree_util.PyTreeDef, jax.Device), _Walk._note_equal
+    ),
+}

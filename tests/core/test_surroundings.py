@@ -1,0 +1,126 @@
+"""A compiled program is used again, and a run resumes, only where nothing that it reads changed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu import evolution, rl
+from jaxgpu.evolution import single
+from jaxgpu.physics import continuum, nbody
+from jaxgpu.runs.checkpoint import CheckpointError
+from jaxgpu.runs.loop import run
+from tests.helpers.surroundings import KINDS, script
+
+ONE, KEY = np.float32(1), jax.random.key(0)
+OTHER = "written by a run with another"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_step_reads_is_what_it_reads_now(kind, tmp_path):
+    step, change = script(kind)
+    given = {"out": tmp_path, "resume": True}
+    assert run(step(), ONE, 1, **given).state == 2
+    assert run(step(), ONE, 2, **given).state == 4
+    change()
+    assert run(step(), ONE, 1).state == 3
+    with pytest.raises(CheckpointError, match=OTHER):
+        run(step(), ONE, 3, **given)
+
+
+# Each form with a part that says what `f` gives of one: two, or three after the change.
+
+
+def measured(f, length, **out):
+    return run(lambda x: x, ONE, length, measure=lambda _: f(ONE), **out).history[-1]
+
+
+def ended(f, length):
+    return run(lambda x: x + 1, ONE, 9, until=lambda x: x >= f(ONE)).state
+
+
+def minimized(f, length, **out):
+    return evolution.minimize(
+        lambda x: f(ONE) + 0 * x["a"],
+        {"a": evolution.Real(-1.0, 1.0)},
+        8 * length,
+        algorithm=single.SNES(4),
+        **out,
+    ).f
+
+
+def simulated(f, length, **out):
+    drop = continuum.Body(jnp.full((8, 2), 0.5), continuum.NeoHookean(), volume=1e-3)
+    scene = continuum.Scene((drop,), continuum.Grid(0.1, (10, 10)), dt=1e-3)
+    return continuum.simulate(
+        scene, 1e-3 * length, frames=length, measure=lambda _: f(ONE), **out
+    ).history[-1]
+
+
+def evolved(f, length, **out):
+    x = np.eye(3)
+    steps = nbody.Hermite(interval=0.125, softening=0.1)
+    return nbody.evolve(
+        x,
+        0 * x,
+        np.ones(3),
+        0.125 * length,
+        spec=steps,
+        measure=lambda _: {"f": f(ONE)},
+        tolerance=np.inf,
+        **out,
+    ).history["f"][-1]
+
+
+class Paid:
+    """An environment of one step, which pays the number that it saw when it began."""
+
+    observation_space = rl.Box(0.0, 9.0, (1,))
+    action_space = rl.Box(-1.0, 1.0, (1,))
+    differentiable = False
+
+    def __init__(self, f):
+        self.f = f
+
+    def reset(self, key):
+        return self.f(ONE), jnp.ones(1)
+
+    def step(self, state, action, key):
+        done = jnp.ones((), bool)
+        return rl.Step(state, jnp.ones(1), jnp.asarray(state), done, ~done, {})
+
+
+def trained(f, length, **out):
+    ppo = rl.PPO(num_envs=2, num_steps=2, num_minibatches=1)
+    done = rl.train(Paid(f), ppo, KEY, 4 * length, schedule=8, **out)
+    return done.history["episode_return"][-1]
+
+
+FORMS = [measured, ended, minimized, simulated, evolved, trained]
+
+
+def hold(form, kind, out):
+    f, change = script(kind)
+    keeps = form is not ended  # a condition may be another when a run is resumed
+    given = {"out": out, "resume": True} if keeps else {}
+    assert form(f(), 1, **given) == 2
+    change()
+    assert form(f(), 1) == 3
+    if keeps:
+        with pytest.raises(CheckpointError, match=OTHER):
+            form(f(), 2, **given)
+
+
+@pytest.mark.parametrize("kind", ["constant of a class", "method reached by name"])
+@pytest.mark.parametrize("form", [measured, ended])
+def test_what_a_form_reads_is_what_it_reads_now(form, kind, tmp_path):
+    hold(form, kind, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_reads_what_is_there_now(form, tmp_path):
+    """All kinds of the cheap ones; of the others every twentieth, each form from another one on."""
+    first, each = (FORMS.index(form), 20) if FORMS.index(form) > 1 else (0, 1)
+    for kind in [*KINDS][first::each]:
+        hold(form, kind, tmp_path / kind)
