@@ -24,7 +24,7 @@ True
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from jaxgpu.devices.mesh import flat, replicate
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.equal_functions import find_equal
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run
 from jaxgpu.runs.loop import run as run_steps
@@ -434,6 +435,8 @@ def run[S](
     """
     problem, mesh = checked("run", spec, key, problem), divided("run", spec, mesh)
     ranges.refuse("run: generations", generations, _GENERATIONS)
+    if isinstance(problem, Problem):
+        problem = replace(problem, function=find_equal(problem.function))
     first, rest = jax.random.split(key)
     start = call_fresh(_start, spec, first, problem)
     done = run_steps(

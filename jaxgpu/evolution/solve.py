@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.ranges import Range, refuse
+from jaxgpu.runs.equal_functions import find_equal
 
 from . import multi, protocol, single
 from . import space as spaces
@@ -123,7 +124,7 @@ def minimize(
     refuse("minimize: evaluations", evaluations, Range(least=1, whole=True, one=True))
     refuse("minimize: seed", seed, Range(whole=True, one=True))
     refuse("minimize: at_once", at_once, Range(least=1, whole=True, one=True, none=True))
-    problem = spaces.problem(function, space, at_once)
+    problem = spaces.problem(find_equal(function), space, at_once)
     spec = _default(problem) if algorithm is None else algorithm
     key = jax.random.key(seed)
     problem = protocol.checked("minimize", spec, key, problem)

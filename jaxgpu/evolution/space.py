@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs.fresh_calls import fresh_traces
 
 from .problem import Box, Problem, box, traced, valued
 from .stochastic import Objective, Stochastic
@@ -120,7 +121,8 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
             "a function of a point and a key make one by evolution.Drawn(function)"
         )
     made = Problem(unit, function)
-    f, _ = _outcome.eval_shape(made, unit.lower)
+    with fresh_traces(_outcome, made, unit.lower):
+        f, _ = _outcome.eval_shape(made, unit.lower)
     return Problem(unit, function, f.shape[0])
 
 

@@ -3,6 +3,7 @@
 `jax.jit` keeps what they were traced to, whatever has changed in what they read.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -27,12 +28,23 @@ def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
     >>> call_fresh(apply, rate, 1.0).item(), apply(rate, 1.0).item()
     (3.0, 3.0)
     """
-    key = Call(functools.partial(f, *given)).key()
-    told: Any = key and key[-1:]
-    if told is None:  # the program tells it, but not what functions of the host in it read
-        called: list[Any] = []
-        with tracing(None):
-            digest = identity.of_program(jax.make_jaxpr(f)(*given), called)
-        told = None if called else (f, digest)
-    with tracing(told):
+    with fresh_traces(f, *given):
         return f(*given)
+
+
+def fresh_traces(f: Callable[..., Any], *given: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return the context in which `call_fresh` calls, for what else is asked of a jitted function.
+
+    >>> shape_of = jax.jit(lambda x: x.T)
+    >>> with fresh_traces(shape_of, jax.numpy.ones((2, 3))):
+    ...     shape_of.eval_shape(jax.numpy.ones((2, 3))).shape
+    (3, 2)
+    """
+    key = Call(functools.partial(f, *given)).key()
+    if key is not None:
+        return tracing(key[-1:])
+    # the program says it, but not what functions of the host in it read
+    called: list[Any] = []
+    with tracing(None):
+        digest = identity.of_program(jax.make_jaxpr(f)(*given), called)
+    return tracing(None if called else (digest,))

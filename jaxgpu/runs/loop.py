@@ -120,7 +120,8 @@ def run[S](
 
     A program is compiled once for a function and a shape, and the next call uses it again: what a
     bound method (its spec) or a `functools.partial` carries are operands, not parts of it. A
-    function made anew in each call, such as a lambda in a loop, is compiled in each call.
+    function written anew with the same code and the same values behind it, such as a lambda in a
+    loop, uses it too. All that the functions read counts as it is at the call.
 
     Args:
         step: `step(state) -> state`, or `step(state, key)` where `key` is given: the method of a

@@ -26,6 +26,7 @@ from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.kinds import refuse_unbound
 
+from .equal_functions import find_equal
 from .saving import identity, references, settings
 from .saving.trace_context import tracing
 
@@ -64,7 +65,8 @@ class Call:
                 args, f = (f.__self__, *args), f.__func__
             else:
                 break
-        self.function, self._carried = f, (args, named)
+        args, named = map(find_equal, args), {n: find_equal(x) for n, x in named.items()}
+        self.function, self._carried = find_equal(f), (tuple(args), named)
         at_leaves, self.structure = jax.tree.flatten_with_path(self._carried)
         self._leaves = [leaf for _, leaf in at_leaves]
         self._fixed = [_is_static(at, leaf) for at, leaf in at_leaves]
@@ -299,7 +301,7 @@ class Loop:
         """Structure, types and places of what goes in, and the settings that change programs."""
         leaves, structure = jax.tree.flatten((state, self.operands))
         kinds = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
-        return structure, kinds, settings.of_programs()
+        return structure, kinds, settings.compiler_settings()
 
     def _room(self, longest: int) -> int:
         """Steps of a chunk at most, for whose rows there is a buffer.

@@ -1,0 +1,45 @@
+"""Users' functions that are written anew, replaced by equal ones that were met before.
+
+A lambda in a loop is another function at each turn, and a program is compiled for it. Where its
+code and all that it refers to are the same, the one of the turn before stands for it.
+"""
+
+import types
+from collections import OrderedDict
+from typing import Any
+
+from .saving import references
+
+_KEPT = 64  # functions
+_LARGE = 1 << 20  # bytes of arrays that a kept function may hold
+
+_met: OrderedDict[types.CodeType, tuple[types.FunctionType, references.References]] = OrderedDict()
+
+
+def find_equal(function: Any) -> Any:
+    """Return a function met before that is equal to `function`, or `function` itself.
+
+    Equal are functions of one code that refer to the same: numbers and arrays by value, what can be
+    written to by itself too. Both are looked at now, so that a list that was written to since makes
+    another function. At most 64 are kept.
+
+    >>> code, script = (lambda x: rate * x).__code__, {"rate": 2.0}  # of a user's module
+    >>> first, second = (types.FunctionType(code, script) for _ in range(2))
+    >>> find_equal(first) is first, find_equal(second) is first
+    (True, True)
+    >>> script["rate"] = 3.0
+    >>> find_equal(second) is first
+    False
+    """
+    if not isinstance(function, types.FunctionType) or references.is_fixed(function):
+        return function
+    told = references.describe(function)
+    if told is None or told.size > _LARGE:
+        return function
+    known, then = _met.pop(function.__code__, (function, told))
+    if then != told or (known is not function and references.describe(known) != told):
+        known = function
+    _met[function.__code__] = known, told
+    while len(_met) > _KEPT:
+        _met.popitem(last=False)
+    return known

@@ -1,0 +1,104 @@
+"""A function written anew with the same code and the same values behind it is the one before."""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgpu.evolution import Real, minimize
+from jaxgpu.runs import equal_functions
+from jaxgpu.runs.equal_functions import find_equal
+from jaxgpu.runs.loop import run
+
+TABLE = np.arange(3.0)
+LIST = [2.0]
+LARGE = np.zeros(1 << 18)
+
+
+def scaled(rate):
+    return lambda x: rate * x
+
+
+def test_the_same_code_with_the_same_values_is_one_function():
+    made = [lambda x: TABLE * x for _ in range(2)]
+    for one, other in (made, (scaled(2.0), scaled(2.0)), (scaled(TABLE), scaled(TABLE))):
+        assert find_equal(one) is one and find_equal(other) is one
+    apart = [scaled(2.0), scaled(3.0), scaled(np.float32(2)), scaled(TABLE.copy()), lambda x: x]
+    assert [find_equal(f) for f in apart[1:]] == apart[1:]
+
+
+def test_what_cannot_be_described_or_is_no_function_stays_as_it_is():
+    unknown = iter(())
+    first, second = scaled(unknown), scaled(unknown)
+    assert find_equal(first) is first and find_equal(second) is second
+    assert find_equal(jnp.sin) is jnp.sin and find_equal(3) == 3
+
+
+def test_a_function_that_was_written_to_since_is_no_longer_the_same():
+    first, second = ((lambda x: LIST[0] * x) for _ in range(2))
+    assert find_equal(first) is first
+    LIST[0] = 3.0
+    assert find_equal(second) is second  # the first was known by another value
+    LIST[0] = 2.0
+
+
+def test_a_function_that_counts_in_the_one_around_it_is_itself_alone():
+    def counter():
+        count = 0
+
+        def count_up(x):
+            nonlocal count
+            count += 1
+            return x
+
+        return count_up
+
+    first, second = counter(), counter()
+    assert find_equal(first) is first and find_equal(second) is second
+
+
+def test_few_are_kept_and_none_that_holds_large_arrays(monkeypatch):
+    large = [scaled(LARGE) for _ in range(2)]
+    assert [find_equal(f) for f in large] == large
+    monkeypatch.setattr(equal_functions, "_KEPT", 1)
+    first, again = (lambda x: 2 * x for _ in range(2))
+    assert find_equal(first) is first and find_equal(lambda x: 3 * x) is not first
+    assert find_equal(again) is again
+
+
+def test_a_lambda_in_a_loop_is_compiled_once_and_gives_new_numbers():
+    for numbers in ([2.0, 2.0, 2.0], [2.0, 3.0, 2.0]):
+        for i, number in enumerate(numbers):
+            LIST[0] = number
+            done = run(lambda x: LIST[0] * x, jnp.float32(1), 3)
+            assert done.state == number**3
+            assert i == 0 or number != numbers[i - 1] or done.timing.compile == 0
+
+
+def test_functions_that_write_down_what_they_see_keep_their_own_notes():
+    def note(x):
+        seen = []
+
+        def step(x):
+            jax.debug.callback(lambda y: seen.append(float(y)), x)
+            return 2 * x
+
+        run(step, x, 2)
+        return seen
+
+    assert [note(jnp.float32(1)) for _ in range(2)] == [[1, 2]] * 2
+
+
+@pytest.mark.slow
+def test_a_second_minimize_with_a_new_lambda_takes_milliseconds():
+    space, took = Real(-5.0, 5.0, (5,)), []
+    for turn in range(3):
+        began = time.process_time()
+        minimize(lambda x: jnp.sum((x - TABLE[2]) ** 2), space, 400, seed=turn)
+        took.append(time.process_time() - began)
+    assert min(took[1:]) < 0.05, took
+    for target in (0.0, 1.0):
+        found = minimize(lambda x, to=target: jnp.sum((x - to) ** 2), space, 2000)
+        np.testing.assert_allclose(found.x, target, atol=0.1)
