@@ -37,7 +37,7 @@ def find_reads(code: types.CodeType) -> Reads:
     chains: dict[tuple[str, ...], None] = {}
     chain: tuple[str, ...] = ()
     untracked, rebinds = not _UNTRACKED.isdisjoint(code.co_names), False
-    for step in dis.get_instructions(code):
+    for step in _steps(code):
         if chain and step.opname.startswith(_ATTRIBUTES[:2]):
             chain = (*chain, step.argval)
             continue
@@ -67,12 +67,36 @@ def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
     >>> [*operations(double.__code__)] == [*operations((lambda y: 2 * y).__code__)]
     True
     """
-    for step in dis.get_instructions(code):
-        if step.opcode not in dis.hasconst:
-            named = step.opname.startswith(_ATTRIBUTES)
-            yield step.opname, step.argval if named else step.arg
-        elif isinstance(step.argval, types.CodeType):
-            yield step.opname, None
-            yield from operations(step.argval)
-        elif step.opname != "EXTENDED_ARG":
-            yield step.opname, step.argval
+    steps = _steps(code)
+    places = {step.offset: i for i, step in enumerate(steps)}
+    names: dict[str, int] = {}  # numbered as they come
+    for i, step in enumerate(steps):
+        inside = step.argval
+        if isinstance(inside, types.CodeType):
+            yield from operations(inside)
+            inside = None
+        elif step.opcode in dis.hasjrel:
+            inside = next(
+                (places[at] for at in range(inside, steps[-1].offset + 1) if at in places), i
+            )
+        elif step.opname in _LOADS:
+            inside = names.setdefault(inside, len(names))
+        elif step.opcode not in dis.hasconst and not step.opname.startswith(_ATTRIBUTES):
+            inside = step.arg
+        yield step.opname, inside
+
+
+def _steps(code: types.CodeType) -> list[dis.Instruction]:
+    """The instructions of a code without those of its asserts, which `python -O` leaves out."""
+    steps = [x for x in dis.get_instructions(code) if x.opname not in ("EXTENDED_ARG", "NOP")]
+    asserts = [_place(x) for x in steps if x.opname == "LOAD_ASSERTION_ERROR"]
+    if not asserts:
+        return steps
+    is_within = lambda place: any(a[0] <= place[0] and place[1] <= a[1] for a in asserts)
+    return [x for x in steps if not is_within(_place(x))]
+
+
+def _place(step: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Begin and end of an instruction in the source."""
+    at = step.positions or dis.Positions()
+    return (at.lineno or 0, at.col_offset or 0), (at.end_lineno or 0, at.end_col_offset or 0)

@@ -10,6 +10,8 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import re
+import sys
 import types
 import typing
 import weakref
@@ -35,6 +37,7 @@ _IGNORED = set(
     "__annotate__ __annotate_func__ __annotations_cache__ __protocol_attrs__ "
     "__non_callable_proto_members__".split()
 )
+_VARYING = re.compile(r" at 0x[0-9a-f]+|\d{7,}")  # addresses and numbers of threads
 _SLOT = 8  # bytes of a slot of an object
 _LARGE = 128  # bytes of an object whose class is written in C
 _MOST = 20_000  # parts; a longer walk would take longer than a trace
@@ -84,13 +87,18 @@ def is_fixed(thing: Any) -> bool:
     >>> is_fixed(np.sin), is_fixed(json.dumps)
     (True, False)
     """
+    return _module_of(thing) in FIXED
+
+
+def _module_of(thing: Any) -> str:
+    """The outermost module of a module, function or class."""
     if isinstance(thing, types.ModuleType):
         module = thing.__name__
     elif isinstance(thing, types.FunctionType):  # a wrapper has the __module__ of what it wraps
         module = thing.__globals__.get("__name__")
     else:
         module = thing.__module__
-    return str(module).partition(".")[0] in FIXED
+    return str(module).partition(".")[0]
 
 
 class _Same:
@@ -210,8 +218,11 @@ class _Walk:
         """Note a function written in C, and the module or object that it is bound to."""
         return self._put(value.__name__) and self.note(getattr(value, "__self__", None))
 
+    def _is_fixed(self, thing: Any) -> bool:
+        return is_fixed(thing) or (self._lasting and _module_of(thing) in sys.stdlib_module_names)
+
     def _note_module(self, value: types.ModuleType) -> bool:
-        return is_fixed(value) and self._put(value.__name__)
+        return self._is_fixed(value) and self._put(value.__name__)
 
     def _note_partial(self, value: functools.partial[Any]) -> bool:
         return self._put("partial") and self._note_all(value.func, value.args, value.keywords)
@@ -230,7 +241,7 @@ class _Walk:
 
     def _note_function(self, function: types.FunctionType) -> bool:
         cells, code = function.__closure__ or (), function.__code__
-        if is_fixed(function):  # it changes only in what it closes over
+        if self._is_fixed(function):  # it changes only in what it closes over
             named = function.__module__, function.__qualname__
             return self._put(named if self._lasting else _Code(code)) and self._note_cells(cells)
         self.foreign = True
@@ -268,13 +279,13 @@ class _Walk:
             module = value
             if module.__name__.startswith(_RANDOM) and name != chain[-1]:
                 return self._lasting
-            if is_fixed(module) and "random" not in chain:
+            if self._is_fixed(module) and "random" not in chain:
                 return self._put(module.__name__)
             found = vars(module)
         return self.note(module)
 
     def _note_class(self, cls: type) -> bool:
-        if is_fixed(cls):
+        if self._is_fixed(cls):
             named = cls.__module__, cls.__qualname__
             return self._put(named if self._lasting else _Same(cls))
         self.foreign = True
@@ -286,6 +297,8 @@ class _Walk:
         kind = type(value)
         if kind.__module__.startswith(_RANDOM):
             return False
+        if self._lasting and self._is_fixed(kind) and not is_fixed(kind):
+            return self._put(kind.__name__, _VARYING.sub("", repr(value)))  # a path, a date, a lock
         if is_fixed(kind) and kind.__basicsize__ > _LARGE and hasattr(value, "__wrapped__"):
             return self._put(kind.__name__) and self.note(value.__wrapped__)  # of `jax.jit`
         slots = [

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib
+import json
 import re
 import sys
 import types
@@ -21,6 +22,8 @@ import numpy as np
 
 from jaxgpu.devices.processes import spans
 from jaxgpu.inputs import arguments
+
+from .code_reads import find_reads, operations
 
 _TRUSTED = set("jaxgpu jax jaxlib flax optax".split())
 _PLAIN = bool | int | float | str | type(None)
@@ -69,8 +72,8 @@ def of(value: Any, arrays: list[Any]) -> Any:
     inner = lambda part: of(part, arrays)
     if isinstance(value, _Leaf):
         return {"array": value.number}
-    if isinstance(value, _PLAIN):
-        return value
+    if isinstance(value, _PLAIN):  # of a subclass the number, as it will be read
+        return value if type(value).__module__ == "builtins" else json.loads(json.dumps(value))
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         if spans(value):
             return {"shown": f"{value.dtype}{list(value.shape)} in several processes"}
@@ -149,27 +152,20 @@ def _code(put: Any, function: Any, seen: set[Any]) -> dict[str, Any]:
     """Hash the code of a function and of users' functions that it calls; the values they read."""
     seen.add(function)
     read: dict[str, Any] = {}
-    for name in _hashed(put, function.__code__):
-        value = function.__globals__.get(name)
+    for operation, constant in operations(function.__code__):
+        parts = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+        put(f"{operation} {parts!r}".encode())
+    for chain in find_reads(function.__code__).chains:
+        value, last = function.__globals__.get(chain[0]), 1
+        while isinstance(value, types.ModuleType | type) and last < len(chain):
+            value, last = getattr(value, chain[last], None), last + 1
         value = getattr(value, "__wrapped__", value)
         if isinstance(value, types.FunctionType):
             if value not in seen and not _is_trusted(value):
                 read |= _code(put, value, seen)
         elif value is not None and not isinstance(value, types.ModuleType) and not callable(value):
-            read[name] = value
+            read[".".join(chain[:last])] = value
     return read
-
-
-def _hashed(put: Any, code: types.CodeType) -> set[str]:
-    """Hash operations and numbers of a code; the names that it may read."""
-    put(code.co_code + repr(code.co_names).encode())
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= _hashed(put, constant)
-        elif not isinstance(constant, str):  # texts are documents, and names of places
-            put(repr(constant).encode())
-    return names
 
 
 def _is_trusted(thing: Any) -> bool:
