@@ -3,7 +3,6 @@
 import dataclasses
 import datetime
 import json
-import os
 import platform
 import shlex
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 
 import jaxgpu
+from jaxgpu.devices import machine
 from jaxgpu.devices.processes import leads
 from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained
@@ -61,22 +61,10 @@ def environment() -> dict[str, str]:
         "numpy": np.__version__,
         "python": platform.python_version(),
         "device": f"{len(jax.devices())} x {device.device_kind} ({device.platform})",
-        "processor": _processor(),
+        "processor": f"{machine.processor()}, {machine.cores()} cores",
         "machine": f"{platform.system()} {platform.machine()}",
         "float64 by default": str(jax.config.read("jax_enable_x64")),
     }
-
-
-def _processor() -> str:
-    """The name of the host's processor, and how many of its cores this process may use."""
-    name = platform.processor() or platform.machine()
-    listed = Path("/proc/cpuinfo")
-    if listed.exists():
-        lines = listed.read_text().splitlines()
-        models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        name = next(models, name)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
 
 
 @explained

@@ -1,4 +1,4 @@
-"""Users' functions that are written anew, replaced by equal ones that were met before.
+"""Users' functions that are written again, replaced by the equal ones before them.
 
 A lambda in a loop is another function at each turn, and a program is compiled for it. Where its
 code and all that it refers to are the same, the one of the turn before stands for it.

@@ -1,6 +1,6 @@
 """Calls of jitted functions of this package that are given functions and classes of users.
 
-`jax.jit` keeps what they were traced to, whatever has changed in what they read.
+`jax.jit` keeps their traces, and does not look at what they read.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from .saving.trace_context import tracing
 
 
 def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
-    """Return `f(*given)`, by a program that is no older than what users' code in `given` reads.
+    """Return `f(*given)`, traced again if anything that `given` refers to has changed.
 
     >>> class Rate:
     ...     __module__, value = "notes", 2.0
@@ -33,7 +33,7 @@ def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
 
 
 def fresh_traces(f: Callable[..., Any], *given: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return the context in which `call_fresh` calls, for what else is asked of a jitted function.
+    """Return the context in which `call_fresh` calls, for other methods of a jitted function.
 
     >>> shape_of = jax.jit(lambda x: x.T)
     >>> with fresh_traces(shape_of, jax.numpy.ones((2, 3))):

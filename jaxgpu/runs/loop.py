@@ -143,10 +143,11 @@ def run[S](
             which is appended to files there and takes no memory. `jaxgpu.load` reads it.
         resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
             same experiment: the same step with the same numbers in it, start, key and measure;
-            what differs is named. Another version of jax is warned of. How many steps there are in
-            all may be another number. In place of True it may be the names of values that may be
-            others than they were, as the refusal says them, or the last part of them:
-            `resume=("eta",)`. The folder keeps what was changed, and at which step.
+            what differs is named, settings of JAX that change numbers among it. Other versions,
+            another kind of device or processor and other flags of the compiler are warned of. How
+            many steps there are in all may be another number. In place of True it may be the names
+            of values that may be others than they were, as the refusal says them, or the last part
+            of them: `resume=("eta",)`. The folder keeps what was changed, and at which step.
         guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
             of the history, before it is saved, so the checkpoint before it stays the last. It
             changes no bit, and costs a pass over the state a chunk. A state that holds infinities

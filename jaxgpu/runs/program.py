@@ -65,8 +65,8 @@ class Call:
                 args, f = (f.__self__, *args), f.__func__
             else:
                 break
-        args, named = map(find_equal, args), {n: find_equal(x) for n, x in named.items()}
-        self.function, self._carried = find_equal(f), (tuple(args), named)
+        args, named = tuple(map(find_equal, args)), {n: find_equal(x) for n, x in named.items()}
+        self.function, self._carried = find_equal(f), (args, named)
         at_leaves, self.structure = jax.tree.flatten_with_path(self._carried)
         self._leaves = [leaf for _, leaf in at_leaves]
         self._fixed = [_is_static(at, leaf) for at, leaf in at_leaves]
@@ -241,7 +241,8 @@ class Loop:
         """Return digests of the program, the measure and the start, with their numbers."""
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
-        found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
+        flags = str(settings.loose_flags())
+        found = {n: identity.joined(self.program.digests[n], numbers[n], flags) for n in names}
         return found | {"start": identity.of_arrays(self.state)}
 
     def called(self) -> str:

@@ -192,7 +192,7 @@ NO_DOOR = {
         Range""".split(),
     "any tree is right": "is_key scope".split(),
     "no argument, or words of our own code": """environment reassociation ready static of_seeds
-        platform options""".split(),
+        platform options describe compiler_flags cores processor""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         find_equal call_fresh fresh_traces joined Call Program Loop own nothing options_of beside
         Group Watch leads place spans blocks save_parts sync named called refuse_changed""".split(),

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxgpu
-from jaxgpu.devices import memory
+from jaxgpu.devices import machine, memory
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs import program
 from jaxgpu.runs.checkpoint import CheckpointError
@@ -462,11 +462,29 @@ def test_another_experiment_is_refused_and_the_difference_named(tmp_path):
     assert run(**plain, steps=9, chunk=2, out=tmp_path, resume=True).timing.steps == 5
 
 
-def test_another_jax_is_warned_of(tmp_path, monkeypatch):
+def test_another_version_processor_or_flag_is_warned_of(tmp_path, monkeypatch):
     run(walk, start(), 5, key=KEY, out=tmp_path)
+    was = jaxgpu.load(tmp_path).machine
+    assert was["jax"] == jax.__version__ and was == machine.describe()
+    assert was.keys() >= {"jaxlib", "device", "processor", "instructions", "cores"}
     monkeypatch.setattr(jax, "__version__", "0.4.1")
-    with pytest.warns(UserWarning, match="written under jax .*, this is 0.4.1; last digits may"):
+    monkeypatch.setattr(machine, "processor", lambda: "another")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
+    said = (
+        "written under jax .*, this is 0.4.1; processor .*, this is another; compiler flags .*, "
+        "this is --xla_cpu_max_isa=AVX2; last digits may"
+    )
+    with pytest.warns(UserWarning, match=said):
         assert run(walk, start(), 9, key=KEY, out=tmp_path, resume=True).timing.steps == 4
+    assert jaxgpu.load(tmp_path).machine["processor"] == "another"
+
+
+def test_fast_arithmetic_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    run(walk, start(), 5, key=KEY, out=tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math --xla_dump_to=elsewhere")
+    with pytest.raises(CheckpointError, match="xla_cpu_enable_fast_math was not there, is true"):
+        run(walk, start(), 9, key=KEY, out=tmp_path, resume=True)
 
 
 def test_a_named_change_is_allowed_and_kept(tmp_path):

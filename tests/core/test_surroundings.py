@@ -28,6 +28,39 @@ def test_what_a_step_reads_is_what_it_reads_now(kind, tmp_path):
         run(step(), ONE, 3, **given)
 
 
+# settings of JAX, what a step does with a number and a key, and the value that is not the default
+SETTINGS = {
+    "jax_threefry_partitionable": (lambda x, key: jax.random.normal(key, (3,))[1], False),
+    "jax_random_seed_offset": (lambda x, key: jax.random.normal(jax.random.key(3)), 5),
+    "jax_default_prng_impl": (lambda x, key: jax.random.normal(jax.random.key(3)), "rbg"),
+    "jax_high_dynamic_range_gumbel": (lambda x, key: jax.random.gumbel(key), True),
+    "jax_enable_x64": (lambda x, key: jnp.float32(jnp.sin(jnp.ones(3)).sum()), True),
+    "jax_numpy_dtype_promotion": (lambda x, key: x + jnp.float32(1), "strict"),
+    "jax_default_matmul_precision": (lambda x, key: jnp.full(3, x) @ jnp.full(3, x), "highest"),
+    "jax_accurate_erf_inv": (lambda x, key: jax.scipy.special.erfinv(0.5 * x), None),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_that_changes_numbers_is_read_and_named(name, tmp_path):
+    step, value = SETTINGS[name]
+    before = getattr(jax.config, name)
+    given = {"key": KEY, "measure": lambda x: x}
+    run(step, ONE, 1, **given, out=tmp_path)
+    first = run(step, ONE, 1, **given).state
+    try:
+        jax.config.update(name, (not before) if value is None else value)
+        now = step(ONE, jax.random.fold_in(KEY, 0))
+        np.testing.assert_allclose(run(step, ONE, 1, **given).state, now, rtol=1e-6)
+        if name != "jax_numpy_dtype_promotion":  # which refuses, and changes no number
+            with pytest.raises(CheckpointError, match=f"{name} was {before}, is "):
+                run(step, ONE, 2, **given, out=tmp_path, resume=True)
+            assert run(step, ONE, 2, **given, out=tmp_path, resume=(name,)).timing.steps == 1
+    finally:
+        jax.config.update(name, before)
+    assert run(step, ONE, 1, **given).state == first
+
+
 # Each form with a part that says what `f` gives of one: two, or three after the change.
 
 

@@ -56,10 +56,10 @@ def find_reads(code: types.CodeType) -> Reads:
 
 
 def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
-    """Yield the operations of a code with their constants, and those of the codes within it.
+    """Yield the operations of a code and of the codes within it, with their constants.
 
-    Names of variables and functions, docstrings and lines are no part of them; names of attributes
-    are. Constants may be of any immutable kind.
+    They have names of attributes, but not of variables and functions, and neither docstrings nor
+    lines. Constants may be of any immutable kind.
 
     >>> def double(x):
     ...     "Return twice x."
@@ -69,7 +69,7 @@ def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
     """
     steps = _steps(code)
     places = {step.offset: i for i, step in enumerate(steps)}
-    names: dict[str, int] = {}  # numbered as they come
+    names: dict[str, int] = {}  # numbered in the order of their use
     for i, step in enumerate(steps):
         inside = step.argval
         if isinstance(inside, types.CodeType):
@@ -87,7 +87,7 @@ def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
 
 
 def _steps(code: types.CodeType) -> list[dis.Instruction]:
-    """The instructions of a code without those of its asserts, which `python -O` leaves out."""
+    """The instructions of a code without its asserts, as `python -O` leaves them out."""
     steps = [x for x in dis.get_instructions(code) if x.opname not in ("EXTENDED_ARG", "NOP")]
     asserts = [_place(x) for x in steps if x.opname == "LOAD_ASSERTION_ERROR"]
     if not asserts:

@@ -19,7 +19,7 @@ from jaxgpu.devices.processes import spans
 
 from ..checkpoint import CheckpointError, sealed
 from ..program import Call
-from . import identity, structure
+from . import identity, settings, structure
 
 FORMAT = "jaxgpu-experiment"
 _DIGITS = 16  # of the digest, in the name of the file
@@ -29,7 +29,8 @@ _DIGITS = 16  # of the digest, in the name of the file
 class Experiment:
     """What a run is, as its file holds it."""
 
-    header: dict[str, Any]  # structures of "step" and "measure", values of "start" and "key"
+    # structures of "step" and "measure", values of "start", "key" and "settings"
+    header: dict[str, Any]
     arrays: list[Any]  # what the structures refer to
 
     @property
@@ -54,7 +55,7 @@ class Experiment:
             f"measure.{name}".removesuffix(".function"): value
             for name, value in self._named("measure")
         }
-        return found | dict(self._named("step"))
+        return found | dict(self._named("step")) | self.header["settings"]
 
     def spec(self) -> Any:
         """What the step carries: the spec whose method it is, or its arguments by their names."""
@@ -85,7 +86,8 @@ def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
     parts = {"step": _of_call(step, arrays), "measure": _of_call(measure, arrays)}
     start = {jax.tree_util.keystr(at): _shown(x) for at, x in jax.tree.leaves_with_path(state)}
     shown = "None" if key is None else structure.shown(key)
-    return Experiment(parts | {"start": start, "key": shown}, arrays)
+    rest = {"start": start, "key": shown, "settings": settings.number_settings()}
+    return Experiment(parts | rest, arrays)
 
 
 def read(out: Path, digest: str) -> Experiment:

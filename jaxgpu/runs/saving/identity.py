@@ -3,8 +3,8 @@
 Two programs have one digest where they do the same operations on the same constants: the digest is
 taken over the traced program (its jaxpr, with every program inside it) and over the values of the
 arrays and numbers that are closed over, so another function, bound, material or step size is
-another program, whatever it is called. Names and lines of source do not count. Settings of JAX that
-change numbers only when a program is lowered count where the program has such operations.
+another program. Names and lines of source do not count. Settings of JAX that change numbers only
+when a program is lowered count where the program has such operations.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def of_program(traced: Any, called: list[Any] | None = None) -> str:
     """Return the digest of a traced program and its constants, 64 hexadecimal characters.
 
     Args:
-        called: receives the functions of the host that it calls. They are no part of the digest.
+        called: receives the functions of the host that it calls. The digest leaves them out.
 
     >>> one, two, same = (jax.make_jaxpr(lambda x, a=a: x + a)(0.0) for a in (1.0, 2.0, 1.0))
     >>> of_program(one) == of_program(same), of_program(one) == of_program(two)

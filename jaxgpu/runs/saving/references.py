@@ -54,7 +54,7 @@ class References(NamedTuple):
 def describe(value: Any) -> References | None:
     """Return the values that decide how a function is traced; None where they cannot be had.
 
-    They hold in this process: what can be written to counts as itself, besides its value.
+    They hold in this process: mutable values count by identity and by value.
 
     >>> describe((1.0, "a")) == describe((1.0, "a")), describe(1.0) == describe(2.0)
     (True, False)
@@ -333,11 +333,11 @@ class _Walk:
 
 
 def _attributes(inside: Mapping[str, Any]) -> list[Any]:
-    """Names and values of attributes, without those that say where a class was written."""
+    """Names and values of attributes, without `__module__` and its like."""
     return [part for pair in inside.items() if pair[0] not in _IGNORED for part in pair]
 
 
-_NOTES: dict[type, Callable[..., bool]] = {
+_NOTES: dict[Any, Callable[..., bool]] = {
     np.ndarray: _Walk._note_numbers,
     property: _Walk._note_property,
     **dict.fromkeys((float, complex, range, slice), _Walk._note_repr),
@@ -363,7 +363,7 @@ _NOTES: dict[type, Callable[..., bool]] = {
     ),
     **dict.fromkeys((typing.TypeVar, types.GenericAlias, types.UnionType), _Walk._note_repr),
 }
-_BY_BASE: dict[type, Callable[..., bool]] = {
+_BY_BASE: dict[Any, Callable[..., bool]] = {
     types.FunctionType: _Walk._note_function,
     types.MethodType: _Walk._note_method,
     types.ModuleType: _Walk._note_module,

@@ -21,6 +21,7 @@ class Saved:
     history: Any  # up to that step, arrays [1 + step, ...] mapped from files
     values: dict[str, str]  # all that the run is, by name, as a refusal says it
     changes: list[str]  # what was changed in it by `resume=`, and when
+    machine: dict[str, str]  # versions, device, processor and flags of the last to write it
 
 
 def load(folder: str | Path) -> Saved:
@@ -72,4 +73,5 @@ def _read(out: Path, path: Path) -> Saved:
             history=history.read(out, at.rows),
             values=was.names(),
             changes=meta["changes"],
+            machine=meta["machine"],
         )

@@ -5,11 +5,28 @@ from typing import Any
 
 import jax
 
+from jaxgpu.devices import machine
+
 # settings of messages, caches, files and connections
 _OTHER = re.compile(
     "cache|dump|log(?!istic)|traceback|mtls|cross_host|explain|proxy|preemption|distributed|pgle|export|"
     "visible_devices|topology|timeout|mock|url|pprint|captured_constants|guard|leak|profile"
 )
+# what changes numbers, in the trace or in what becomes of it
+_NUMBERS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+    "jax_random_seed_offset",
+    "jax_high_dynamic_range_gumbel",
+    "jax_numpy_dtype_promotion",
+    "jax_softmax_custom_jvp",
+    "jax_accurate_erf_inv",
+    "jax_use_hlo_logistic_lowering",
+    "jax_allow_f16_reductions",
+)
+_LOOSE = re.compile("fast_math|fast_min_max|excess_precision")
 _NAMES = tuple(name for name in jax.config.values if not _OTHER.search(name))
 
 
@@ -27,3 +44,22 @@ def compiler_settings() -> tuple[Any, ...]:
     except TypeError:  # one of them is a list or a dictionary
         return tuple(map(repr, values))
     return values
+
+
+def number_settings() -> dict[str, str]:
+    """Return the settings of JAX, and flags of XLA, that change numbers for certain, by name.
+
+    >>> number_settings()["jax_random_seed_offset"]
+    '0'
+    """
+    return {name: str(getattr(jax.config, name, None)) for name in _NUMBERS} | loose_flags()
+
+
+def loose_flags() -> dict[str, str]:
+    """Return the flags of XLA that give up exact arithmetic, by name.
+
+    >>> loose_flags()
+    {}
+    """
+    flags = [flag.lstrip("-").partition("=") for flag in machine.compiler_flags()]
+    return {name: value or "true" for name, _, value in flags if _LOOSE.search(name)}

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.devices import memory
+from jaxgpu.devices import machine, memory
 from jaxgpu.devices.processes import ALONE, Group, spans
 from jaxgpu.inputs import arguments
 
@@ -35,6 +35,7 @@ _SAME = {
 }
 # what their values are called
 _PARTS = {"program": "step", "generator": "key", "called": "step"}
+_BITS = ("jaxgpu", "jax", "jaxlib", "device", "processor", "instructions", "compiler flags")
 _NAMED = 3  # differences in a sentence
 _UNTOLD = "was another, of which no value tells the difference"
 
@@ -57,7 +58,7 @@ class Store:
         self.out = None if out is None else Path(out)
         self.name = "run" if self.out is None else self.out.name
         self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
-        self.meta = {"key": None, "generator": None, "jax": jax.__version__, "called": ["", ""]}
+        self.meta = {"key": None, "generator": None, "called": ["", ""]}
         if key is not None:
             self.meta["key"] = jax.random.key_data(key).tolist()
             self.meta["generator"] = str(jax.random.key_impl(key))
@@ -129,8 +130,9 @@ class Store:
         self.experiment = named
         self.meta |= digests | {"experiment": named.digest, "changes": []}
         self.group.agree(self.meta)
-        # of the first process: others may read other things. At the start, and as they were left
+        # of the first process: others may read other values. At the start, and as they were left
         self._called, self.meta["called"] = called, [called()] * 2
+        self.meta["machine"] = machine.describe()
 
     def begin(self, row: Any, most: int) -> None:
         """Make room for a history of `most` rows with these shapes and dtypes."""
@@ -194,9 +196,11 @@ class Store:
         if found is None:
             return None
         saved, meta = found
-        if meta["jax"] != self.meta["jax"] and self.group.first:
-            versions = f"jax {meta['jax']}, this is {self.meta['jax']}"
-            warnings.warn(f"{out}: written under {versions}; last digits may differ", stacklevel=3)
+        was, now = meta["machine"], self.meta["machine"]
+        other = [f"{n} {was.get(n)}, this is {now[n]}" for n in _BITS if was.get(n) != now[n]]
+        if other and self.group.first:
+            said = f"{out}: written under {'; '.join(other)}; last digits may differ"
+            warnings.warn(said, stacklevel=3)
         self.meta["changes"] = [
             *meta["changes"],
             *(f"at step {meta['step']}: {x}" for x in changes),
@@ -228,7 +232,8 @@ class Store:
         other = [n for n in _SAME if n != "called" and meta[n] != self.meta[n]]
         if self.group.first and self.meta["called"][0] not in meta["called"]:
             other.append("called")
-        another_jax = meta["jax"] != self.meta["jax"]
+        was, now = meta["machine"], self.meta["machine"]
+        retraced = any(was.get(name) != now[name] for name in ("jaxgpu", "jax", "python"))
         if not other:
             return []
         was = experiment.read(self.out or Path(), meta["experiment"])
@@ -238,7 +243,7 @@ class Store:
         for kind in other:
             part = _PARTS.get(kind, kind)
             named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
-            if not named and another_jax and kind in ("program", "measure"):
+            if not named and retraced and kind in ("program", "measure", "called"):
                 continue  # traced otherwise by another version
             named = named or {part: _UNTOLD}
             fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}

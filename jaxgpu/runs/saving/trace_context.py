@@ -12,7 +12,7 @@ _tokens: OrderedDict[Any, object] = OrderedDict()
 
 
 def tracing(references: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return a context in which functions are traced as what they refer to is now.
+    """Return a context in which JAX traces functions again if their references have changed.
 
     JAX keeps the traces of functions within a function, such as the body of a loop, and looks at
     nothing that they read.

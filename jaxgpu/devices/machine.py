@@ -1,0 +1,79 @@
+"""The machine that a program runs on: versions, devices, processor and flags of the compiler."""
+
+import functools
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import jax
+
+import jaxgpu
+
+_FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+# flags that say how many devices and threads there are, and where files go
+_FREE = ("--xla_force_host_platform", "--xla_cpu_multi_thread", "--xla_dump", "--xla_log")
+# sets of instructions with which XLA makes other programs, the largest first
+_LEVELS = {"AVX512": "avx512f", "AVX2": "avx2", "AVX": "avx", "SSE4.2": "sse4_2"}
+
+
+def describe() -> dict[str, str]:
+    """Return versions, device, processor, its instructions and cores, and flags of the compiler.
+
+    >>> describe()["jax"] == jax.__version__
+    True
+    """
+    device = jax.devices()[0]
+    return {
+        "jaxgpu": jaxgpu.__version__,
+        "jax": jax.__version__,
+        "jaxlib": metadata.version("jaxlib"),
+        "python": platform.python_version(),
+        "device": f"{device.device_kind} ({device.platform})",
+        "processor": processor(),
+        "instructions": _instructions(),
+        "cores": str(cores()),
+        "compiler flags": " ".join(compiler_flags()),
+    }
+
+
+def compiler_flags() -> list[str]:
+    """Return the sorted flags of XLA, except for flags of devices, threads and files.
+
+    >>> isinstance(compiler_flags(), list)
+    True
+    """
+    given = " ".join(os.environ.get(name, "") for name in _FLAGS).split()
+    return sorted(flag for flag in given if not flag.startswith(_FREE))
+
+
+def cores() -> int:
+    """Return how many cores of the processor this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor() -> str:
+    """Return the name of the host's processor.
+
+    >>> processor() != ""
+    True
+    """
+    return _processor_facts().get("model name", platform.processor() or platform.machine())
+
+
+def _instructions() -> str:
+    has = _processor_facts().get("flags", "").split()
+    return next((level for level, flag in _LEVELS.items() if flag in has), platform.machine())
+
+
+@functools.cache
+def _processor_facts() -> dict[str, str]:
+    """The rows of the first processor in the list of Linux."""
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text().splitlines() if listed.exists() else []
+    rows = [line.partition(":") for line in reversed(lines)]
+    return {name.strip(): value.strip() for name, _, value in rows}
