@@ -33,7 +33,7 @@ def describe() -> dict[str, str]:
         "processor": processor(),
         "instructions": _instructions(),
         "cores": str(cores()),
-        "compiler flags": " ".join(compiler_flags()),
+        "compiler flags": " ".join(compiler_flags()) or "none",
     }
 
 

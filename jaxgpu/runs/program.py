@@ -241,8 +241,8 @@ class Loop:
         """Return digests of the program, the measure and the start, with their numbers."""
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
-        flags = str(settings.loose_flags())
-        found = {n: identity.joined(self.program.digests[n], numbers[n], flags) for n in names}
+        found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
+        found["program"] = identity.joined(found["program"], str(settings.loose_flags()))
         return found | {"start": identity.of_arrays(self.state)}
 
     def called(self) -> str:

@@ -55,6 +55,7 @@ def test_names_and_lines_do_not_count_but_every_number_does():
 
     x, seen = jnp.ones(2), {digest(first, jnp.ones(2))}
     assert digest(second, x) in seen
+    assert digest(jax.jit(first), x) == digest(jax.jit(second), x)
     others = [
         lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * 1.5 + jnp.asarray([1.0, 2.5]), x),
         lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * 1.25 + jnp.asarray([1.0, 2.0]), x),
