@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import tracemalloc
 from types import SimpleNamespace
 
 import jax
@@ -11,12 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import flip_bit
+from forgery import DAMAGES, seal, take_apart
 
+import jaxgpu
 from jaxgpu.inputs.arguments import is_key
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs import checkpoint
 from jaxgpu.runs.checkpoint import CheckpointError, load, load_last, save, save_step, sealed, steps
 from jaxgpu.runs.checkpoint.tree import load_as
+from jaxgpu.runs.loop import run
 
 
 @pytree
@@ -169,17 +173,57 @@ def test_a_sealed_file_with_a_wrong_header_is_refused_and_passed_over(tmp_path):
     checkpoint.save_step(tmp_path, 1, {"x": x}, {})
     checkpoint.save_step(tmp_path, 2, {"x": x}, {})
     newest = max(tmp_path.iterdir())
-    with np.load(newest) as members:
-        good, data = json.loads(members["header"].tobytes()), members["0"]
+    good, members = take_apart(newest)
     for header in headers(good):
-        with open(newest, "wb+") as file:
-            np.savez(file, **{"header": np.frombuffer(header, np.uint8), "0": data})
-            sealed._seal(file)
+        seal(newest, header, members)
         with pytest.raises(CheckpointError, match="step-000000000002"):
             load_as(newest, lambda meta: {"x": x} if meta["step"] else None)
         with pytest.warns(UserWarning, match="going back to step-000000000001"):
             found = checkpoint.load_last(tmp_path, lambda meta: {"x": x} if meta["step"] else None)
         np.testing.assert_array_equal(found[0]["x"], x)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_is_done_to_the_newest_the_one_before_is_used(tmp_path, damage):
+    """By a resume as by a reader; sealed anew, so that the seal does not tell."""
+    given = {"measure": jnp.sum, "chunk": 2, "out": tmp_path}
+    run(jnp.cos, jnp.ones(3), 4, **given)
+    newest = max(tmp_path.glob("step-*"))
+    DAMAGES[damage](newest)
+    with pytest.raises(CheckpointError, match=newest.name):
+        load(newest, jnp.ones(3))
+    assert jaxgpu.load(tmp_path).step == 2
+    with pytest.warns(UserWarning, match="step-000000000004.*going back to step-000000000002"):
+        done = run(jnp.cos, jnp.ones(3), 6, **given, resume=True)
+    assert done.timing.steps == 4
+
+
+def test_what_a_file_cannot_hold_is_refused_as_it_is_saved(tmp_path):
+    nested = {}
+    for _ in range(70):
+        nested = {"inner": nested}
+    with pytest.raises(TypeError, match="nested 65 deep"):
+        save(tmp_path / "a.npz", example(), nested)
+    with pytest.raises(TypeError, match=r"checkpoint.save: tree\['x'\] of type float128"):
+        save(tmp_path / "a.npz", {"x": np.zeros(3, np.longdouble)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_small_file_takes_no_more_memory_than_it_is(tmp_path):
+    """Neither compressed, nor with an array that it only claims."""
+    small, claimed = tmp_path / "a.npz", tmp_path / "b.npz"
+    save(small, {"x": np.zeros(1_000_000, np.uint8)})
+    DAMAGES["compressed members"](small)
+    save(claimed, {"x": np.zeros(3, np.uint8)})
+    DAMAGES["an immense shape"](claimed)
+    for path in (small, claimed):
+        assert path.stat().st_size < 10_000
+        tracemalloc.start()
+        with pytest.raises(CheckpointError, match=path.name):
+            checkpoint.read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 500_000
 
 
 def test_what_one_process_cannot_save_fails_in_all_and_names_it():

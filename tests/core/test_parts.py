@@ -9,7 +9,7 @@ import pytest
 from conformance import flip_bit
 
 from jaxgpu.runs import checkpoint
-from jaxgpu.runs.checkpoint import CheckpointError, folder, parts, sealed
+from jaxgpu.runs.checkpoint import CheckpointError, binary, folder, parts
 from jaxgpu.runs.checkpoint.parts import Pieces
 
 RANKS = 3
@@ -24,10 +24,10 @@ def save(directory, step, tree=TREE, ranks=RANKS, meta=None):
     """What so many processes would write: x and y split, the key by the first."""
     path = folder.named(directory, step)
     leaves = [
-        [name, sealed.kind_of(x), list(np.shape(sealed.numbers_of(x)))]
-        for name, x in sealed.named_leaves(tree)
+        [name, binary.kind_of(x), list(np.shape(binary.numbers_of(x)))]
+        for name, x in binary.named_leaves(tree)
     ]
-    key, x, y = (np.asarray(sealed.numbers_of(leaf)) for _, leaf in sealed.named_leaves(tree))
+    key, x, y = (np.asarray(binary.numbers_of(leaf)) for _, leaf in binary.named_leaves(tree))
     seals = []
     for rank in range(ranks):
         columns, some = [[n * rank // ranks, n * (rank + 1) // ranks] for n in (12, 6)]

@@ -10,6 +10,7 @@ many processes, fills each of its own pieces from the boxes that overlap it.
 """
 
 import hashlib
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -23,7 +24,7 @@ import numpy as np
 from jaxgpu.devices.processes import Group, spans
 
 from .. import files
-from . import sealed
+from . import binary, plain, sealed
 from .folder import MANIFEST
 from .sealed import CheckpointError
 
@@ -49,9 +50,9 @@ def pieces(tree: Any, group: Group) -> Pieces:
     What does not span processes is the same in all, and the first writes it.
     """
     found = Pieces([], [], [])
-    for number, (name, leaf) in enumerate(sealed.named_leaves(tree)):
-        x = sealed.numbers_of(leaf)
-        found.leaves.append([name, sealed.kind_of(leaf), list(np.shape(x))])
+    for number, (name, leaf) in enumerate(binary.named_leaves(tree)):
+        x = binary.numbers_of(leaf)
+        found.leaves.append([name, binary.kind_of(leaf), list(np.shape(x))])
         if spans(x):
             held = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
         else:
@@ -96,8 +97,12 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
             raise CheckpointError(f"{path}: of another checkpoint than its manifest; use another")
         if not path.is_file():
             raise CheckpointError(f"{path}: no such part; use another checkpoint")
-        with sealed.opened(path, _PART) as (header, _):
+        with sealed.opened(path, _PART) as (header, members):
             for i, (number, box) in enumerate(header["boxes"]):
+                sizes = [stop - start for start, stop in box]
+                _, _, size = binary.layout(manifest["leaves"][number][1], sizes)
+                if size > members.size:  # claimed, and not there
+                    raise CheckpointError(f"{path}: holds less than its boxes; use another")
                 boxes[number][path].append((i, box))
     return manifest, partial(_filled, folder, manifest["leaves"], boxes)
 
@@ -106,7 +111,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
     try:
-        manifest = json.loads(path.read_text())
+        manifest = plain.parse(path.read_text())
         digest = manifest.pop("digest")
     except (ValueError, LookupError, AttributeError, TypeError):
         digest = manifest = None
@@ -126,20 +131,28 @@ def _filled(
     """The part of an array that lies in a box, from all pieces that reach into it."""
     name, kind, shape = leaves[number]
     want = _box((slice(None),) * len(shape) if at is ... else at, shape)
-    out = np.zeros([stop - start for start, stop in want], sealed.dtype_of(kind))
-    filled = 0
-    for path, held in boxes[number].items():
+    found = [
+        (path, i, box, [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box, strict=True)])
+        for path, held in boxes[number].items()
+        for i, box in held
+    ]
+    found = [row for row in found if all(start < stop for start, stop in row[-1])]
+    filled = sum(_volume(shared) for *_, shared in found)
+    if filled != _volume(want):  # before memory is taken for what a file claims
+        raise CheckpointError(
+            f"{folder}: has {filled} of {_volume(want)} values of {name}; use another"
+        )
+    out = np.zeros([stop - start for start, stop in want], binary.dtype_of(kind))
+    for path, pieces in itertools.groupby(found, lambda row: row[0]):
         with sealed.opened(path, _PART) as (_, members):
-            for i, box in held:
-                shared = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box)]
-                if all(start < stop for start, stop in shared):
-                    sizes = [stop - start for start, stop in box]
-                    piece = sealed.from_bytes(members[str(i)], kind, sizes)
-                    out[_within(shared, want)] = piece[_within(shared, box)]
-                    filled += math.prod(stop - start for start, stop in shared)
-    if filled != out.size:
-        raise CheckpointError(f"{folder}: has {filled} of {out.size} values of {name}; use another")
+            for _, i, box, shared in pieces:
+                piece = binary.from_bytes(members[str(i)], kind, [b - a for a, b in box])
+                out[_within(shared, want)] = piece[_within(shared, box)]
     return out
+
+
+def _volume(box: Any) -> int:
+    return math.prod(stop - start for start, stop in box)
 
 
 def _within(inner: Any, outer: Box) -> tuple[slice, ...]:

@@ -7,26 +7,32 @@ over the bytes and one hash of them.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxgpu
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.arguments import is_key
 
 from ..files import replacing
+from . import plain
+from .binary import as_bytes
+from .members import Members
 
 VERSION = 2
 _DIGEST = 64  # hexadecimal characters of a SHA-256
+# what a damaged file makes of zip, JSON, NumPy and JAX
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError)
+_DAMAGE += (RecursionError, NotImplementedError, struct.error, zipfile.BadZipFile)
 
 
 class CheckpointError(ValueError):
@@ -51,23 +57,23 @@ def stamp(kind: str) -> dict[str, Any]:
 
 def write(path: Path, header: dict[str, Any], arrays: list[np.ndarray]) -> str:
     """Write arrays, as bytes, and their header (what JSON can hold) to `path`; the seal of it."""
-    members: dict[str, Any] = {str(i): _as_bytes(a) for i, a in enumerate(arrays)}
+    members: dict[str, Any] = {str(i): as_bytes(a) for i, a in enumerate(arrays)}
     with replacing(path, "wb+") as file:
-        np.savez(file, header=_as_bytes(json.dumps(header).encode()), **members)
+        np.savez(file, header=as_bytes(json.dumps(header).encode()), **members)
         return _seal(file)
 
 
 @contextlib.contextmanager
-def opened(path: Path, kind: str) -> Iterator[tuple[dict[str, Any], Any]]:
+def opened(path: Path, kind: str) -> Iterator[tuple[dict[str, Any], Members]]:
     """The header of a sealed file, and its members: raw bytes by the number of their array.
 
     Raises:
         CheckpointError: foreign or newer. The seal is not looked at.
     """
-    with np.load(path, allow_pickle=False) as members:
+    with Members(path) as members:
         if "header" not in members:
             raise CheckpointError(f"{path}: not a jaxgpu checkpoint; use a file that jaxgpu wrote")
-        header = json.loads(members["header"].tobytes())
+        header = plain.parse(members["header"].tobytes().decode())
         refuse_foreign(path, header, kind)
         yield header, members
 
@@ -90,64 +96,24 @@ def as_written(path: Path) -> Iterator[None]:
         raise
     except (FileNotFoundError, IsADirectoryError) as error:
         raise CheckpointError(f"{error.filename}: {error.strerror}; use another folder") from None
-    except (ValueError, TypeError, LookupError, AttributeError, zipfile.BadZipFile) as error:
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the file
+            raise
         raise CheckpointError(
             f"{path}: sealed, but not as this version writes it ({error!r}); use another"
         ) from error
 
 
-def named_leaves(tree: Any) -> list[tuple[str, Any]]:
-    """The leaves of a pytree by their names."""
-    return [(jax.tree_util.keystr(at), leaf) for at, leaf in jax.tree.leaves_with_path(tree)]
-
-
-def kind_of(leaf: Any) -> str:
-    """What a file calls a leaf's type: its dtype, or the generator of a key."""
-    if is_key(leaf):
-        return f"key<{jax.random.key_impl(leaf)}>"
-    return str(leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype)
-
-
-def numbers_of(leaf: Any) -> Any:
-    """The array that stands for a leaf: itself, or the words of a key."""
-    return jax.random.key_data(leaf) if is_key(leaf) else leaf
-
-
-def plain(meta: Any) -> dict[str, Any]:
-    """`meta`, which JSON can hold."""
+def jsonable(meta: Any) -> dict[str, Any]:
+    """Return `meta`, which JSON can hold."""
     fault = None if isinstance(meta, dict) else arguments.shown(meta)
     try:
-        json.dumps(meta)
+        plain.parse(f"[[{json.dumps(meta)}]]")  # as deep as it will lie in a header
     except (TypeError, ValueError, RecursionError) as error:
         fault = f"what JSON cannot hold ({error})"
     if fault:
         raise TypeError(f"checkpoint.save: meta={fault}; it must be a dictionary of plain values")
     return meta
-
-
-# raw bytes, since npy knows no bfloat16 and its own header would be a second truth
-
-
-def _as_bytes(data: np.ndarray | bytes) -> np.ndarray:
-    raw = data if isinstance(data, bytes) else np.ascontiguousarray(data).tobytes()
-    return np.frombuffer(raw, np.uint8)
-
-
-def from_bytes(raw: np.ndarray, kind: str, shape: list[int]) -> np.ndarray:
-    """The array of a kind and a shape that was kept as bytes."""
-    return raw.view(dtype_of(kind)).reshape(shape)
-
-
-def leaf_of(numbers: np.ndarray, kind: str) -> Any:
-    """A leaf of a kind from the array that stood for it: that array, or a key."""
-    if not kind.startswith("key<"):
-        return numbers
-    return jax.random.wrap_key_data(jnp.asarray(numbers), impl=kind[4:-1])
-
-
-def dtype_of(kind: str) -> np.dtype:
-    """The dtype of what stands for a leaf of this kind."""
-    return np.dtype("uint32") if kind.startswith("key<") else jnp.dtype(kind)
 
 
 def _seal(file: Any) -> str:

@@ -35,7 +35,7 @@ def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any],
     directory = arguments.path("checkpoint.save_step: directory", directory)
     ranges.refuse("checkpoint.save_step: step", step, _STEP)
     ranges.refuse("checkpoint.save_step: keep", keep, _KEEP)
-    step, meta = int(step), sealed.plain(meta)
+    step, meta = int(step), sealed.jsonable(meta)
     path = folder.named(directory, step)
     save(path.with_name(f"{path.name}.npz"), tree, {**meta, "step": step})
     folder.drop_older(directory, path, keep)
@@ -58,7 +58,7 @@ def save_parts(
     >>> load_last(out, lambda meta: state)[0]
     {'x': array([0., 1., 2.], dtype=float32)}
     """
-    path, meta = folder.named(directory, step), {**sealed.plain(meta), "step": step}
+    path, meta = folder.named(directory, step), {**sealed.jsonable(meta), "step": step}
     seals = _together(group, lambda: parts.write(path, group.rank, mine))
 
     def commit() -> str:

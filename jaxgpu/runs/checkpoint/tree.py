@@ -12,7 +12,7 @@ from jaxgpu.devices.processes import ALONE, Group, spans
 from jaxgpu.inputs import arguments
 from jaxgpu.inputs.arguments import is_key
 
-from . import parts, sealed
+from . import binary, parts, sealed
 from .sealed import CheckpointError
 
 FORMAT = "jaxgpu-checkpoint"
@@ -38,13 +38,19 @@ def save(path: str | Path, tree: Any, meta: Meta | None = None) -> None:
     """
     path = arguments.path("checkpoint.save: path", path, "a file")
     arguments.arrays("checkpoint.save: tree", tree)
-    leaves = sealed.named_leaves(tree)
-    arrays = [np.asarray(sealed.numbers_of(leaf)) for _, leaf in leaves]
+    leaves = binary.named_leaves(tree)
+    for name, leaf in leaves:
+        if not binary.is_kept(leaf):
+            kind = binary.kind_of(leaf)
+            raise TypeError(
+                f"checkpoint.save: tree{name} of type {kind}; it must be of a type that JAX has"
+            )
+    arrays = [np.asarray(binary.numbers_of(leaf)) for _, leaf in leaves]
     header = sealed.stamp(FORMAT) | {
         "leaves": [
-            [name, sealed.kind_of(x), list(a.shape)] for (name, x), a in zip(leaves, arrays)
+            [name, binary.kind_of(x), list(a.shape)] for (name, x), a in zip(leaves, arrays)
         ],
-        "meta": {} if meta is None else sealed.plain(meta),
+        "meta": {} if meta is None else sealed.jsonable(meta),
     }
     sealed.write(path, header, arrays)
 
@@ -91,7 +97,7 @@ def leaves(path: Path) -> tuple[list[Any], Meta]:
     with sealed.as_written(path):
         header, array = _opened(path, ALONE)
         kinds = [kind for _, kind, _ in header["leaves"]]
-        return [sealed.leaf_of(array(i, ...), kind) for i, kind in enumerate(kinds)], header["meta"]
+        return [binary.leaf_of(array(i, ...), kind) for i, kind in enumerate(kinds)], header["meta"]
 
 
 def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -> tuple[Any, Meta]:
@@ -116,7 +122,7 @@ def _opened(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
     sealed.seal_of(path)
     with sealed.opened(path, FORMAT) as (header, members):
         arrays = [
-            sealed.from_bytes(members[str(i)], kind, shape)
+            binary.from_bytes(members[str(i)], kind, shape)
             for i, (_, kind, shape) in enumerate(header["leaves"])
         ]
     return header, lambda number, at: arrays[number][at]
@@ -124,8 +130,8 @@ def _opened(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
 
 def _compare(path: Path, leaves: list[list[Any]], like: Any) -> None:
     want = [
-        (name, sealed.kind_of(leaf), np.shape(sealed.numbers_of(leaf)))
-        for name, leaf in sealed.named_leaves(like)
+        (name, binary.kind_of(leaf), np.shape(binary.numbers_of(leaf)))
+        for name, leaf in binary.named_leaves(like)
     ]
     found = [(name, kind, tuple(shape)) for name, kind, shape in leaves]
     for (name, kind, shape), got in zip(want, found):
@@ -143,7 +149,7 @@ def _compare(path: Path, leaves: list[list[Any]], like: Any) -> None:
 
 def _restored(array: Reader, number: int, old: Any) -> Any:
     """An array of a checkpoint, in several processes where `old` is, else in the host's memory."""
-    new = array(number, ...) if not spans(old) else _spread(array, number, sealed.numbers_of(old))
+    new = array(number, ...) if not spans(old) else _spread(array, number, binary.numbers_of(old))
     if is_key(old):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=str(jax.random.key_impl(old)))
     return new

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxgpu.devices.processes import spans
 
-from ..checkpoint import CheckpointError, sealed
+from ..checkpoint import CheckpointError, binary, sealed
 from ..program import Call
 from . import identity, settings, structure
 
@@ -42,8 +42,8 @@ class Experiment:
         """Put it into the folder of a run, where it is not there yet."""
         path = _file(out, self.digest)
         if not path.exists():
-            arrays = [np.asarray(sealed.numbers_of(a)) for a in self.arrays]
-            kinds = [[sealed.kind_of(a), list(b.shape)] for a, b in zip(self.arrays, arrays)]
+            arrays = [np.asarray(binary.numbers_of(a)) for a in self.arrays]
+            kinds = [[binary.kind_of(a), list(b.shape)] for a, b in zip(self.arrays, arrays)]
             header = sealed.stamp(FORMAT) | {"experiment": self.header, "arrays": kinds}
             sealed.write(path, header, arrays)
 
@@ -101,7 +101,7 @@ def read(out: Path, digest: str) -> Experiment:
         sealed.seal_of(path)
         with sealed.opened(path, FORMAT) as (header, members):
             arrays = [
-                sealed.leaf_of(sealed.from_bytes(members[str(i)], kind, shape), kind)
+                binary.leaf_of(binary.from_bytes(members[str(i)], kind, shape), kind)
                 for i, (kind, shape) in enumerate(header["arrays"])
             ]
         found = Experiment(header["experiment"], arrays)
