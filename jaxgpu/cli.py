@@ -29,6 +29,7 @@ from jaxgpu.report import ReportError
 from jaxgpu.runs import files
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.checkpoint.folder import MANIFEST
+from jaxgpu.runs.checkpoint.plain import open_file, parse, printable
 from jaxgpu.runs.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
@@ -202,7 +203,7 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
 
 
 def _refuse(error: Exception | str) -> int:
-    print(f"jaxgpu: {error}", file=sys.stderr)
+    print(f"jaxgpu: {printable(error)}", file=sys.stderr)
     return 2
 
 
@@ -312,8 +313,8 @@ def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
 
 def _held(file: Path) -> dict[str, Any]:
     """The options that a run was begun with."""
-    with contextlib.suppress(ValueError, RecursionError):
-        held = json.loads(file.read_text())
+    with contextlib.suppress(ValueError), open_file(file) as text:
+        held = parse(text.read())
         if isinstance(held, dict):
             return held
     raise BadInput(

@@ -19,6 +19,7 @@ from jaxgpu.devices.processes import leads
 from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.ranges import KEY
+from jaxgpu.runs.checkpoint.plain import parse
 from jaxgpu.runs.files import replacing
 
 from .parts import Report, ReportError, drawable, from_record, must_be_text
@@ -144,13 +145,13 @@ def read(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ReportError(f"{file}: no such report; give a report.json that `jaxgpu run` wrote")
     try:
-        record = json.loads(file.read_text())
+        record = parse(file.read_text())
         drawable("report.read", from_record(record["report"]))
         whole = all(isinstance(record[name], dict) for name in ("options", "environment"))
         whole &= all(isinstance(record[name], str) for name in ("study", "date"))
         record = {"command": "", "reduced": {}, "seconds": None, **record}
         record["environment"].setdefault("processor", "")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         whole, record = False, {}
     if not whole:
         raise ReportError(
