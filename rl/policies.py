@@ -18,7 +18,10 @@ from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.checkpoint import CheckpointError, save, sealed, tree
-from jaxgpu.runs.saving import structure
+from jaxgpu.runs.checkpoint.plain import printable
+from jaxgpu.runs.saving import catalog, objects, structure
+from jaxgpu.runs.saving.catalog import Trusted
+from jaxgpu.runs.saving.objects import Missing
 
 _KIND = "policy"  # what the file says it holds
 
@@ -104,43 +107,57 @@ def remembering(policy: Policy) -> RecurrentPolicy:
 
 
 @explained
-def load_policy(path: str | Path) -> LearntPolicy | RecurrentPolicy:
-    """The policy that `policy.save(path)` wrote.
+def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | RecurrentPolicy:
+    """Return the policy that `policy.save(path)` wrote.
 
-    Nothing in the file is executed. Networks of this package and of Flax are known; the module
-    that defines a network of your own must be imported before.
+    The file may be a stranger's: learners and networks of this package, networks of Flax and
+    activation functions come back by their names, from a list; no code runs, and nothing is
+    imported for a name.
+
+    Args:
+        path: the file.
+        trusted: modules of yours (or their names), already imported, which define a network or a
+            learner. Pass them for files of your own alone: whoever wrote the file chooses among all
+            that they define.
 
     Raises:
         CheckpointError: no such file, one that was altered, one that holds something else, or a
-            network that is not known here.
+            learner or network that is not known here.
+        ValueError, TypeError: `trusted` names a module that is not imported, or no module.
 
     >>> load_policy("/nowhere/policy.npz")
     Traceback (most recent call last):
     jaxgpu.runs.checkpoint.sealed.CheckpointError: /nowhere/policy.npz: no such checkpoint; ...
     """
     path = arguments.path("load_policy: path", path, "a file")
-    sealed.seal_of(path)
+    trusted = catalog.check("load_policy", trusted)
+    if path.is_dir():
+        raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
     leaves, meta = tree.leaves(path)
     if not isinstance(meta, dict) or meta.get("kind") != _KIND:
         raise CheckpointError(
             f"{path}: holds a checkpoint that is no policy; write one by policy.save(path)"
         )
     with sealed.as_written(path):
-        policy = structure.made(meta["tree"], [jnp.asarray(leaf) for leaf in leaves])
+        policy = objects.build(meta["tree"], [jnp.asarray(leaf) for leaf in leaves], trusted)
         _refuse_unknown(path, policy, meta["learnt"])
         return policy
 
 
 def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
-    """Raise where a class of what learnt it is not known in this process."""
+    """Raise where a class of what learnt it is not known here, or is no learner."""
     learner = _learnt("load_policy", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     for part, name in zip(parts, learnt):
-        if isinstance(part, SimpleNamespace | structure.Missing):
+        if isinstance(part, SimpleNamespace | Missing):
             raise CheckpointError(
-                f"{path}: was learnt by {name}, which is not in this process; import the module "
-                "that defines it, then load the policy"
+                f"{path}: was learnt by {printable(name)}, which is not known here; import the "
+                "module that defines it, and pass trusted=(module,) if you trust the file"
             )
+    if not callable(getattr(type(learner), "act", None)):
+        raise CheckpointError(
+            f"{path}: learner={arguments.shown(learner)}; it must be a learner; use another"
+        )
 
 
 def _save(path: str | Path, policy: LearntPolicy | RecurrentPolicy) -> None:

@@ -1,5 +1,6 @@
 """Learnt policies by themselves: saved, loaded, exported, and what is refused."""
 
+import contextlib
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forgery import seal, take_apart
 from rl_pictures import LEARNERS as SEEING
 from rl_pictures import Pointer
 from rl_probe import waves
@@ -129,16 +131,58 @@ class Own(nn.Module):
         return nn.Dense(3)(x)
 
 
-def test_a_network_of_ones_own_is_known_where_its_module_is(tmp_path, monkeypatch):
+def test_a_network_of_ones_own_is_known_where_its_module_is_trusted(tmp_path, monkeypatch):
     env, learner = rl.make("cartpole"), rl.PPO(network=Own(), hidden_sizes=(4,))
     policy, seen = weighed(env, learner), np.ones((1, 4), np.float32)
     policy.save(tmp_path / "policy.npz")
-    again = rl.load_policy(tmp_path / "policy.npz")
+    again = rl.load_policy(tmp_path / "policy.npz", trusted=(sys.modules[__name__],))
     np.testing.assert_array_equal(acted(again, seen), acted(policy, seen))
     monkeypatch.delattr(sys.modules[__name__], "Own")
-    with pytest.raises(
-        CheckpointError, match=r"learnt by .*test_policies.Own, which is not in thi"
-    ):
+    for trusted in ((), (__name__,)):
+        with pytest.raises(CheckpointError, match="learnt by .*test_policies.Own, which is not kn"):
+            rl.load_policy(tmp_path / "policy.npz", trusted=trusted)
+
+
+def evil(mark):
+    """Structures that ran a command as a policy was read, or as it was called."""
+    touch = {"partial": {"named": "posix:system"}, "args": [f"touch {mark}"], "named": []}
+    fields = [["module_ref", touch], ["hash_key", 0]]
+    proxy = {"type": "flax.linen.transforms:_HashableProxy", "fields": fields}
+    write = {"type": "types:SimpleNamespace", "fields": [["write", {"named": "posix:system"}]]}
+    printed = {"partial": {"named": "builtins:print"}, "args": [f"touch {mark}"]}
+    printed["named"] = [["file", write]]
+    recurrent = {"type": "jaxgpu.rl.policies:RecurrentPolicy"}
+    box = {"type": "jaxgpu.rl.spaces:Box", "fields": []}
+    save = {"partial": {"method": "save", "of": box}, "args": [str(mark)], "named": []}
+    return {
+        "a property": {"method": "module", "of": proxy},
+        "a function": touch,
+        "a print to a command": recurrent | {"fields": [["carry", 0], ["act", printed]]},
+        "a method that writes": recurrent | {"fields": [["carry", 0], ["act", save]]},
+    }
+
+
+@pytest.mark.parametrize("place", ["learner", "action_space", "obs_stats", "network"])
+@pytest.mark.parametrize("how", evil(""))
+def test_a_command_in_a_policy_is_not_run(how, place, tmp_path):
+    """Whatever it takes the place of: the policy is refused, or fails as it is called."""
+    file, mark = tmp_path / "policy.npz", tmp_path / "PWNED"
+    policy, seen = fresh("PPO")
+    policy.save(file)
+    header, members = take_apart(file)
+    fields = {row[0]: row for row in header["meta"]["tree"]["fields"]}
+    inside = {row[0]: row for row in fields["learner"][1]["fields"]}
+    (fields | inside)[place][1] = evil(mark)[how]
+    seal(file, header, members)
+    with contextlib.suppress(CheckpointError, TypeError, AttributeError, ValueError):
+        rl.load_policy(file)(seen[0])
+    assert not mark.exists()
+
+
+def test_what_is_no_learner_does_not_act(tmp_path):
+    policy, _ = fresh("PPO")
+    replace(policy, learner=policy.action_space).save(tmp_path / "policy.npz")
+    with pytest.raises(CheckpointError, match="learner=a value of type Discrete; it must be a l"):
         rl.load_policy(tmp_path / "policy.npz")
 
 

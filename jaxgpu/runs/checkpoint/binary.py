@@ -18,8 +18,8 @@ float16 float32 float64 complex64 complex128""".split()
 _OF_ML = """bfloat16 int2 int4 uint2 uint4 float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4
 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
 float8_e8m0fnu""".split()
-_DTYPES = {name: np.dtype(name) for name in _OF_NUMPY}
-_DTYPES |= {name: np.dtype(getattr(ml_dtypes, name)) for name in _OF_ML}
+DTYPES = {name: np.dtype(name) for name in _OF_NUMPY}
+DTYPES |= {name: np.dtype(getattr(ml_dtypes, name)) for name in _OF_ML}
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
@@ -40,7 +40,7 @@ def is_kept(leaf: Any) -> bool:
     >>> is_kept(np.zeros(2)), is_kept(np.array(["a"])), is_kept(np.array([print]))
     (True, False, False)
     """
-    return is_key(leaf) or kind_of(leaf) in _DTYPES
+    return is_key(leaf) or kind_of(leaf) in DTYPES
 
 
 def numbers_of(leaf: Any) -> Any:
@@ -61,9 +61,9 @@ def dtype_of(kind: str) -> np.dtype:
     ValueError: kind='object'; it must be a type of numbers
     """
     name = "uint32" if kind.startswith("key<") else kind
-    if name not in _DTYPES:
+    if name not in DTYPES:
         raise ValueError(f"kind={kind!r:.40}; it must be a type of numbers")
-    return _DTYPES[name]
+    return DTYPES[name]
 
 
 def layout(kind: str, shape: Any) -> tuple[np.dtype, tuple[int, ...], int]:

@@ -1,8 +1,8 @@
 """The members of a sealed archive: bytes that lie in it as they are.
 
 NumPy writes them, and reads more than that: compressed members, any dtype, headers that are parsed
-as Python. Here a member is stored uncompressed, holds bytes, and all together are no larger than
-the file.
+as Python. Here a member is stored uncompressed and holds bytes, and all together take at most
+the size of the file.
 """
 
 import re

@@ -19,7 +19,8 @@ from jaxgpu.devices.processes import spans
 
 from ..checkpoint import CheckpointError, binary, sealed
 from ..program import Call
-from . import identity, settings, structure
+from . import identity, objects, settings, structure
+from .catalog import Trusted
 
 FORMAT = "jaxgpu-experiment"
 _DIGITS = 16  # of the digest, in the name of the file
@@ -57,10 +58,10 @@ class Experiment:
         }
         return found | dict(self._named("step")) | self.header["settings"]
 
-    def spec(self) -> Any:
+    def spec(self, trusted: Trusted = ()) -> Any:
         """What the step carries: the spec whose method it is, or its arguments by their names."""
         step = self.header["step"]
-        found = {name: structure.made(part, self.arrays) for name, part in step["carried"]}
+        found = {n: objects.build(part, self.arrays, trusted) for n, part in step["carried"]}
         return found["self"] if list(found) == ["self"] else found
 
     def _named(self, part: str) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ while the run goes on: what has no line yet is not there. Nothing that has a lin
 import contextlib
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .. import files
-from ..checkpoint import CheckpointError, sealed
-from . import structure
+from ..checkpoint import CheckpointError, binary, plain, sealed
+from ..checkpoint.plain import open_file
+from . import objects, structure
+from .catalog import Trusted
 
 FOLDER, JOURNAL = "history", "journal.jsonl"
 FORMAT, VERSION = "jaxgpu-history", 1
@@ -145,7 +147,7 @@ class Journal:
         """Append rows, which have no seal yet."""
         leaves = [np.ascontiguousarray(leaf) for leaf in jax.tree.leaves(rows)]
         for file, leaf in zip(self._files, leaves):
-            file.seek(self.count * _size(leaf.dtype, leaf.shape[1:]))
+            file.seek(self.count * math.prod(leaf.shape[1:]) * leaf.dtype.itemsize)
             file.write(_bytes(leaf))
             file.flush()
         self.count += count
@@ -173,7 +175,11 @@ class Journal:
 
     def tree(self) -> Any:
         """The history so far, arrays [rows, ...] that lie in the files."""
-        return _mapped(self.out, self.row, self.count)
+        found = [
+            _mapped(_rows_of(self.out, i), str(x.dtype), [self.count, *x.shape])
+            for i, x in enumerate(jax.tree.leaves(self.row))
+        ]
+        return _tree(self.row, found)
 
     def close(self) -> None:
         for file in self._files:
@@ -183,7 +189,8 @@ class Journal:
         self.close()
         (self.out / FOLDER).mkdir(exist_ok=True)
         count = len(jax.tree.leaves(self.row))
-        flags = os.O_RDWR | os.O_CREAT
+        # a folder may come from a stranger: no link in it says which file is written over
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         self._files = [
             os.fdopen(os.open(_rows_of(self.out, i), flags, 0o666), "r+b") for i in range(count)
         ]
@@ -201,10 +208,12 @@ def verify(out: Path, at: Segment) -> Seals:
     file = _journal(out)
     with sealed.as_written(file):
         head = _first(file)
-        sizes = [_size(jnp.dtype(kind), shape) for _, kind, shape in json.loads(head)["leaves"]]
+        leaves = plain.parse(head)["leaves"]
+        sizes = [binary.layout(kind, shape)[2] for _, kind, shape in leaves]
         seals, end = Seals(head, len(sizes)), Segment(0, "")
         with contextlib.ExitStack() as opened:
-            arrays = [opened.enter_context(open(_rows_of(out, i), "rb")) for i in range(len(sizes))]
+            rows_of = (_rows_of(out, i) for i in range(len(sizes)))
+            arrays = [opened.enter_context(open_file(rows, "rb")) for rows in rows_of]
             for _, segment in _lines(out):
                 if end.rows >= at.rows:
                     break
@@ -222,14 +231,27 @@ def verify(out: Path, at: Segment) -> Seals:
         return seals
 
 
-def read(out: str | Path, rows: int | None = None) -> Any:
-    """The history in the folder of a run, also of one that goes on: arrays [rows, ...].
+def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any:
+    """Return the history in the folder of a run, also of one that goes on: arrays [rows, ...].
 
     They are mapped from the files, so they cost no memory until they are looked at.
 
     Args:
         out: folder of the run.
         rows: how many; all that are sealed, if not said.
+        trusted: modules whose classes come back, as of `jaxgpu.load`.
+
+    Raises:
+        CheckpointError: there is no history, or not so many rows.
+    """
+    file = _journal(Path(out))
+    with sealed.as_written(file):
+        arrays = [array for _, array in arrays_of(out, rows)]
+        return objects.build(plain.parse(_first(file))["tree"], arrays, trusted)
+
+
+def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, np.ndarray]]:
+    """Return the arrays of the history in a folder, each with its name, as `read` maps them.
 
     Raises:
         CheckpointError: there is no history, or not so many rows.
@@ -237,27 +259,27 @@ def read(out: str | Path, rows: int | None = None) -> Any:
     out = Path(out)
     file = _journal(out)
     with sealed.as_written(file):
-        head = json.loads(_first(file))
+        head = plain.parse(_first(file))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
-        kinds = [jax.ShapeDtypeStruct(shape, jnp.dtype(kind)) for _, kind, shape in head["leaves"]]
         there = count(out)
         if rows is not None and rows > there:
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
-        row = structure.made(head["tree"], kinds)
-        return _mapped(out, row, there if rows is None else rows)
+        rows = there if rows is None else rows
+        return [
+            (str(name), _mapped(_rows_of(out, i), kind, [rows, *shape]))
+            for i, (name, kind, shape) in enumerate(head["leaves"])
+        ]
 
 
 def count(out: str | Path) -> int:
-    """How many rows in the folder of a run are sealed."""
-    return max((segment.rows for _, segment in _lines(Path(out))), default=0)
+    """Return how many rows in the folder of a run are sealed.
 
-
-def names(out: str | Path) -> list[str]:
-    """What the arrays of the history in a folder are called, in their order."""
-    file = _journal(Path(out))
-    with sealed.as_written(file):
-        return [name for name, _, _ in json.loads(_first(file))["leaves"]]
+    Raises:
+        CheckpointError: there is no history, or one that was altered.
+    """
+    with sealed.as_written(_journal(Path(out))):
+        return max((segment.rows for _, segment in _lines(Path(out))), default=0)
 
 
 def _head(row: Any) -> dict[str, Any]:
@@ -269,18 +291,21 @@ def _head(row: Any) -> dict[str, Any]:
 
 def _first(file: Path) -> str:
     """The first line of a journal, which says what the rows are."""
-    line, _, _ = file.read_text().partition("\n")
+    with open_file(file) as lines:
+        line = lines.readline()
     if not line:
         raise CheckpointError(f"{file}: does not say what its rows are; use another folder")
-    return line
+    return line.rstrip("\n")
 
 
 def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
     """The lines of whole segments; one that a writer has not ended is not there yet."""
-    for line in _journal(out).read_text().splitlines(keepends=True)[1:]:
-        if line.endswith("\n"):
-            found = json.loads(line)
-            yield line[:-1], Segment(int(found["rows"]), str(found["seal"]))
+    with open_file(_journal(out)) as lines:
+        lines.readline()
+        for line in lines:
+            if line.endswith("\n"):
+                found = plain.parse(line)
+                yield line[:-1], Segment(int(found["rows"]), str(found["seal"]))
 
 
 def _pieces(file: Any, left: int) -> Iterator[bytes]:
@@ -290,16 +315,15 @@ def _pieces(file: Any, left: int) -> Iterator[bytes]:
         yield piece
 
 
-def _mapped(out: Path, row: Any, count: int) -> Any:
-    """Rows of the files as arrays that may be written to, which does not change the files."""
-    found = []
-    for i, x in enumerate(jax.tree.leaves(row)):
-        shape = (count, *x.shape)
-        if count and _size(x.dtype, x.shape):
-            found.append(np.asarray(np.memmap(_rows_of(out, i), x.dtype, "c", 0, shape)))
-        else:  # nothing can be mapped
-            found.append(np.zeros(shape, x.dtype))
-    return _tree(row, found)
+def _mapped(file: Path, kind: str, shape: list[int]) -> np.ndarray:
+    """Rows of a file as an array that may be written to, which does not change the file."""
+    dtype, whole, size = binary.layout(kind, shape)
+    if not size:  # nothing can be mapped
+        return np.zeros(whole, dtype)
+    with open_file(file, "rb") as rows:
+        if size > os.fstat(rows.fileno()).st_size:
+            raise CheckpointError(f"{file}: has fewer than {shape[0]} rows; use another folder")
+        return np.asarray(np.memmap(rows, dtype, "c", 0, whole))
 
 
 def _tree(row: Any, leaves: list[np.ndarray]) -> Any:
@@ -312,10 +336,6 @@ def _journal(out: Path) -> Path:
 
 def _rows_of(out: Path, number: int) -> Path:
     return out / FOLDER / f"{number:05d}.rows"
-
-
-def _size(dtype: Any, shape: Any) -> int:
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
 
 
 def _bytes(leaf: np.ndarray) -> np.ndarray:

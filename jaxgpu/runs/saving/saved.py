@@ -8,7 +8,8 @@ from jaxgpu.inputs import arguments
 
 from ..checkpoint import CheckpointError, sealed, tree
 from ..checkpoint.folder import newest_first
-from . import experiment, history, structure
+from . import catalog, experiment, history, objects
+from .catalog import Trusted
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,24 @@ class Saved:
     machine: dict[str, str]  # versions, device, processor and flags of the last to write it
 
 
-def load(folder: str | Path) -> Saved:
-    """The last good checkpoint of a run, its history and what it is.
+def load(folder: str | Path, *, trusted: Trusted = ()) -> Saved:
+    """Return the last good checkpoint of a run, its history and its spec.
 
-    It may be read while the run goes on. Nothing in a file is executed: dataclasses and functions
-    of jaxgpu, JAX, Flax and Optax, and of modules that were imported before, are what they were;
-    dataclasses of other modules come back as `types.SimpleNamespace`, functions as
-    `structure.Missing`.
+    The folder may be read while the run goes on, and it may be a stranger's: it gives back numbers,
+    arrays, containers, and by their names, from a list, dataclasses of jaxgpu, networks of Flax,
+    states of Optax and activation functions. Other dataclasses come back as
+    `types.SimpleNamespace`, other functions as `Missing`; no code runs, and nothing is imported but
+    modules of jaxgpu, `flax.linen` and `optax`.
+
+    Args:
+        folder: of the run, its `out`.
+        trusted: modules of yours (or their names), already imported, whose dataclasses and
+            functions come back as themselves. Pass them for folders of your own alone: whoever
+            wrote the folder chooses among all that they define.
 
     Raises:
         CheckpointError: there is no checkpoint, or none can be used.
+        ValueError, TypeError: `trusted` names a module that is not imported, or no module.
 
     >>> import tempfile, jax.numpy as jnp
     >>> from functools import partial
@@ -46,6 +55,7 @@ def load(folder: str | Path) -> Saved:
     (3, array([8., 8.], dtype=float32), [2.0, 4.0, 8.0, 16.0], {'rate': 2.0})
     """
     out = arguments.path("load: folder", folder)
+    trusted = catalog.check("load", trusted)
     names = newest_first(out)
     if not names:
         below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
@@ -54,13 +64,13 @@ def load(folder: str | Path) -> Saved:
     faults = []
     for path in names:
         try:
-            return _read(out, path)
+            return _read(out, path, trusted)
         except CheckpointError as error:
             faults.append(str(error))
     raise CheckpointError("; ".join(faults))
 
 
-def _read(out: Path, path: Path) -> Saved:
+def _read(out: Path, path: Path, trusted: Trusted) -> Saved:
     leaves, meta = tree.leaves(path)
     with sealed.as_written(path):
         at = history.Segment(**meta["history"])
@@ -68,9 +78,9 @@ def _read(out: Path, path: Path) -> Saved:
         history.verify(out, at)
         return Saved(
             step=meta["step"],
-            spec=was.spec(),
-            state=structure.made(meta["tree"], leaves),
-            history=history.read(out, at.rows),
+            spec=was.spec(trusted),
+            state=objects.build(meta["tree"], leaves, trusted),
+            history=history.read(out, at.rows, trusted),
             values=was.names(),
             changes=meta["changes"],
             machine=meta["machine"],

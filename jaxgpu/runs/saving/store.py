@@ -210,7 +210,7 @@ class Store:
             self.experiment.write(out)
             self.rows.resume(rows, self._seals)
         else:
-            self.rows.add(history.read(out, rows.rows), rows.rows)
+            self.rows.add([x for _, x in history.arrays_of(out, rows.rows)], rows.rows)
         return meta["step"], jax.tree.map(_placed, saved, state)
 
     def _refuse_another(self) -> None:

@@ -1,49 +1,32 @@
-"""What a tree or a spec is made of, in words that JSON can hold, and the same made again from them.
+"""The words that say what a tree or a spec is made of, for JSON; arrays stay apart, by number.
 
-Arrays stay apart, by their number. Nothing is ever run or imported for what a file says, except
-modules of this package and of those that it stands on: a class or a function of another module is
-found again where the process has imported it, and otherwise a dataclass comes back as a
-`SimpleNamespace` and a function as `Missing`, which says its name.
+`objects` makes the same again of them.
 """
 
 import dataclasses
 import functools
 import hashlib
-import importlib
 import json
 import re
-import sys
 import types
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.devices.processes import spans
 from jaxgpu.inputs import arguments
 
+from ..checkpoint import binary
+from . import catalog
 from .code_reads import find_reads, operations
 
 _TRUSTED = set("jaxgpu jax jaxlib flax optax".split())
-_PLAIN = bool | int | float | str | type(None)
+PLAIN = bool | int | float | str | type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SHOWN = 200  # characters of a thing that can only be shown
+_DEEP = 18  # objects within one another, of which each takes up to three levels of JSON
 _FEW = 4  # numbers of an array that are shown one by one
-
-
-@dataclasses.dataclass(frozen=True)
-class Missing:
-    """A function or an object that a file can only name.
-
-    >>> made({"named": "notes:force"}, [])
-    Missing(name='notes:force')
-    """
-
-    name: str  # "module:name", or how it was shown
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"{self.name} is not in this process; import the module that defines it")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,27 +37,31 @@ class _Leaf:
 def of_tree(tree: Any) -> Any:
     """The structure of a pytree whose arrays are numbered as `jax.tree.leaves` has them.
 
-    >>> made(of_tree({"a": (1.0, None), "b": 2.0}), ["first", "second"])
-    {'a': ('first', None), 'b': 'second'}
+    >>> of_tree({"a": (1.0, None)})
+    {'dict': [['a', {'tuple': [{'array': 0}, None]}]]}
     """
     structure = jax.tree.structure(tree)
     marks = jax.tree.unflatten(structure, map(_Leaf, range(structure.num_leaves)))
     return of(marks, [])
 
 
-def of(value: Any, arrays: list[Any]) -> Any:
+def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
     """`value` for JSON; its arrays are appended to `arrays`.
+
+    What lies more than 18 objects deep is only shown, as JSON of a file may be 64 deep.
 
     >>> arrays = []
     >>> of({"rate": 0.1, "x": np.zeros(2)}, arrays), len(arrays)
     ({'dict': [['rate', 0.1], ['x', {'array': 0}]]}, 1)
     """
-    inner = lambda part: of(part, arrays)
+    inner = lambda part: of(part, arrays, depth + 1)
     if isinstance(value, _Leaf):
         return {"array": value.number}
-    if isinstance(value, _PLAIN):  # of a subclass the number, as it will be read
+    if isinstance(value, PLAIN):  # of a subclass the number, as it will be read
         return value if type(value).__module__ == "builtins" else json.loads(json.dumps(value))
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
+    if depth > _DEEP:
+        return _shown(value)
+    if isinstance(value, np.ndarray | np.generic | jax.Array) and binary.is_kept(value):
         if spans(value):
             return {"shown": f"{value.dtype}{list(value.shape)} in several processes"}
         arrays.append(value)
@@ -84,10 +71,10 @@ def of(value: Any, arrays: list[Any]) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         inside = [[f.name, inner(getattr(value, f.name, None))] for f in fields]
-        return {"type": _name(type(value)), "fields": inside}
-    if isinstance(value, tuple) and (names := _of(type(value))) is not None:
+        return {"type": catalog.name_of(type(value)), "fields": inside}
+    if isinstance(value, tuple) and (names := catalog.tuple_fields(type(value))) is not None:
         inside = [[name, inner(part)] for name, part in zip(names, value)]
-        return {"type": _name(type(value)), "fields": inside}
+        return {"type": catalog.name_of(type(value)), "fields": inside}
     if isinstance(value, tuple | list):
         return {"list" if isinstance(value, list) else "tuple": list(map(inner, value))}
     if isinstance(value, dict):
@@ -107,15 +94,19 @@ def _other(value: Any, inner: Any) -> Any:
     if isinstance(value, np.dtype):
         return {"dtype": str(value)}
     if isinstance(value, types.FunctionType):
-        return {"named": _name(value)} | _inside(value, inner)
+        return {"named": catalog.name_of(value)} | _inside(value, inner)
     if not _is_trusted(value) and hasattr(value, "__wrapped__"):  # of `jax.jit` and its like
         return inner(value.__wrapped__)
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        return {"named": _name(value)}
+        return {"named": catalog.name_of(value)}
     if not jax.tree_util.all_leaves([value]):
         children, _ = jax.tree_util.tree_flatten_with_path(value, lambda x: x is not value)
         parts = [[jax.tree_util.keystr(at), inner(part)] for at, part in children]
-        return {"type": _name(type(value)), "fields": parts}
+        return {"type": catalog.name_of(type(value)), "fields": parts}
+    return _shown(value)
+
+
+def _shown(value: Any) -> dict[str, Any]:
     return {"shown": _ADDRESS.sub("", f"{type(value).__name__} {value!r}")[:_SHOWN]}
 
 
@@ -172,88 +163,13 @@ def _is_trusted(thing: Any) -> bool:
     return str(getattr(thing, "__module__", None)).partition(".")[0] in _TRUSTED
 
 
-def made(found: Any, arrays: list[Any]) -> Any:
-    """What `of` was given, of its result and the arrays.
-
-    Raises:
-        LookupError, TypeError, ValueError: it is not what `of` gives.
-    """
-    if isinstance(found, _PLAIN):
-        return found
-    again = lambda part: made(part, arrays)
-    kind = next(iter(found))
-    inside = found[kind]
-    if kind == "array":
-        return arrays[inside]
-    if kind == "complex":
-        return complex(*inside)
-    if kind == "type":
-        return _built(inside, [(str(name), again(part)) for name, part in found["fields"]])
-    if kind in ("tuple", "list", "set"):
-        return {"tuple": tuple, "list": list, "set": set}[kind](map(again, inside))
-    if kind == "dict":
-        return {again(key): again(part) for key, part in inside}
-    if kind == "partial":
-        named = {str(name): again(part) for name, part in found["named"]}
-        return functools.partial(again(inside), *map(again, found["args"]), **named)
-    if kind == "method":
-        return getattr(again(found["of"]), inside, Missing(inside))
-    if kind == "dtype":
-        return jnp.dtype(inside)
-    if kind == "named":
-        thing = _thing(inside)
-        return Missing(inside) if thing is None or found.get("closed") else thing
-    if kind == "shown":
-        return Missing(inside)
-    raise ValueError(f"no structure is called {kind!r}")
-
-
-def _built(name: str, fields: list[tuple[str, Any]]) -> Any:
-    """An object of a class, without running a line of it; a namespace where there is none."""
-    cls, names = _thing(name), [field for field, _ in fields]
-    if isinstance(cls, type) and dataclasses.is_dataclass(cls):
-        if names == [field.name for field in dataclasses.fields(cls)]:
-            new = object.__new__(cls)
-            for field, value in fields:
-                object.__setattr__(new, field, value)
-            return new
-    if isinstance(cls, type) and issubclass(cls, tuple) and _of(cls) == names:
-        return tuple.__new__(cls, [value for _, value in fields])
-    return types.SimpleNamespace(**dict(fields))
-
-
-def _of(cls: type) -> list[str] | None:
-    """The fields of a named tuple; None of another one."""
-    fields = getattr(cls, "_fields", None)
-    return None if fields is None else list(fields)
-
-
-def _thing(name: str) -> Any:
-    """The class or function of a name, in a module that is there or trusted; None if not."""
-    module, _, path = name.partition(":")
-    if module.partition(".")[0] in _TRUSTED and module not in sys.modules:
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            return None
-    found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    is_it = isinstance(found, type) or callable(found)
-    return found if is_it and _name(found) == name else None
-
-
-def _name(thing: Any) -> str:
-    return f"{getattr(thing, '__module__', None)}:{getattr(thing, '__qualname__', '')}"
-
-
 def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
     """The values in a structure by their names, each short enough for a sentence.
 
     >>> flat(of({"rate": 0.1, "x": np.zeros(2)}, held := []), held)
     {'rate': '0.1', 'x': 'float64[2] 0.0 0.0'}
     """
-    if isinstance(found, _PLAIN):
+    if isinstance(found, PLAIN):
         return {at: repr(found)}
     kind = next(iter(found))
     inside = found[kind]

@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from jaxgpu.inputs import arguments
 
 from ..checkpoint import CheckpointError
+from ..checkpoint.plain import printable
 from . import history
 
 _WIDTH, _HEIGHT = 56, 4  # characters of a plot
@@ -38,18 +38,17 @@ def drawn(folder: str | Path) -> str:
     found = sorted(folder.glob(f"**/{history.FOLDER}/{history.JOURNAL}"))
     if not found:
         raise CheckpointError(f"{folder}: there is no run in it; give the folder of one, or wait")
-    return "\n".join(line for journal in found for line in _run(journal))
+    return "\n".join(printable(line) for journal in found for line in _run(journal))
 
 
 def _run(journal: Path) -> Iterator[str]:
     out = journal.parents[1]
-    rows, names = history.read(out), history.names(out)
-    leaves = jax.tree.leaves(rows)
+    leaves, rows = history.arrays_of(out), history.count(out)
     ago = max(0.0, time.time() - journal.stat().st_mtime)
-    yield f"{out}: step {history.count(out) - 1}, saved {ago:.0f} s ago"
-    for name, leaf in list(zip(names, leaves))[:_PLOTS]:
+    yield f"{out}: step {rows - 1}, saved {ago:.0f} s ago" if rows else f"{out}: no rows yet"
+    for name, leaf in leaves[: _PLOTS if rows else 0]:
         yield from _course(name or "history", leaf)
-    if len(leaves) > _PLOTS:
+    if rows and len(leaves) > _PLOTS:
         yield f"  and {len(leaves) - _PLOTS} more"
 
 

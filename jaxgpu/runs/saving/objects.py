@@ -1,0 +1,114 @@
+"""Objects made again of the words in a file, and of its arrays.
+
+Numbers, arrays and containers come back, and what `catalog` knows. Nothing is called: an object is
+made without its constructor, and no attribute of it is read. A dataclass that is not known comes
+back as a `SimpleNamespace`, a function as `Missing`.
+"""
+
+import dataclasses
+import functools
+import sys
+import types
+from typing import Any
+
+from ..checkpoint import binary
+from . import catalog
+from .structure import PLAIN
+
+
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """A function or an object that a file can only name.
+
+    >>> build({"named": "notes:force"}, [])
+    Missing(name='notes:force')
+    """
+
+    name: str  # "module:name", or how it was shown
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"{self.name} was not loaded; import the module that defines it, and pass "
+            "trusted=(module,) if the file is from somebody whom you trust"
+        )
+
+
+def build(found: Any, arrays: list[Any], trusted: catalog.Trusted = ()) -> Any:
+    """Return the value that `structure.of` was given, of its result and the arrays.
+
+    Args:
+        found: a structure.
+        arrays: those that it refers to by their number.
+        trusted: modules, already imported, whose classes and functions come back too.
+
+    Raises:
+        LookupError, TypeError, ValueError: `found` is not a structure, or `trusted` not modules.
+
+    >>> build({"tuple": [1, {"array": 0}, {"complex": [0.0, 1.0]}]}, ["x"])
+    (1, 'x', 1j)
+    """
+    return _Builder(arrays, catalog.check("load", trusted)).make(found)
+
+
+def _complete_network(new: Any) -> None:
+    """Add the attributes of Flax to the fields of a network, which has no parent then."""
+    linen = sys.modules.get("flax.linen")
+    if linen is not None and isinstance(new, linen.Module):
+        object.__setattr__(new, "parent", None)
+        linen.Module.__post_init__(new)
+
+
+class _Builder:
+    def __init__(self, arrays: list[Any], trusted: tuple[str, ...]) -> None:
+        self._arrays, self._trusted = arrays, trusted
+
+    def make(self, found: Any) -> Any:
+        if isinstance(found, PLAIN):
+            return found
+        kind = next(iter(found))
+        inside = found[kind]
+        if kind == "array":
+            return self._arrays[inside]
+        if kind == "complex":
+            return complex(*inside)
+        if kind == "type":
+            return self._object(str(inside), [(str(n), self.make(x)) for n, x in found["fields"]])
+        if kind in ("tuple", "list", "set"):
+            return {"tuple": tuple, "list": list, "set": set}[kind](map(self.make, inside))
+        if kind == "dict":
+            return {self.make(key): self.make(part) for key, part in inside}
+        if kind == "partial":
+            return self._partial(inside, found["args"], found["named"])
+        if kind == "method":
+            method = catalog.find_method(self.make(found["of"]), str(inside), self._trusted)
+            return Missing(str(inside)) if method is None else method
+        if kind == "dtype":
+            return binary.DTYPES.get(inside, Missing(str(inside)))
+        if kind == "named":
+            closed = found.get("closed")  # a function with values of its own, which are not kept
+            thing = None if closed else catalog.find_function(str(inside), self._trusted)
+            return Missing(str(inside)) if thing is None else thing
+        if kind == "shown":
+            return Missing(str(inside))
+        raise ValueError(f"no structure is called {kind!r}")
+
+    def _partial(self, inside: Any, args: Any, named: Any) -> Any:
+        function = self.make(inside)
+        function = function if callable(function) else Missing("a function")
+        parts = {str(name): self.make(part) for name, part in named}
+        return functools.partial(function, *map(self.make, args), **parts)
+
+    def _object(self, name: str, fields: list[tuple[str, Any]]) -> Any:
+        """An object of a class, without running a line of it; a namespace where there is none."""
+        cls, names = catalog.find_class(name, self._trusted), [field for field, _ in fields]
+        if cls is None:
+            return types.SimpleNamespace(**dict(fields))
+        if catalog.tuple_fields(cls) == names:
+            return tuple.__new__(cls, [value for _, value in fields])
+        if dataclasses.is_dataclass(cls) and names == [f.name for f in dataclasses.fields(cls)]:
+            new = object.__new__(cls)
+            for field, value in fields:
+                object.__setattr__(new, field, value)
+            _complete_network(new)
+            return new
+        return types.SimpleNamespace(**dict(fields))
