@@ -16,9 +16,11 @@ import jax.numpy as jnp
 
 from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.extras import extra
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.checkpoint import CheckpointError, save, sealed, tree
 from jaxgpu.runs.checkpoint.plain import printable
+from jaxgpu.runs.files import replacing
 from jaxgpu.runs.saving import catalog, objects, structure
 from jaxgpu.runs.saving.catalog import Trusted
 from jaxgpu.runs.saving.objects import Missing
@@ -55,6 +57,18 @@ class LearntPolicy:
         """Write it to a file, which `load_policy` reads."""
         _save(path, self)
 
+    def save_weights(self, path: str | Path) -> None:
+        """Write the weights alone, for other programs, as a file of safetensors.
+
+        The names are those of Flax joined with dots: `params.actor.Dense_0.kernel`. The statistics
+        that scale observations lie beside the weights, as `obs_stats.mean`, `obs_stats.square` and
+        `obs_stats.count`.
+
+        Raises:
+            ModuleNotFoundError: safetensors is not installed; with the command that installs it.
+        """
+        _save_weights(path, self)
+
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
         """The program from observations [B, ...], of any B, to actions, weights included."""
         return _exported(jax.vmap(self), (self.obs_stats.mean,), platforms)
@@ -81,6 +95,15 @@ class RecurrentPolicy:
             TypeError: it was not learnt here.
         """
         _save(path, self)
+
+    def save_weights(self, path: str | Path) -> None:
+        """Write the weights alone, for other programs, as `LearntPolicy.save_weights` does.
+
+        Raises:
+            ModuleNotFoundError: safetensors is not installed; with the command that installs it.
+            TypeError: it was not learnt here.
+        """
+        _save_weights(path, _learnt("save_weights", self))
 
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
         """The program from carries and observations [B, ...], of any B, to carries and actions.
@@ -166,6 +189,15 @@ def _save(path: str | Path, policy: LearntPolicy | RecurrentPolicy) -> None:
     parts = [learner, getattr(learner, "network", None)]
     learnt = [f"{type(part).__module__}.{type(part).__qualname__}" for part in parts]
     save(path, policy, {"kind": _KIND, "tree": structure.of_tree(policy), "learnt": learnt})
+
+
+def _save_weights(path: str | Path, policy: LearntPolicy) -> None:
+    path = arguments.path("save_weights: path", path, "a file")
+    tensors = extra("safetensors.flax", "studies", "save_weights")
+    named = jax.tree.leaves_with_path({**policy.params, "obs_stats": policy.obs_stats})
+    arrays = {jax.tree_util.keystr(at, simple=True, separator="."): x for at, x in named}
+    with replacing(path, "wb") as file:
+        file.write(tensors.save(jax.tree.map(jnp.asarray, arrays), {"format": "flax"}))
 
 
 def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:

@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax.traverse_util import unflatten_dict
 from forgery import seal, take_apart
 from rl_pictures import LEARNERS as SEEING
 from rl_pictures import Pointer
 from rl_probe import waves
+from safetensors.flax import load_file
 
 from jaxgpu import rl
 from jaxgpu.runs import checkpoint
@@ -208,8 +210,38 @@ def test_wrong_files_are_named(tmp_path):
         rl.load_policy(other)
 
 
+@pytest.mark.parametrize("name", ["PPO", "SAC", "RecurrentPPO"])
+def test_weights_alone_go_through_safetensors(name, tmp_path):
+    policy, seen = fresh(name)
+    policy.save_weights(tmp_path / "policy.safetensors")
+    flat = load_file(tmp_path / "policy.safetensors")
+    found = unflatten_dict(flat, sep=".")
+    learnt = policy.act if name == "RecurrentPPO" else policy
+    assert any(word.startswith("params.") and word.endswith(".kernel") for word in flat)
+    np.testing.assert_array_equal(flat["obs_stats.square"], learnt.obs_stats.square)
+    zeros = jax.tree.map(jnp.zeros_like, learnt.params)
+    for params in (zeros, {"params": found["params"]}):
+        again = replace(learnt, params=params)
+        again = replace(policy, act=again) if name == "RecurrentPPO" else again
+        same = jax.tree.map(np.array_equal, acted(again, seen), acted(policy, seen))
+        assert all(jax.tree.leaves(same)) == (params is not zeros)
+    assert [file.name for file in tmp_path.iterdir()] == ["policy.safetensors"]
+
+
+def test_an_extra_that_is_not_there_is_named(tmp_path, monkeypatch):
+    policy, _ = fresh("PPO")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.delitem(sys.modules, "safetensors.flax", raising=False)
+    with pytest.raises(ModuleNotFoundError) as missed:
+        policy.save_weights(tmp_path / "policy.safetensors")
+    assert str(missed.value).endswith('needs safetensors; pip install "jaxgpu[studies]"')
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_function_of_ones_own_is_not_saved(tmp_path):
     swing = rl.RecurrentPolicy(jnp.int32(0), lambda carry, seen: (1 - carry, carry))
+    with pytest.raises(TypeError, match="save_weights: act=.*; it must be that of a learner's pol"):
+        swing.save_weights(tmp_path / "policy.safetensors")
     with pytest.raises(TypeError, match="save: act=.*; it must be that of a learner's policy"):
         swing.save(tmp_path / "policy.npz")
     with pytest.raises(TypeError, match="export: act=.*; it must be that of a learner's policy"):
