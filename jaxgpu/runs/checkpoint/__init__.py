@@ -2,7 +2,8 @@
 
 Read `sealed` (one file under one digest) first, then `tree` (the arrays of a pytree in it), `parts`
 (a checkpoint of which every process of a job writes its own) and `steps` (those of a run, which lie
-in one `folder`).
+in one `folder`). `binary`, `members` and `plain` are the bytes, the archive and the JSON of a file,
+read as if a stranger had written them.
 """
 
 from .sealed import CheckpointError

@@ -7,7 +7,8 @@
 Read `store` first, which writes all three for the loop of `run`. `identity` decides whether a run
 is the same, by its traced program; `references` whether a program must be traced again, by what
 `code_reads` finds in the code; then in another `trace_context`, under the `settings` of JAX.
-`guard` looks at a run before it is saved, and `saved` reads it without the script.
+`guard` looks at a run before it is saved, and `saved` reads it without the script: `objects` builds
+again what `structure` told, of the classes and functions in `catalog`.
 """
 
 __all__ = []  # the loop uses its parts; `jaxgpu.load` is for users

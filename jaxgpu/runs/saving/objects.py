@@ -13,7 +13,7 @@ from typing import Any
 
 from ..checkpoint import binary
 from . import catalog
-from .structure import PLAIN
+from .structure import PLAIN, kind_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +65,7 @@ class _Builder:
     def make(self, found: Any) -> Any:
         if isinstance(found, PLAIN):
             return found
-        kind = next(iter(found))
-        inside = found[kind]
+        kind, inside = kind_of(found)
         if kind == "array":
             return self._arrays[inside]
         if kind == "complex":

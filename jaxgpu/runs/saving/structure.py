@@ -163,6 +163,17 @@ def _is_trusted(thing: Any) -> bool:
     return str(getattr(thing, "__module__", None)).partition(".")[0] in _TRUSTED
 
 
+def kind_of(found: Any) -> tuple[str, Any]:
+    """Return the first word of a structure, which says its kind, and what belongs to it.
+
+    Raises:
+        ValueError: it has no word.
+    """
+    if not isinstance(found, dict) or not found:
+        raise ValueError(f"{found!r:.40} is not a structure")
+    return next(iter(found.items()))
+
+
 def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
     """The values in a structure by their names, each short enough for a sentence.
 
@@ -171,8 +182,7 @@ def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
     """
     if isinstance(found, PLAIN):
         return {at: repr(found)}
-    kind = next(iter(found))
-    inside = found[kind]
+    kind, inside = kind_of(found)
     if kind == "array":
         return {at: shown(arrays[inside])}
     if kind == "complex":
