@@ -4,6 +4,7 @@ A policy of a stranger is in `tests/rl/test_policies.py`; all names at random: `
 tests.trust forged`.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -28,6 +29,7 @@ from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import run
 from jaxgpu.runs.saving import catalog, history, objects, structure, watch
+from tests.trust import forged
 
 ROOT = Path(__file__).parents[2]
 
@@ -284,3 +286,30 @@ def test_every_dataclass_of_the_domains_is_known_and_none_of_the_core():
         part = name.split(".")[1].partition(":")[0]
         own = name.startswith("jaxgpu.") and part not in ("runs", "devices", "inputs", "report")
         assert (catalog.find_class(name) is cls) == (own and "<locals>" not in name), name
+
+
+def test_the_hook_notices_what_acts(tmp_path):
+    look = forged.Watch()
+    acts = {
+        "os.system": lambda: os.system("true"),
+        "exec": lambda: exec("1"),
+        "open": lambda: (tmp_path / "a").write_text(""),
+        "subprocess.Popen": lambda: subprocess.run(["true"]),
+        "import": lambda: __import__("antigravity_that_is_not_there"),
+        "os.remove": lambda: (tmp_path / "a").unlink(),
+    }
+    for event, act in acts.items():
+        with look.looking(), contextlib.suppress(ImportError):
+            act()
+        assert any(noted.startswith(event) for noted in look.events), event
+    look.events.clear()
+    with look.looking():
+        Path(__file__).read_text()
+    assert not look.events
+
+
+def test_a_sample_of_forged_and_changed_files_does_nothing():
+    """The whole of it is a program: `python -m tests.trust forged`."""
+    found = forged.proved(20, 30, 5)
+    assert found["failed"] == 0, found
+    assert found["counts"]["policies read"] and found["counts"]["policy refused"]

@@ -17,6 +17,7 @@ ORDER = [
     "oversize",
     "identity",
     "flips",
+    "forged",
     "kills",
     "forecasts",
     "fuzz",
