@@ -168,7 +168,7 @@ def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | Re
 
 
 def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
-    """Raise where a class of what learnt it is not known here, or is no learner."""
+    """Raise where the learner or its network is not known here, or does not act."""
     learner = _learnt("load_policy", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     for part, name in zip(parts, learnt):

@@ -57,13 +57,13 @@ def proxy(command):
     return {"method": "module", "of": proxy_ | {"fields": [["module_ref", call], ["hash_key", 0]]}}
 
 
-def seen(x):
+def parts(x):
     return {"a": x, "b": x}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    run(Mine().step, jnp.ones(2), 8, measure=seen, chunk=4, out=tmp_path / "run")
+    run(Mine().step, jnp.ones(2), 8, measure=parts, chunk=4, out=tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -224,7 +224,7 @@ def test_a_resume_writes_through_no_link(folder, tmp_path):
     rows.symlink_to(mine)
     before = mine.read_bytes()
     with pytest.raises(OSError, match="symbolic link"):
-        run(Mine().step, jnp.ones(2), 12, measure=seen, chunk=4, out=folder, resume=True)
+        run(Mine().step, jnp.ones(2), 12, measure=parts, chunk=4, out=folder, resume=True)
     assert mine.read_bytes() == before
 
 
@@ -274,7 +274,7 @@ def test_nothing_is_imported_for_a_name_but_what_is_listed(folder):
 
 
 def test_every_dataclass_of_the_domains_is_known_and_none_of_the_core():
-    """Beside it the classes that write files are not: stores, journals, processes."""
+    """Stores, journals and groups of processes write or send, and are not on the list."""
     by_name = {
         catalog.name_of(x): x
         for module in list(sys.modules.values())
@@ -310,6 +310,6 @@ def test_the_hook_notices_what_acts(tmp_path):
 
 def test_a_sample_of_forged_and_changed_files_does_nothing():
     """The whole of it is a program: `python -m tests.trust forged`."""
-    found = forged.proved(20, 30, 5)
+    found = forged.prove(20, 30, 5)
     assert found["failed"] == 0, found
     assert found["counts"]["policies read"] and found["counts"]["policy refused"]

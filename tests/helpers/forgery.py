@@ -1,4 +1,4 @@
-"""Sealed files that no version of jaxgpu writes: opened, changed, and sealed anew."""
+"""Sealed files that no version of jaxgpu writes: opened, changed, and sealed again."""
 
 import hashlib
 import io
@@ -47,7 +47,7 @@ def seal_bytes(path: Path, data: bytes) -> None:
     path.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
 
 
-def _deep(path: Path) -> None:
+def _nest_deeply(path: Path) -> None:
     header, members = take_apart(path)
     text = json.dumps(header | {"meta": "DEEP"})
     seal(path, text.replace('"DEEP"', "[" * 5000 + "]" * 5000).encode(), members)
@@ -70,7 +70,7 @@ def _member(data: bytes) -> Callable[[Path], None]:
     return change
 
 
-def _compressed(path: Path) -> None:
+def _compress(path: Path) -> None:
     seal(path, *take_apart(path), zipfile.ZIP_DEFLATED)
 
 
@@ -95,9 +95,9 @@ def _npy(header: str, data: bytes = b"") -> bytes:
 
 # what is done to a sealed file, by name
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "a header 5000 deep": _deep,
+    "a header 5000 deep": _nest_deeply,
     "a header of no JSON": lambda path: seal(path, b"\xff\xfe", take_apart(path)[1]),
-    "compressed members": _compressed,
+    "compressed members": _compress,
     "pointers": _leaf(1, "object"),
     "structures": _leaf(1, "V8"),
     "texts": _leaf(1, "U1"),

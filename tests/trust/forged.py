@@ -1,9 +1,9 @@
 """Files of strangers under an audit hook: callables of `sys.modules` where a file names one.
 
 A policy, a checkpoint with its experiment, and a journal are forged: a name, a type, a method or a
-whole part of what they describe becomes another one, and they are sealed anew. Reading them, and
+whole part of what they describe becomes another one, and they are sealed again. Reading them, and
 using what they give, must not execute, compile, import, write, start or connect anything. Then the
-bytes and words of honest files are changed at random and sealed anew: each must be read, or end in
+bytes and words of honest files are changed at random and sealed again: each must be read, or end in
 a CheckpointError, with at most twice the file in memory, and the checkpoint before must be used.
 """
 
@@ -58,7 +58,7 @@ _OF_CALLS = ("jax", "jaxlib", "numpy", "ml_dtypes", "opt_einsum", "scipy")  # on
 
 
 class Watch:
-    """What happens in this process while it is looked at."""
+    """Events of this process that act, counted while it is looked at."""
 
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
@@ -193,7 +193,7 @@ def use_journal(files: Files, look: Watch) -> None:
 
 
 def _call(found: Any, look: Watch) -> None:
-    """Call whatever can be called among what was read."""
+    """Call every function, class and object with a call in a value that was read."""
     for part in filter(callable, _parts(found)):
         with look.looking(calls=True), contextlib.suppress(Exception):
             part(np.ones(2, np.float32))
@@ -207,7 +207,7 @@ USES = {
 
 
 def _parts(found: Any) -> Iterator[Any]:
-    """Objects, containers and their contents, of whatever keys."""
+    """Yield a value and its parts; dictionaries may have keys that JAX cannot sort."""
     yield found
     inside: Any = found if isinstance(found, tuple | list | set) else ()
     if isinstance(found, dict):
@@ -253,8 +253,8 @@ def _put(tree: Any, at: tuple[Any, ...], new: Any) -> Any:
     return inner
 
 
-def forged(files: Files, look: Watch, count: int, seed: int) -> Counter[str]:
-    """Return what came of forged files, and what happened as they were read and used."""
+def read_forged_files(files: Files, look: Watch, count: int, seed: int) -> Counter[str]:
+    """Return the outcomes of forged files by kind; the watch counts the events."""
     pick, names = random.Random(seed), callables()
     found: Counter[str] = Counter(callables=len(names))
     for kind, (forge, use) in USES.items():
@@ -276,7 +276,7 @@ def _outcome(use: Callable[[], None]) -> str:
     return "read"
 
 
-# values that a header may hold where none of ours has them
+# values in places where jaxgpu writes others
 _ODD = [
     None,
     True,
@@ -353,8 +353,8 @@ def _mutate_journal(files: Files, pick: random.Random) -> None:
     files.journal.write_bytes(head + b"\n" + lines)
 
 
-def mutated(files: Files, count: int, seed: int) -> Counter[str]:
-    """Return what came of changed files, and how many of them took more than they should."""
+def read_changed_files(files: Files, count: int, seed: int) -> Counter[str]:
+    """Return the outcomes of changed files, and the number that took too much memory."""
     pick, found = random.Random(seed), Counter[str]()
     like = jaxgpu.load(files.run).state
     shape = lambda meta: like
@@ -399,7 +399,7 @@ def _touch(files: Files) -> None:
 
 
 def _fall_back(files: Files, shape: Callable[[Any], Any]) -> None:
-    """Read the folder and resume from it: the checkpoint before is there, whatever this one is."""
+    """Read the folder and resume from it: the checkpoint before must be found."""
     try:
         _touch(files)
         found = checkpoint.load_last(files.run, shape)
@@ -408,8 +408,8 @@ def _fall_back(files: Files, shape: Callable[[Any], Any]) -> None:
     assert found is not None
 
 
-def proved(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
-    """Return what came of both, in a folder of their own."""
+def prove(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
+    """Return the outcomes of forged and of changed files, in a temporary folder."""
     began = time.perf_counter()
     memory = Path("/dev/shm")  # where the system has it: nothing waits for a disk
     at = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
@@ -422,8 +422,8 @@ def proved(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
             for _, use in USES.values():  # what an honest file imports and compiles
                 use(files, look)
             look.events.clear()
-            found = forged(files, look, count_forged, seed)
-            found += mutated(files, count_mutated, seed)
+            found = read_forged_files(files, look, count_forged, seed)
+            found += read_changed_files(files, count_mutated, seed)
         finally:
             shutil.rmtree(at)
     events = look.events.total()
@@ -436,4 +436,4 @@ def proved(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
 
 def measure() -> dict[str, Any]:
     """Prove it at full size."""
-    return proved(FORGED, MUTATED, SEED)
+    return prove(FORGED, MUTATED, SEED)

@@ -28,7 +28,7 @@ class Saved:
 def load(folder: str | Path, *, trusted: Trusted = ()) -> Saved:
     """Return the last good checkpoint of a run, its history and its spec.
 
-    The folder may be read while the run goes on, and it may be a stranger's: it gives back numbers,
+    The folder may be read while the run writes it, and it may be a stranger's: it gives numbers,
     arrays, containers, and by their names, from a list, dataclasses of jaxgpu, networks of Flax,
     states of Optax and activation functions. Other dataclasses come back as
     `types.SimpleNamespace`, other functions as `Missing`; no code runs, and nothing is imported but
