@@ -10,6 +10,7 @@ a CheckpointError, with at most twice the file in memory, and the checkpoint bef
 import contextlib
 import copy
 import dataclasses
+import importlib
 import json
 import os
 import random
@@ -419,6 +420,8 @@ def prove(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
         try:
             files = Files(at)
             catalog.find_function("flax.linen:none"), catalog.find_class("flax.linen:None")
+            # JAX itself imports it as it puts some arrays onto devices
+            importlib.import_module("jax.experimental.multihost_utils")
             for _, use in USES.values():  # what an honest file imports and compiles
                 use(files, look)
             look.events.clear()
