@@ -17,7 +17,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, keeps_64_bits
 
 from .arguments import broadcast
 from .bessel.branches import log_bessel
@@ -26,6 +26,7 @@ from .bessel.uniform import Kind, edge
 
 
 @explained
+@keeps_64_bits
 def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Array:
     """Matern covariance at distance `r`, for unit variance.
 

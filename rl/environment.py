@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree
 
 from .spaces import Space
@@ -126,6 +126,7 @@ def names() -> list[str]:
 
 
 @explained
+@on_host
 def make(name: str, **parameters: Any) -> Environment:
     """The environment `name`, with `parameters` in place of its defaults.
 
@@ -219,6 +220,7 @@ def refuse_no_environment(name: str, env: Any) -> None:
 
 
 @explained
+@on_host
 def checked(env: Environment) -> Checked:
     """`env` with a `reset` and a `step` that refuse parameters and actions out of range.
 

@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 
 from .doors import check_count
 from .environment import Environment
@@ -27,6 +27,7 @@ class Scores(NamedTuple):
 
 
 @explained
+@on_host
 @allocation.bounded
 def evaluate(
     env: Environment,
@@ -78,6 +79,7 @@ def evaluate(
 
 
 @explained
+@on_host
 def interquartile_mean(
     scores: np.ndarray, key: Array, draws: int = 2000
 ) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 from jaxgpu.devices import allocation
 from jaxgpu.devices.mesh import flat
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, rollout, run
@@ -76,6 +76,7 @@ class Training(Run[Any]):
 
 
 @explained
+@on_host
 def learn(
     env: Environment,
     learner: Learner,
@@ -112,6 +113,7 @@ def learn(
 
 
 @explained
+@on_host
 def train(
     env: Environment,
     learner: Learner,
@@ -203,6 +205,7 @@ def train(
 
 
 @explained
+@on_host
 def sweep(
     env: Environment,
     learner: Learner,

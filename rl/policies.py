@@ -15,7 +15,7 @@ import jax.export
 import jax.numpy as jnp
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.extras import extra
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.checkpoint import CheckpointError, save, sealed, tree
@@ -69,6 +69,7 @@ class LearntPolicy:
         """
         _save_weights(path, self)
 
+    @on_host
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
         """The program from observations [B, ...], of any B, to actions, weights included."""
         return _exported(jax.vmap(self), (self.obs_stats.mean,), platforms)
@@ -105,6 +106,7 @@ class RecurrentPolicy:
         """
         _save_weights(path, _learnt("save_weights", self))
 
+    @on_host
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
         """The program from carries and observations [B, ...], of any B, to carries and actions.
 

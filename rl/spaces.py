@@ -1,5 +1,6 @@
 """What actions and observations may be."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.fields import number, pytree, size, static
 
 
@@ -30,9 +32,10 @@ class Box:
         """
         if np.shape(x) != self.shape:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must have shape {self.shape}")
-        values = _known(x)
-        if values is None:
-            return
+        when_known(partial(self._refuse, name), x)
+
+    def _refuse(self, name: str, x: Any) -> None:
+        values = np.asarray(x)
         if np.any(np.isnan(values)):
             raise ValueError(f"{name} holds nan; give numbers within {self.low}, {self.high}")
         worst = values.flat[np.argmax(np.abs(values))] if values.size else 0.0
@@ -72,9 +75,11 @@ class Discrete:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must be one whole number")
         if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
             raise TypeError(f"{name} is of type {jnp.result_type(x)}; it must be an integer")
-        value = _known(x)
-        if value is not None and not 0 <= int(value) < self.size:
-            raise ValueError(f"{name} is {int(value)}; it must be one of 0 ... {self.size - 1}")
+        when_known(partial(self._refuse, name), x)
+
+    def _refuse(self, name: str, x: Any) -> None:
+        if not 0 <= int(x) < self.size:
+            raise ValueError(f"{name} is {int(x)}; it must be one of 0 ... {self.size - 1}")
 
 
 type Space = Box | Discrete
@@ -83,11 +88,3 @@ type Space = Box | Discrete
 def real() -> jnp.dtype:
     """The type of real numbers: 64-bit ones where they are enabled, else 32-bit ones."""
     return jnp.zeros(()).dtype
-
-
-def _known(x: Any) -> np.ndarray | None:
-    """The values of `x`; None while it is being traced."""
-    try:
-        return np.asarray(x)
-    except jax.errors.TracerArrayConversionError:
-        return None

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from jaxgpu.inputs import arguments
+from jaxgpu.inputs import arguments, calls
 
 from . import memory
 
@@ -45,11 +45,10 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def refusing(*args: P.args, **kwargs: P.kwargs) -> R:
-        leaves = jax.tree.leaves((args, kwargs))
-        if not any(isinstance(leaf, Tracer) for leaf in leaves):
+        if calls.seen(args, kwargs):
             name = getattr(f, "__qualname__", "a call").rpartition("<locals>.")[2].lstrip("_")
             need = _known(f, (args, kwargs))
-            memory.room(name, int(_NAMED * need))
+            calls.when_known(lambda: memory.room(name, int(_NAMED * need)))
         return f(*args, **kwargs)
 
     return refusing
@@ -109,7 +108,7 @@ def _kind(x: Any) -> Any:
     """The shape and type of an array; of one number the value, which may be a size."""
     if not hasattr(x, "dtype"):
         return type(x), x
-    one = not x.shape and jnp.issubdtype(x.dtype, jnp.integer)
+    one = not x.shape and jnp.issubdtype(x.dtype, jnp.integer) and not isinstance(x, Tracer)
     return (x.dtype, int(x)) if one else (x.shape, x.dtype)
 
 

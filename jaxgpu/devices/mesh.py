@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 
 from . import precision
 from .processes import place
@@ -43,6 +43,7 @@ def devices(count: int | None = None, axis: str = "batch") -> Mesh:
 
 
 @explained
+@on_host
 def flat(name: str, mesh: Any) -> Mesh:
     """`mesh` as the package's programs take it: one axis, whose shardings XLA propagates.
 
@@ -71,6 +72,7 @@ def flat(name: str, mesh: Any) -> Mesh:
 
 
 @explained
+@on_host
 def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
     """Spread one axis of every array of `tree` over `mesh`, which must divide it.
 
@@ -107,6 +109,7 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
 
 
 @explained
+@on_host
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """Put the whole of `tree` on every device of `mesh`.
 
@@ -124,6 +127,7 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
 
 
 @explained
+@on_host
 def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]:
     """The function `f` of a batch, computed by each device for its share; nothing crosses.
 

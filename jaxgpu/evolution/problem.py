@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.inputs.kinds import refuse_unbound
@@ -116,7 +116,6 @@ def ready(name: str, problem: Problem) -> Problem:
 def bounded(name: str, box: Box) -> Box:
     """The box, its bounds arrays [D] of one float type; refused where they are none."""
     ranges.check(name, box)
-    seen = not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(box))
     lower, upper = (jnp.asarray(bound) for bound in (box.lower, box.upper))
     if lower.shape != upper.shape or lower.ndim != 1 or lower.shape[0] < 1:
         raise ValueError(
@@ -124,8 +123,7 @@ def bounded(name: str, box: Box) -> Box:
             "must be [D], with at least one variable"
         )
     dtype = wider(lower, upper)
-    if seen:
-        ordered(f"{name}: Box", lower, upper, dtype)
+    when_known(lambda low, high: ordered(f"{name}: Box", low, high, dtype), box.lower, box.upper)
     if lower.dtype == upper.dtype == dtype and lower is box.lower and upper is box.upper:
         return box
     return Box(lower.astype(dtype), upper.astype(dtype), box.encoding)

@@ -37,7 +37,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxgpu.devices import allocation
 from jaxgpu.devices.mesh import flat, replicate
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.equal_functions import find_equal
 from jaxgpu.runs.fresh_calls import call_fresh
@@ -315,6 +315,7 @@ def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array,
     return values[:, :-1], values[:, -1]
 
 
+@explained
 def search[S](
     spec: Algorithm[S],
     problem: Problem | Stochastic,
@@ -360,6 +361,7 @@ def _searched[S](
     return lax.fori_loop(0, generations, one, begin(spec, problem, first))
 
 
+@explained
 def evolve[S](
     spec: Algorithm[S],
     problem: Problem | Stochastic,
@@ -396,6 +398,7 @@ class Evolution[S](Run[S]):
 
 
 @explained
+@on_host
 def run[S](
     spec: Algorithm[S],
     problem: Problem | Stochastic,
@@ -419,13 +422,11 @@ def run[S](
         until: of the state, a truth value; the run ends where it holds.
         mesh: devices that evaluate a share of each generation; their number must divide
             `spec.batch_size`. All else is done by each of them, and what crosses is the values of a
-            generation. The results are those of one device but for rounding, since the compiler
-            makes another program for several; a run resumes to the same bits on as many.
+            generation. Results are those of one device but for rounding; a run resumes to the same
+            bits on as many.
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
-    Returns:
-        The last state (that of `evolve`), the history and the timing.
+        resume: go on from the newest checkpoint in `out`, as `jaxgpu.runs.run` says.
+    Returns: the last state (that of `evolve`), the history and the timing.
 
     >>> import jax
     >>> from jaxgpu.evolution import multi, problems

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.ranges import Range, refuse
 from jaxgpu.runs.equal_functions import find_equal
 
@@ -68,6 +68,7 @@ def _short(leaf: np.ndarray) -> str:
 
 
 @explained
+@on_host
 def minimize(
     function: Callable[[Any], Any] | Objective,
     space: Any,

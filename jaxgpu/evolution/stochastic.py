@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree, size, static
 from jaxgpu.runs.program import refuse_changed
 
@@ -188,6 +188,7 @@ class Stochastic:
         violation = jnp.zeros((), x.dtype) if violation is None else violation
         return f, violation, jax.tree.map(jnp.asarray, out[2])
 
+    @on_host
     def plain(self) -> Problem:
         """The box and the number of objectives as algorithms are given them; no function to call.
 
@@ -200,6 +201,7 @@ class Stochastic:
 
 
 @explained
+@on_host
 def stochastic(name: str, problem: Stochastic) -> Stochastic:
     """The problem, its bounds arrays of one float type; refused where it is none.
 

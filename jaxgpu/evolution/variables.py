@@ -22,6 +22,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import on_host
 from jaxgpu.inputs.fields import number, pytree, size, static
 
 from .problem import ordered
@@ -61,6 +62,7 @@ class Real:
                 "two numbers there; search the difference from one of them"
             )
 
+    @on_host
     def prepared(self) -> "Real":
         """With bounds that are arrays, and so may become operands of a program."""
         dtype = jax.dtypes.canonicalize_dtype(float)
@@ -102,6 +104,7 @@ class Integer:
         if _checked("Integer", self):
             ordered("Integer", self.lower, self.upper, np.int64)
 
+    @on_host
     def prepared(self) -> "Integer":
         """With bounds that are arrays, and so may become operands of a program."""
         low, high = (jnp.asarray(bound, jnp.int32) for bound in (self.lower, self.upper))
@@ -115,6 +118,7 @@ class Integer:
         count = np.asarray(self.upper, np.int64) - np.asarray(self.lower, np.int64) + 1
         return bool((count > _CELLS).any())
 
+    @on_host
     def read(self, u: Array) -> Array:
         """The value at u [size] of the unit box, int32."""
         low, high = (jnp.asarray(b, jnp.int32) for b in (self.lower, self.upper))

@@ -10,10 +10,11 @@ from jax import Array
 
 from jaxgpu.devices import memory
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 
 
 @explained
+@on_host
 def fill_box(
     lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
 ) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxgpu.devices import memory
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.arguments import shown
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.extras import extra
 
 from .sdf import Voxels
@@ -23,6 +23,7 @@ FORMATS = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
 
 
 @explained
+@on_host
 def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     """Signed distance of a closed mesh, float32, in the mesh's own frame.
 

@@ -10,6 +10,7 @@ of the user passes as it is, and so do those of JAX about what is traced.
 import dataclasses
 import functools
 import inspect
+import os
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,10 +22,14 @@ from jax.core import Tracer
 
 from . import kinds, ranges
 from .arguments import key, shown
+from .calls import Compiled
 
 
 def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """The function, which names the argument that is wrong where it fails.
+
+    Called from outside of `jit` it runs as one program (`inputs.calls`), unless it is marked
+    `on_host`.
 
     >>> @explained
     ... def twice(x: float) -> float:
@@ -38,9 +43,12 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        compiled = vars(called)[_EXPLAINED]
         try:
-            return function(*args, **kwargs)
+            return function(*args, **kwargs) if compiled is None else compiled(args, kwargs)
         except Exception as error:
+            if not _is_within(error, function):  # from a function of the user
+                raise
             guessed = _GUESS in str(error)  # by a door within, which may know less
             if _is_said(error) and not guessed:
                 raise
@@ -51,7 +59,29 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
                 raise
             raise why from error
 
+    plain = getattr(function, _ON_HOST, False)
+    # an attribute: what it closes over counts as a part of each user's function that calls it
+    vars(called)[_EXPLAINED] = (
+        None if plain else Compiled(function, keeps=getattr(function, _KEEPS, False))
+    )
     return called
+
+
+def is_explained(member: Any) -> bool:
+    """Whether a function is explained already, as that of a base class may be."""
+    return hasattr(getattr(member, "__func__", member), _EXPLAINED)
+
+
+def on_host[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that `explained` must call as written: it reads, writes, draws or loops."""
+    vars(function)[_ON_HOST] = True
+    return function
+
+
+def keeps_64_bits[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function of which 64-bit arguments stay 64 bits where JAX's flag is off."""
+    vars(function)[_KEEPS] = True
+    return function
 
 
 def explanation(
@@ -85,10 +115,11 @@ def explanation(
     return None if odd is None else ValueError(f"{name}: {odd}")
 
 
+_EXPLAINED, _ON_HOST, _KEEPS = "_explained", "_on_host", "_keeps_64_bits"  # attributes
 _GUESS = "cannot be computed of"
 _OF_FORM = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError)
-_HOMES = tuple({sysconfig.get_path(word) for word in ("stdlib", "purelib", "platlib")})
-_OURS = str(Path(__file__).parents[1])
+_HOMES = tuple({f"{sysconfig.get_path(word)}{os.sep}" for word in ("stdlib", "purelib", "platlib")})
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def _shapes(
@@ -125,12 +156,19 @@ def _form(value: Any) -> str:
     return shown(value)
 
 
-def _is_within(error: Exception) -> bool:
-    """Whether nothing but this package and installed ones ran between the call and the error."""
+def _is_within(error: Exception, function: Any = None) -> bool:
+    """Whether nothing but this package and installed ones ran between the call and the error.
+
+    function: one whose own lines count as those of this package.
+    """
+    mine = getattr(function, "__code__", None)
     last = error.__traceback__
     while last is not None:
-        file = last.tb_frame.f_code.co_filename
-        if not file.startswith((_OURS, *_HOMES, "<")):
+        code = last.tb_frame.f_code
+        file = code.co_filename
+        generated = file.startswith("<") and last.tb_frame.f_globals.get("__name__") != "__main__"
+        known = generated or file.startswith((_OURS, *_HOMES)) or code is mine
+        if not known:
             return False
         last = last.tb_next
     return True

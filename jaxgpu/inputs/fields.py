@@ -6,7 +6,7 @@ from typing import Any, dataclass_transform
 
 import jax
 
-from .doors import explained
+from .doors import explained, is_explained
 from .ranges import KEY, Range, refuse
 
 
@@ -65,8 +65,12 @@ def pytree[T](cls: type[T]) -> type[T]:
 
 def _explain(cls: type) -> None:
     """Let the public methods of a class of ours name the argument that is wrong."""
-    for word, member in list(vars(cls).items()):
-        if word.startswith("_"):
+    members: dict[str, Any] = {}
+    for base in (*(b for b in cls.__mro__[:0:-1] if b.__module__.startswith("jaxgpu")), cls):
+        members |= vars(base)  # also what is inherited from classes that are no pytrees
+    for word, member in members.items():
+        abstract = getattr(member, "__isabstractmethod__", False)
+        if word.startswith("_") or abstract or is_explained(member):
             continue
         if isinstance(member, types.FunctionType):
             setattr(cls, word, explained(member))

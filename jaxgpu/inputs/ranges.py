@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from . import kinds
+from . import calls, kinds
 
 KEY = "range"  # in the metadata of a dataclass field
 
@@ -157,6 +157,10 @@ def refuse(name: str, value: Any, among: Range) -> None:
     Traceback (most recent call last):
     ValueError: Spring: stiffness=-1; it must be a finite number above 0, in N/m
     """
+    calls.when_known(lambda value: _refuse(name, value, among), value)
+
+
+def _refuse(name: str, value: Any, among: Range) -> None:
     if shown := among.fault(value):
         no_number = shown.startswith(("'", "None", "an array")) or " of type " in shown
         error = TypeError if no_number else ValueError
@@ -193,15 +197,18 @@ def numbers(
         raise TypeError(f"{name}=None; it must be {among}")
     if not isinstance(shape, tuple | list | None):
         raise TypeError(f"numbers: shape={_shown(shape)}; it must be a tuple of axes, or None")
-    if not hasattr(value, "dtype"):
+    given = value
+    if isinstance(value, tuple | list) and not _visible(value):
+        value = jax.numpy.asarray(value)
+    elif not hasattr(value, "dtype"):
         a, shown = _real(value, among.whole)
         if a is None:
             raise TypeError(f"{name}={shown}; it must be {among}")
-        value = a
+        given = value = a
     if shape is not None and not _fits(value.shape, shape):
         want = ", ".join(str(axis) for axis in shape)
         raise ValueError(f"{name} has shape {list(value.shape)}; it must be [{want}]")
-    refuse(name, value, among)
+    refuse(name, given, among)
     return value
 
 

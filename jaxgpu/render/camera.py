@@ -5,17 +5,17 @@ column W / 2 + f a and the row H / 2 + f b, counted from the upper left corner o
 f = H / 2 / tan(angle / 2) is the focal length in pixels. Pixel i covers [i, i + 1).
 """
 
+from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.geometry import rows
 from jaxgpu.geometry.vectors import Vec, dot
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.fields import number, pytree, size
 
 RADIUS = ranges.Range(least=0, unit="m")
@@ -59,7 +59,7 @@ class Camera:
 
     def slopes(self, row: Array, column: Array) -> tuple[Array, Array]:
         """Ray (a, b, 1), in camera coordinates, through the middle of a pixel: a and b."""
-        f = self.focal
+        f = jnp.asarray(self.focal, column.dtype)
         return (column + 0.5 - self.width / 2) / f, (row + 0.5 - self.height / 2) / f
 
     def rays(self, dtype: Any) -> tuple[Array, Array]:
@@ -87,8 +87,10 @@ def held(name: str, camera: Camera) -> None:
     for field in ("eye", "target", "up"):
         ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
     places = (camera.eye, camera.target, camera.up)
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(places)):
-        return
+    when_known(partial(_refuse_sight, name), *places)
+
+
+def _refuse_sight(name: str, *places: Any) -> None:
     eye, target, up = (np.asarray(a, float) for a in places)
     if not np.linalg.norm(np.cross(target - eye, up)) > 1e-6 * np.linalg.norm(target - eye):
         raise ValueError(

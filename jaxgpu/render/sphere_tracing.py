@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.vectors import Vec, unit
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained
 
 from .camera import Camera, held
@@ -50,8 +50,7 @@ def trace(
     ranges.numbers("trace: steps", steps, (), least=1, whole=True)
     x = jnp.asarray(ranges.numbers("trace: x", x, (3,), unit="m"))
     turn = jnp.asarray(ranges.numbers("trace: turn", turn, (4,)))
-    if not isinstance(turn, Tracer) and not np.any(np.asarray(turn)):
-        raise ValueError("trace: turn is 0; it must be a quaternion; give (1, 0, 0, 0) for none")
+    when_known(_refuse_zero, turn)
     dtype = x.dtype
     tolerance = 1e-4 * far
 
@@ -70,6 +69,11 @@ def trace(
     away, pull = jax.vjp(shape.distance, local)
     normal = rotations.turned(turn, pull(jnp.ones_like(away))[0])
     return jnp.where(hit, depth, jnp.inf), unit(normal)
+
+
+def _refuse_zero(turn: Array) -> None:
+    if not np.any(np.asarray(turn)):
+        raise ValueError("trace: turn is 0; it must be a quaternion; give (1, 0, 0, 0) for none")
 
 
 def _local(x: Array, turn: Array, points: Vec) -> Vec:

@@ -130,7 +130,7 @@ def _pixels(camera: Camera, c: Vec, k: Array, reach: int) -> tuple[Array, Array,
     """The k-th pixel about each centre, flat, H W where outside; the slopes of its ray."""
     k, side = k.astype(jnp.int32), 2 * reach + 1
     ahead = jnp.where(c[2] > 0, c[2], 1)
-    f = camera.focal
+    f = jnp.asarray(camera.focal, c[0].dtype)
     limit = 1e6  # pixels; beyond any image, and within the whole numbers of float32
     place = lambda a, size: jnp.floor(jnp.clip(size / 2 + f * a / ahead, -limit, limit))
     column = place(c[0], camera.width).astype(jnp.int32) + k % side - reach

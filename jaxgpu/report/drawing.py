@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.render import View, mp4
 from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 
@@ -24,6 +24,7 @@ _FOLLOWS = (
 
 
 @explained
+@on_host
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
     """Take a matplotlib figure with the numbers of its lines, and close it.
 
@@ -81,6 +82,7 @@ def follows_page(svg: bytes) -> bytes:
 
 
 @explained
+@on_host
 def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
     """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, shown at its own size.
 
@@ -100,6 +102,7 @@ def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
 
 
 @explained
+@on_host
 def view(seen: View, caption: str) -> Figure:
     """A view that can be turned by hand, as `jaxgpu.show` makes one.
 

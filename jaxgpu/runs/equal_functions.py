@@ -8,7 +8,7 @@ import types
 from collections import OrderedDict
 from typing import Any
 
-from .saving import references
+from jaxgpu.inputs import references
 
 _KEPT = 64  # functions
 _LARGE = 1 << 20  # bytes of arrays that a kept function may hold

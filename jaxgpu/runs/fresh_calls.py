@@ -10,9 +10,10 @@ from typing import Any
 
 import jax
 
+from jaxgpu.inputs.trace_context import tracing
+
 from .program import Call
 from .saving import identity
-from .saving.trace_context import tracing
 
 
 def call_fresh[R](f: Callable[..., R], *given: Any) -> R:

@@ -10,7 +10,7 @@ import inspect
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,13 +22,13 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.devices import memory, precision
 from jaxgpu.devices.processes import place, spans
-from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs import arguments, references
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.kinds import refuse_unbound
+from jaxgpu.inputs.trace_context import tracing
 
 from .equal_functions import find_equal
-from .saving import identity, references, settings
-from .saving.trace_context import tracing
+from .saving import identity, settings
 
 _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
@@ -78,7 +78,7 @@ class Call:
         Its last part says what the function and what it carries refer to.
         """
         static = tuple(x for x, fixed in zip(self._leaves, self._fixed) if fixed)
-        inside = references.describe((self.function, static, *_nodes(self.structure)))
+        inside = references.describe((self.function, static, *references.nodes(self.structure)))
         return None if inside is None else (self.structure, static, inside)
 
     def carried(self) -> dict[str, Any]:
@@ -92,6 +92,7 @@ class Call:
         return dict(zip(names, args)) | named
 
     @explained
+    @on_host
     def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """The function again, with these operands for its own."""
         if len(operands) != len(self.operands):
@@ -103,16 +104,6 @@ class Call:
         leaves = [x if fixed else next(rest) for x, fixed in zip(self._leaves, self._fixed)]
         args, named = jax.tree.unflatten(self.structure, leaves)
         return functools.partial(self.function, *args, **named) if args or named else self.function
-
-
-def _nodes(structure: Any) -> Iterator[Any]:
-    """The class and the static fields of each node of a tree."""
-    if (node := structure.node_data()) is not None:
-        kind, static = node
-        # a list holds the keys of a dictionary
-        yield kind, tuple(static) if isinstance(static, list) else static
-    for child in structure.children():
-        yield from _nodes(child)
 
 
 def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
@@ -165,6 +156,7 @@ class Loop:
     """
 
     @explained
+    @on_host
     def __init__(
         self,
         step: Callable[..., Any],
@@ -390,6 +382,7 @@ class Loop:
 
 
 @explained
+@on_host
 def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
     """What a function of the user gives, which must take these arguments and give numbers.
 
@@ -461,6 +454,7 @@ def _is_spread(x: Any) -> bool:
 
 
 @explained
+@on_host
 def own(leaf: Any) -> Array:
     """A strongly typed copy on the device, which a loop may overwrite.
 

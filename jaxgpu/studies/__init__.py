@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 
@@ -150,6 +150,7 @@ def from_file(path: str | Path) -> Study:
 
 
 @explained
+@on_host
 def of_module(name: str, module: ModuleType) -> Study:
     """The study that a module provides.
 

@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, keeps_64_bits
 
 from ..arguments import least, prepare
 from . import disk
@@ -22,6 +22,7 @@ from .uniform import Kind, edge, expansion
 
 
 @explained
+@keeps_64_bits
 def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
     """Logarithm of 0F1(; b; z) for b > 0 and 0 <= z < inf; nan elsewhere.
 

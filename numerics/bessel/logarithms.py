@@ -19,7 +19,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, keeps_64_bits
 
 from ..arguments import least, prepare
 from .branches import log_bessel
@@ -27,6 +27,7 @@ from .uniform import Kind
 
 
 @explained
+@keeps_64_bits
 def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm of the modified Bessel function of the first kind, log I_v(x).
 
@@ -45,6 +46,7 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
 
 
 @explained
+@keeps_64_bits
 def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     """log(exp(-x) I_v(x)): `log_iv` without the growth, and without the subtraction.
 
@@ -55,6 +57,7 @@ def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
 
 
 @explained
+@keeps_64_bits
 def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm of the modified Bessel function of the second kind, log K_v(x).
 
@@ -68,6 +71,7 @@ def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
 
 
 @explained
+@keeps_64_bits
 def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
     """log(exp(x) K_v(x)): `log_kv` without the decay, and without the subtraction.
 

@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, keeps_64_bits
 
 from ..arguments import least, prepare
 from .branches import log_bessel, ratio
@@ -21,6 +21,7 @@ from .uniform import Kind
 
 
 @explained
+@keeps_64_bits
 def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     """Ratio I_{v+1}(x) / I_v(x), from 0 at x = 0 to 1 at infinity for v >= -1/2.
 
@@ -54,6 +55,7 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
 
 
 @explained
+@keeps_64_bits
 def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     """Ratio K_{v+1}(x) / K_v(x), from infinity at x = 0 (v > -1/2) to 1 at infinity.
 
@@ -70,6 +72,7 @@ def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
 
 
 @explained
+@keeps_64_bits
 def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
     """The x at which I_{v+1}(x) / I_v(x) = r.
 

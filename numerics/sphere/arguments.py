@@ -3,16 +3,17 @@
 Values are checked where they can be seen, outside of `jit`; inside of it shapes and dtypes are.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.devices.precision import scope
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 
 from ..arguments import computed_in, listed
 
@@ -65,8 +66,10 @@ def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
 
 def refuse_lengths(name: str, x: Array, most: bool = False) -> None:
     """Refuse vectors [..., d] that are seen not to be of length 1 (`most`: of at most 1)."""
-    if isinstance(x, Tracer):
-        return
+    when_known(partial(_refuse_lengths, name, most), x)
+
+
+def _refuse_lengths(name: str, most: bool, x: Array) -> None:
     with scope(x), jax.ensure_compile_time_eval():  # a constant of a function that is traced, too
         low, high = (float(end) for end in _lengths(x))
     room = tolerance(x.dtype, x.shape[-1])
@@ -121,16 +124,17 @@ def weights_of(name: str, weights: Any, x: Array) -> Array:
             "give one weight a row"
         )
     work = computed_in(x.dtype)
-    if not isinstance(w, Tracer):
-        with np.errstate(over="ignore"):
-            w = np.asarray(w).astype(work)
-            total = float(np.sum(w))
-        if not 0 < total < np.inf:
-            raise ValueError(
-                f"{name}: weights add up to {total:g}; the sum must be finite and above 0; "
-                "scale them"
-            )
+    when_known(partial(_refuse_sum, name, work), w)
     return jnp.asarray(w, work)
+
+
+def _refuse_sum(name: str, work: Any, w: Array) -> None:
+    with np.errstate(over="ignore"):
+        total = float(np.sum(np.asarray(w).astype(work)))
+    if not 0 < total < np.inf:
+        raise ValueError(
+            f"{name}: weights add up to {total:g}; the sum must be finite and above 0; scale them"
+        )
 
 
 def key_of(name: str, key: Any) -> Any:
@@ -160,9 +164,10 @@ def direction_of(name: str, m: Any) -> Array:
 
 def concentration_of(name: str, k: Any, m: Array) -> Array:
     """A concentration [], at least 0, of the mean direction `m`."""
+    known = hasattr(k, "dtype") and not getattr(k, "weak_type", False)
     k = ranges.numbers(name, k, (), least=0, infinite=True)
-    with scope((m, k)):
-        known = hasattr(k, "dtype") and jnp.issubdtype(k.dtype, jnp.floating)
+    with scope((m, k) if known else m):
+        known = known and jnp.issubdtype(k.dtype, jnp.floating)
         return jnp.asarray(k, k.dtype if known else m.dtype)
 
 

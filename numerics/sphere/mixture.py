@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgpu.devices import allocation
 from jaxgpu.devices.precision import scope
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.doors import explained, keeps_64_bits, on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs.loop import Run, run
 
@@ -41,18 +41,22 @@ class Mixture:
     concentrations: Array = number(least=0)  # [K]
     log_weights: Array = number(most=1e-3, infinite=True)  # [K] logarithms of shares that sum to 1
 
+    @keeps_64_bits
     def joint(self, x: ArrayLike) -> Array:
         """log of weight times density of every component at `x`, [N, d] -> [N, K]."""
         return self._joint("joint", x, lambda joint: joint)
 
+    @keeps_64_bits
     def log_prob(self, x: ArrayLike) -> Array:
         """Log density at the unit vectors `x`, [N, d] -> [N]."""
         return self._joint("log_prob", x, partial(jax.nn.logsumexp, axis=1))
 
+    @keeps_64_bits
     def responsibilities(self, x: ArrayLike) -> Array:
         """Probability of every component given `x`, [N, d] -> [N, K]."""
         return self._joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
 
+    @keeps_64_bits
     def refined(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
         """The mixture after one step of expectation-maximisation, as a pure function.
 
@@ -110,14 +114,17 @@ def _held(name: str, mixture: Mixture) -> Mixture:
             f"and log_weights {list(w.shape)}; they must be [K, d], [K] and [K]; use vmap for more"
         )
     refuse_lengths(f"{name}: mean_directions", m)
-    if not isinstance(w, Tracer):
-        total = float(np.sum(np.exp(np.asarray(w, np.float64))))
-        if abs(total - 1) > max(1e-3, 4 * float(jnp.finfo(w.dtype).eps)):
-            raise ValueError(
-                f"{name}: log_weights are of shares that sum to {total:.6g}; the sum must be 1; "
-                "subtract its logarithm"
-            )
+    when_known(partial(_refuse_shares, name), w)
     return Mixture(m, k, w)
+
+
+def _refuse_shares(name: str, w: Array) -> None:
+    total = float(np.sum(np.exp(np.asarray(w, np.float64))))
+    if abs(total - 1) > max(1e-3, 4 * float(jnp.finfo(w.dtype).eps)):
+        raise ValueError(
+            f"{name}: log_weights are of shares that sum to {total:.6g}; the sum must be 1; "
+            "subtract its logarithm"
+        )
 
 
 @pytree
@@ -138,6 +145,7 @@ class MixtureFit(Run[FitState]):
 
 
 @explained
+@on_host
 def fit_mixture(
     x: ArrayLike,
     components: int,
@@ -242,6 +250,7 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
 
 
 @explained
+@keeps_64_bits
 def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
     """A start: centres far apart, then `rounds` of nearest centres.
 

@@ -17,6 +17,7 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.devices.precision import scope, smallest
+from jaxgpu.inputs.doors import explained, keeps_64_bits
 
 from ..bessel.ratios import iv_ratio
 from .arguments import concentration_of, count_of, direction_of, key_of
@@ -25,6 +26,8 @@ _BLOCK = 1 << 16  # numbers drawn at a time: they stay in the cache, which more 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
+@explained
+@keeps_64_bits
 def draw(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
     """`count` unit vectors, [count, d]; differentiable in both parameters.
 

@@ -19,6 +19,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
+from jaxgpu.inputs.doors import keeps_64_bits
 from jaxgpu.inputs.fields import number, pytree
 
 from ..arguments import computed_in
@@ -71,12 +72,14 @@ class VonMisesFisher:
         with scope((m, k)):
             return iv_ratio(len(m) / 2 - 1, k) * m
 
+    @keeps_64_bits
     def log_normalizer(self) -> Array:
         """-log C_d(k), []."""
         m, k = self._held("log_normalizer")
         with scope((m, k)):
             return _log_normalizer(len(m), _wide(k)).astype(k.dtype)
 
+    @keeps_64_bits
     def log_prob(self, x: ArrayLike) -> Array:
         """Log density at the unit vectors `x`, [..., d] -> [...], per unit of area."""
         m, k = self._held("log_prob")
@@ -86,6 +89,7 @@ class VonMisesFisher:
             log_p = _wide(k) * along - _log_normalizer(len(m), _wide(k))
             return log_p.astype(jnp.result_type(m, k, x))
 
+    @keeps_64_bits
     def entropy(self) -> Array:
         """Differential entropy -E[log p], []."""
         m, k = self._held("entropy")
@@ -94,6 +98,7 @@ class VonMisesFisher:
             pull = wide * iv_ratio(len(m) / 2 - 1, wide)
             return (_log_normalizer(len(m), wide) - pull).astype(k.dtype)
 
+    @keeps_64_bits
     def kl_divergence(self, other: "VonMisesFisher") -> Array:
         """E[log p - log q] of this p from `other` q, []."""
         (m, k), (n, h) = self._held("kl_divergence"), other._held("kl_divergence")
@@ -109,6 +114,7 @@ class VonMisesFisher:
             drop = _log_normalizer(d, h) - _log_normalizer(d, k)
             return (drop + iv_ratio(d / 2 - 1, k) * pull).astype(kind)
 
+    @keeps_64_bits
     def fisher_information(self) -> tuple[Array, Array]:
         """Of one draw: about the concentration, A'(k), and about each tangent component of the
         mean direction, k A(k); the two are orthogonal. Both []."""
@@ -117,11 +123,13 @@ class VonMisesFisher:
             ratio = partial(iv_ratio, len(m) / 2 - 1)
             return jax.jvp(ratio, (k,), (jnp.ones_like(k),))[1], k * ratio(k)
 
+    @keeps_64_bits
     def sample(self, key: Array, count: int) -> Array:
         """`count` draws, [count, d], in O(count d); reparametrised in both fields."""
         return draw(key, self.mean_direction, self.concentration, count)
 
     @classmethod
+    @keeps_64_bits
     def fit(cls, x: ArrayLike, weights: ArrayLike | None = None) -> "VonMisesFisher":
         """Maximum-likelihood distribution of unit vectors.
 
@@ -150,6 +158,7 @@ class VonMisesFisher:
             return cls(*(a.astype(kind) for a in _direction_and_concentration(total)))
 
     @classmethod
+    @keeps_64_bits
     def from_mean(cls, mean: ArrayLike) -> "VonMisesFisher":
         """The distribution whose mean vector is `mean`, [d], of length at most 1."""
         mean = mean_of("from_mean", mean)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.devices.precision import smallest
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.program import called
 
@@ -51,6 +51,7 @@ class Health:
 
 
 @explained
+@on_host
 def examine(
     scene: Scene,
     state: State,

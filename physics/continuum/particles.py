@@ -16,6 +16,7 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, Vec
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import on_host
 from jaxgpu.inputs.fields import number, pytree, size
 
 from .grid.grid import Grid
@@ -158,6 +159,7 @@ class State:
     t: Array  # [] time, s
     flows: tuple[Flow, ...] = ()  # what each source has moved
 
+    @on_host
     def view(self) -> dict[str, np.ndarray]:
         """What `jaxgpu.show` shows: each body's places [..., N, D], nan where a slot is empty."""
         return {

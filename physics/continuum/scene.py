@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.fresh_calls import call_fresh
 
@@ -30,6 +31,7 @@ class Scene(SceneFields):
     -10.0
     """
 
+    @on_host
     def prepare(self) -> "Scene":
         """The scene with a time step, after checking what can be checked; on the host.
 

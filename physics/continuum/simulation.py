@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from jaxgpu.devices.mesh import flat, split
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.runs.loop import Run, nothing, run
 
@@ -111,6 +111,7 @@ class SharedFrames:
 
 
 @explained
+@on_host
 def simulate(
     scene: Scene,
     t: float,

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.runs.loop import nothing
 
 from . import engine
@@ -31,6 +31,7 @@ def alone(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:
 
 
 @explained
+@on_host
 def rollout(
     scene: Scene,
     state: State,

@@ -1,14 +1,15 @@
 """What is asked of bodies before they are set in motion: one precision, and no two at one place."""
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 
 LARGEST = 1e100  # of coordinates, velocities and masses: their cubes overflow beyond it
 
@@ -30,11 +31,14 @@ def moderate(name: str, value: Any) -> Any:
     Traceback (most recent call last):
     ValueError: init: x=1e+101 in size; it must be at most 1e+100; rescale it
     """
-    seen = not isinstance(value, Tracer)
-    size = float(np.abs(np.asarray(value)).max(initial=0)) if seen else 0.0
+    when_known(partial(_refuse_size, name), value)
+    return value
+
+
+def _refuse_size(name: str, value: Any) -> None:
+    size = float(np.abs(np.asarray(value)).max(initial=0))
     if size > LARGEST:
         raise ValueError(f"{name}={size:.6g} in size; it must be at most {LARGEST:g}; rescale it")
-    return value
 
 
 def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:
@@ -50,23 +54,39 @@ def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:
     >>> one_precision("init", x=jnp.ones(3), m=jnp.arange(3))[1].dtype
     dtype('float32')
     """
-    real = {key: a.dtype for key, a in arrays.items() if jnp.issubdtype(a.dtype, jnp.floating)}
+    # as they were given: JAX may have rounded them since
+    when_known(partial(_refuse_types, name, list(arrays)), *arrays.values())
+    return unified(name, **arrays)
+
+
+def unified(name: str, **arrays: Array) -> tuple[Array, ...]:
+    """As `one_precision`, of arrays of JAX, which cannot have what is switched off."""
+    _refuse_types(name, list(arrays), *arrays.values())
+    real = [a.dtype for a in arrays.values() if jnp.issubdtype(a.dtype, jnp.floating)]
+    dtype = real[0] if real else jnp.zeros(()).dtype
+    return tuple(jnp.asarray(a, dtype) for a in arrays.values())
+
+
+def _refuse_types(name: str, keys: list[str], *arrays: Array) -> None:
+    given = [(key, a) for key, a in zip(keys, arrays) if hasattr(a, "dtype") and a.size]
+    real = {key: a.dtype for key, a in given if jnp.issubdtype(a.dtype, jnp.floating)}
     if len(set(real.values())) > 1:
-        given = ", ".join(f"{key} is {dtype}" for key, dtype in real.items())
-        raise ValueError(f"{name}: {given}; they must be of one type; convert them")
-    dtype = next(iter(real.values()), jnp.zeros(()).dtype)
+        said = ", ".join(f"{key} is {dtype}" for key, dtype in real.items())
+        raise ValueError(f"{name}: {said}; they must be of one type; convert them")
+    dtype = next(iter(real.values()), None)
     if dtype == np.float64 and jax.dtypes.canonicalize_dtype(np.float64) != dtype:
         raise ValueError(
             f"{name}: {next(iter(real))} is float64, which JAX has switched off; call it under "
             "jax.enable_x64(True), or convert to float32"
         )
-    return tuple(jnp.asarray(a, dtype) for a in arrays.values())
 
 
 def apart(name: str, x: Array) -> None:
     """Refuse bodies [N, 3] two of which are at one place; what is traced passes."""
-    if isinstance(x, Tracer):
-        return
+    when_known(partial(_refuse_shared_places, name), x)
+
+
+def _refuse_shared_places(name: str, x: Array) -> None:
     places, count = np.unique(np.asarray(x), axis=0, return_counts=True)
     if (count > 1).any():
         two = np.flatnonzero((np.asarray(x) == places[np.argmax(count)]).all(1))[:2].tolist()
@@ -77,8 +97,10 @@ def apart(name: str, x: Array) -> None:
 
 def clear(name: str, tracers: Array, x: Array) -> None:
     """Refuse tracers [M, 3] of which one is where a massive body [N, 3] is."""
-    if isinstance(x, Tracer) or isinstance(tracers, Tracer):
-        return
+    when_known(partial(_refuse_hits, name), tracers, x)
+
+
+def _refuse_hits(name: str, tracers: Array, x: Array) -> None:
     there = np.asarray(tracers)
     for number, place in enumerate(np.asarray(x)):
         hit = np.flatnonzero((there == place).all(1))
@@ -113,10 +135,14 @@ def relative(name: str, x: Any, v: Any, axis: int = -1) -> tuple[Array, Array]:
     x, v = vectors(f"{name}: x", x, axis), vectors(f"{name}: v", v, axis)
     if x.shape != v.shape:
         raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must be of one shape")
-    if not isinstance(x, Tracer) and (np.asarray(x) == 0).all(axis).any():
-        raise ValueError(f"{name}: x: a relative position is zero; the two bodies must be apart")
+    when_known(partial(_refuse_meetings, name, axis), x)
     x, v = one_precision(name, x=x, v=v)
     return x, v
+
+
+def _refuse_meetings(name: str, axis: int, x: Array) -> None:
+    if (np.asarray(x) == 0).all(axis).any():
+        raise ValueError(f"{name}: x: a relative position is zero; the two bodies must be apart")
 
 
 def per_pair(name: str, value: Any, shape: tuple[int, ...], dtype: Any, **bounds: Any) -> Array:

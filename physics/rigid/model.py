@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.inputs.arguments import shown
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.inputs.ranges import check, numbers
 
@@ -122,6 +123,7 @@ class Model(Mechanism):
         ctrl, force = self._given("Model.sensors", ctrl, force)
         return read(self, state, forward.dynamics(self, state, ctrl, force))
 
+    @on_host
     def sensor(self, name: str) -> slice:
         """Where the numbers of the sensor of this name stand among those of `sensors`.
 
@@ -205,6 +207,7 @@ BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="ball" 
 
 
 @explained
+@on_host
 def load(
     source: Any,
     *,
@@ -262,8 +265,10 @@ def load(
 
 
 def _check_quaternions(name: str, layout: Any, qpos: Array) -> None:
-    if isinstance(qpos, Tracer):
-        return
+    when_known(partial(_refuse_zeros, name, layout), qpos)
+
+
+def _refuse_zeros(name: str, layout: Any, qpos: Array) -> None:
     q = np.asarray(qpos)
     for joint, kind in enumerate(layout.joint_kind):
         if kind in ("ball", "free"):

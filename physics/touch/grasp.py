@@ -26,6 +26,7 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import on_host
 from jaxgpu.inputs.fields import pytree
 
 from .force_field import ForceField
@@ -54,6 +55,7 @@ class Grasp(Gripper):
     """
 
     @classmethod
+    @on_host
     def of(
         cls,
         part: Part,

@@ -7,12 +7,14 @@ All lengths of the model are shares of the picture's size, so that small picture
 their own. What the tables are read from stands in `calibration`.
 """
 
+from functools import partial
+
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.core import Tracer
 
 from jaxgpu.geometry.vectors import Vec, length
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.fields import number, pytree, static
 
 from .pad import floating
@@ -83,10 +85,8 @@ class GelSight:
         """The gel's surface [H, W] under an object, in pixels."""
         ranges.check(name, self)
         ranges.finite(name, down=self.down, across=self.across)
-        # deeper than the picture is high: of no sensor, but of heights in millimetres
-        least = -jnp.inf if isinstance(self.pixel, Tracer) else -REFERENCE[0] * float(self.pixel)
-        shape = jnp.shape(self.gel)
-        height = ranges.numbers(f"{name}: height", height, shape, least=least, unit="m")
+        height = ranges.numbers(f"{name}: height", height, jnp.shape(self.gel), unit="m")
+        when_known(partial(_refuse_deep, name), height, self.pixel)
         height = floating(height)
         height = height / self.pixel
         joined = jnp.minimum(height, self.gel)
@@ -155,6 +155,12 @@ def _interpolated(table: Array, slope: Vec, places: Vec) -> Array:
     low = _shade(table, i, k, places) * (1 - v) + _shade(table, i, k + 1, places) * v
     high = _shade(table, i + 1, k, places) * (1 - v) + _shade(table, i + 1, k + 1, places) * v
     return low * (1 - u) + high * u
+
+
+def _refuse_deep(name: str, height: Array, pixel: Array | float) -> None:
+    """Refuse heights deeper than the picture is high: of no sensor, but of millimetres."""
+    deepest = ranges.Range(least=-REFERENCE[0] * float(pixel), unit="m")
+    ranges.refuse(f"{name}: height", height, deepest)
 
 
 def _shade(table: Array, i: Array, k: Array, places: Vec) -> Array:

@@ -1,16 +1,17 @@
 """Where the taxels of a pad are, and what they see of an object: distance, normal, velocity."""
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgpu.geometry import rotations, rows, vectors
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained
 
 DEEP, STEPS, MET = 4e-3, 24, 2e-5  # m within the pad where rays begin; steps; m from a shape
@@ -41,11 +42,7 @@ def taxels(
         ranges.refuse(f"taxels: {word}", value, ranges.Range(whole=True, one=True, least=1))
     x_free, y_free = (width - 2 * margin) / (columns + 1), (height - 2 * margin) / (rows + 1)
     free = jnp.minimum(x_free, y_free)
-    if not isinstance(free, Tracer) and not free > 0:
-        raise ValueError(
-            f"taxels: margin={margin:g} on a pad of {width:g} by {height:g}; it must leave room "
-            f"on both sides; take less than half the smaller side"
-        )
+    when_known(_refuse_margin, free, margin, width, height)
     dtype = dtype or jnp.result_type(width, height, 1.0)
     free = free.astype(dtype)
     x = free * (jnp.arange(columns, dtype=dtype) - (columns - 1) / 2)
@@ -179,6 +176,14 @@ def wrench(points: Array, force: Array) -> tuple[Array, Array]:
     return jnp.sum(force, 0), jnp.sum(rows.cross(points, force), 0)
 
 
+def _refuse_margin(free: Array, margin: float, width: float, height: float) -> None:
+    if not free > 0:
+        raise ValueError(
+            f"taxels: margin={margin:g} on a pad of {width:g} by {height:g}; it must leave room "
+            f"on both sides; take less than half the smaller side"
+        )
+
+
 def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
     """Refuse vectors [..., D] whose length is not 1 within 1e-3; what is traced passes.
 
@@ -191,8 +196,10 @@ def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
     Traceback (most recent call last):
     ValueError: probe: quat is of length 2; it must be of length 1; divide it by its length
     """
-    if isinstance(vectors, Tracer):
-        return
+    when_known(partial(_refuse_lengths, name, zero), vectors)
+
+
+def _refuse_lengths(name: str, zero: bool, vectors: Array) -> None:
     size = np.linalg.norm(np.asarray(vectors, np.float64), axis=-1)
     off = (np.abs(size - 1) > 1e-3) & ~(zero & (size == 0))
     if off.any():

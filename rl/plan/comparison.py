@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import run
 
@@ -47,6 +47,7 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
 
 
 @explained
+@on_host
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     """First states of all seeds, stacked."""
     ranges.check("initial_states", env)
@@ -54,6 +55,7 @@ def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
 
 
 @explained
+@on_host
 def plan_from_each(
     env: Any,
     planner: Planner,
@@ -117,6 +119,7 @@ def plan_from_each(
 
 
 @explained
+@on_host
 def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     """Sum of rewards of actions from every state, in one program.
 

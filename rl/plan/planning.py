@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
@@ -54,6 +54,7 @@ def progress(state: Any) -> dict[str, Array]:
 
 
 @explained
+@on_host
 def plan(
     loss: Callable[..., Array],
     actions: Array,

@@ -21,6 +21,7 @@ def walk():
         ("of the host", registry.of_the_host, hosts),
         ("traced", registry.traces, programs),
         ("run", registry.runs, leaders(programs)),
+        ("Python numbers", registry.numbers, filter(registry.has_numbers_and_arrays, programs)),
         ("traced", protocols.traces, protocols.MACHINES),
         ("run", protocols.runs, leaders(protocols.MACHINES)),
     ]

@@ -191,6 +191,10 @@ NO_DOOR = {
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),
     "any tree is right": "is_key scope".split(),
+    "of calls from outside of `jit`, which go through every door": """when_known seen Compiled
+        is_explained on_host keeps_64_bits""".split(),
+    "walks over functions and objects, of which any is right": """find_reads operations describe
+        digest nodes is_fixed tracing""".split(),
     "no argument, or words of our own code": """environment reassociation ready static of_seeds
         platform options describe compiler_flags cores processor""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays

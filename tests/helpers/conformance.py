@@ -202,19 +202,26 @@ def _wide(value: Any) -> Iterator[np.ndarray]:
 
 
 @contextlib.contextmanager
-def no_compile() -> Iterator[None]:
-    """Fail if anything is compiled inside."""
-    seen = []
+def programs() -> Iterator[list[str]]:
+    """What is compiled inside, by the names of the functions."""
+    seen: list[str] = []
 
-    def listen(event: str, *_: Any, **__: Any) -> None:
+    def listen(event: str, *_: Any, **said: Any) -> None:
         if event.endswith("backend_compile_duration"):
-            seen.append(event)
+            seen.append(str(said.get("fun_name", "a program")))
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        yield
+        yield seen
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@contextlib.contextmanager
+def no_compile() -> Iterator[None]:
+    """Fail if anything is compiled inside."""
+    with programs() as seen:
+        yield
     assert not seen, f"compiled {len(seen)} programs where none was expected"
 
 

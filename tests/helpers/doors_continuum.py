@@ -160,7 +160,6 @@ DOORS = [
         "render.Camera",
         lambda camera: render.nearest(camera, DRAWN, 0.1)[0],
         {"camera": CAMERA},
-        host="its axes are laid out on the host",
     ),
     Door(
         "render.nearest",

@@ -81,6 +81,8 @@ class Watch:
         if event == "open":
             mode, flags = str(args[1] or ""), int(args[2] or 0)
             acts = bool(set(mode) & set("wax+")) or bool(flags & _WRITES)
+            kept = jax.config.jax_compilation_cache_dir  # of the programs of these tests
+            acts = acts and not (kept and str(args[0]).startswith(str(kept)))
         elif event == "import":
             listed = _LISTED + (_OF_CALLS if self.calls else ())
             acts = not str(args[0]).startswith(listed)

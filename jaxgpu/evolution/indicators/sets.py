@@ -4,12 +4,13 @@ Values are looked at where they can be seen, on the host. In a compiled program 
 counts for unevaluated, or is infinitely far.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import floats, wider
@@ -25,8 +26,11 @@ def points(name: str, value: Any, nan: bool = False) -> Array:
         raise ValueError(
             f"{name} has shape {list(a.shape)}; it must be [points, objectives], at least one each"
         )
-    if isinstance(a, Tracer):
-        return a
+    when_known(partial(_refuse_values, name, nan), a)
+    return a
+
+
+def _refuse_values(name: str, nan: bool, a: Array) -> None:
     seen = np.asarray(a)
     bad = (seen == -np.inf) | (np.isnan(seen) & (not nan))
     if bad.any():
@@ -35,7 +39,6 @@ def points(name: str, value: Any, nan: bool = False) -> Array:
             f"{name}={seen[tuple(at)]:g} at {at}; it must be a number, or inf of a point without a "
             "value: leave such points out"
         )
-    return a
 
 
 def vector(name: str, value: Any, like: Array, **bounds: Any) -> Array:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.inputs.ranges import check
 
@@ -53,6 +53,7 @@ def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
 
 
 @explained
+@on_host
 def knapsack(instance: Sacks, repair: bool = True) -> Problem:
     """Minus the profits, [m].
 
@@ -120,6 +121,7 @@ def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) 
 
 
 @explained
+@on_host
 def mnk(instance: Landscape) -> Problem:
     """Minus the mean contribution of the bits, [M].
 

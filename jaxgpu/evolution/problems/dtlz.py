@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 
 from ..problem import Problem, box, whole_numbers
 from .fronts import sphere, triangle
@@ -140,6 +140,7 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
 
 
 @explained
+@on_host
 def scaled(problem: Problem, base: float = 10.0) -> Problem:
     """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2.
 

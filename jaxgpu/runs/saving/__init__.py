@@ -5,8 +5,7 @@
     experiment-1f0c9a....npz      what the run is, by name (`experiment`, written by `structure`)
 
 Read `store` first, which writes all three for the loop of `run`. `identity` decides whether a run
-is the same, by its traced program; `references` whether a program must be traced again, by what
-`code_reads` finds in the code; then in another `trace_context`, under the `settings` of JAX.
+is the same, by its traced program and the `settings` of JAX.
 `guard` looks at a run before it is saved, and `saved` reads it without the script: `objects` builds
 again what `structure` told, of the classes and functions in `catalog`.
 """

@@ -18,8 +18,7 @@ from jax import Array
 from jax.extend import core
 
 from jaxgpu.devices.processes import blocks, spans
-
-from .references import is_fixed
+from jaxgpu.inputs.references import is_fixed
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # what an operation is called, where it was written, and rules of derivatives, which were traced

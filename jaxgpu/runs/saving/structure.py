@@ -16,10 +16,10 @@ import numpy as np
 
 from jaxgpu.devices.processes import spans
 from jaxgpu.inputs import arguments
+from jaxgpu.inputs.code_reads import find_reads, operations
 
 from ..checkpoint import binary
 from . import catalog
-from .code_reads import find_reads, operations
 
 _TRUSTED = set("jaxgpu jax jaxlib flax optax".split())
 PLAIN = bool | int | float | str | type(None)

@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 
 from ..bodies import moderate, numbers, one_precision
 
@@ -77,8 +77,8 @@ def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[A
     else:
         stars, m = one_precision(name, x=stars, m=m)
         points = jnp.zeros((6, 0), stars.dtype)
-    if not any(isinstance(q, Tracer) for q in (stars, points)):
-        _refuse_shared_places(name, np.asarray(stars), np.asarray(points))
+    shared = lambda *places: _refuse_shared_places(name, *map(np.asarray, places))
+    when_known(shared, stars, points)
     return stars, m, points
 
 

@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 from jaxgpu.devices import allocation
 from jaxgpu.devices.precision import in_float64, reassociated, smallest
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
@@ -67,6 +67,7 @@ class State:
         """Positions [M, 3] of the tracers; of the escaped, when they did."""
         return self.bodies.tracers.x[:3].T
 
+    @on_host
     def view(self) -> dict[str, np.ndarray]:
         """What `jaxgpu.show` shows: stars [N, 3] and tracers [M, 3], nan where one has escaped."""
         here = lambda x, gone: np.where(np.asarray(gone)[:, None], np.nan, np.asarray(x))
@@ -220,6 +221,7 @@ class Evolution(Run[State]):
 
 
 @explained
+@on_host
 @in_float64
 def evolve(
     x: Any,

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
 
 
@@ -37,6 +38,7 @@ def none_yet(count: int, like: Array) -> Escapes:
     return Escapes(jnp.zeros(count, bool), zero, zero, zero)
 
 
+@explained
 def noted(
     escapes: Escapes,
     time: Array,

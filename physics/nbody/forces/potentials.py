@@ -18,6 +18,7 @@ from jax.scipy.special import gammainc, gammaln
 
 from jaxgpu.geometry.vectors import length
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree
 
 from .. import units
@@ -152,6 +153,8 @@ class Sum:
         return sum((part.pull(x) for part in self.parts), jnp.zeros_like(x))
 
 
+@explained
+@on_host
 def milky_way(radius: Array | float = 8.0, speed: Array | float = 220.0) -> Sum:
     """MWPotential2014 with a circular speed of `speed` at `radius` from the centre.
 
@@ -188,6 +191,7 @@ def milky_way_in(scale: units.Scale) -> Sum:
     return milky_way(8000 / scale.length, 220 / scale.velocity)
 
 
+@explained
 def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
     """The pull, and its first and second time derivative along a path; all [..., 3].
 
@@ -202,6 +206,7 @@ def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Arra
     return pull, jerk, snap
 
 
+@explained
 def tidal_radius(mass: Array | float, enclosed: Array | float, radius: Array | float) -> Array:
     """R (M / 3 M_G)^(1/3): the Jacobi radius of a cluster on a circle about a point mass.
 

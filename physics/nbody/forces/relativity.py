@@ -11,12 +11,14 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 
 from .. import bodies
 
 LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units a day
 
 
+@explained
 def newton(x: Array, gm: Array) -> Array:
     """Acceleration [N, 3] of each body by all others, sum_j GM_j (x_j - x_i) / r_ij^3.
 
@@ -33,6 +35,7 @@ def newton(x: Array, gm: Array) -> Array:
     return jnp.sum((gm[None] * u * u * u)[..., None] * d, 1)
 
 
+@explained
 def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     """Acceleration [N, 3] of each body by all others, to first order in 1 / light^2.
 
@@ -89,6 +92,7 @@ def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | floa
     return [along_x * x[k] + along_v * v[k] for k in range(3)]
 
 
+@explained
 def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     """Lagrangian of the system times G, to first order in 1 / light^2.
 
@@ -110,6 +114,7 @@ def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     return jnp.sum(gm * v2) / 2 + jnp.sum(pair) / 2 + small / (light * light)
 
 
+@explained
 def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Array, Array, Array]:
     """Energy [], momentum [3] and angular momentum [3], each times G: what the motion keeps.
 

@@ -3,13 +3,15 @@
 Stars are at x [N, 3] with velocities v [N, 3] and masses m [N]; G = 1.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
 
@@ -124,9 +126,13 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
     """
     x, m = _stars("diagnostics.lagrangian_radii", x, m)
     centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, x)
-    if not isinstance(m, Tracer) and not np.asarray(m).any():
-        raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
+    when_known(_refuse_massless, m)
     return _radii(x, m, centre, fractions)
+
+
+def _refuse_massless(m: Array) -> None:
+    if not np.asarray(m).any():
+        raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
 
 
 def _about(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:
@@ -169,8 +175,7 @@ def class_radii(
     x, m = _stars(name, x, m)
     centre, fractions = _about(name, centre, fractions, x)
     edges = bodies.numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
-    if not isinstance(edges, Tracer) and not (np.diff(np.asarray(edges)) > 0).all():
-        raise ValueError(f"{name}: edges={np.asarray(edges).tolist()}; they must ascend")
+    when_known(partial(_refuse_order, name), edges)
 
     def of_class(low: Array, high: Array) -> tuple[Array, Array]:
         inside = (m >= low) & (m < high)
@@ -178,6 +183,11 @@ def class_radii(
         return jnp.where(jnp.any(inside), radii, jnp.nan), jnp.sum(inside, dtype=jnp.int32)
 
     return jax.vmap(of_class)(edges[:-1], edges[1:])
+
+
+def _refuse_order(name: str, edges: Array) -> None:
+    if not (np.diff(np.asarray(edges)) > 0).all():
+        raise ValueError(f"{name}: edges={np.asarray(edges).tolist()}; they must ascend")
 
 
 @explained

@@ -4,14 +4,16 @@ Salpeter (1955), doi:10.1086/145971; Kroupa (2001), doi:10.1046/j.1365-8711.2001
 Masses are in solar units where the breaks are.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
 
@@ -100,12 +102,16 @@ def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
     safe = jnp.where(flat, 1, power)
     span = jnp.where(flat, jnp.log(high / low), (high**safe - low**safe) / safe)
     amount = height * span
-    if not isinstance(amount, Tracer) and not np.isfinite(np.asarray(amount)).all():
+    when_known(_refuse_steep, amount, law.slopes)
+    return height, amount
+
+
+def _refuse_steep(amount: Array, slopes: Array) -> None:
+    if not np.isfinite(np.asarray(amount)).all():
         raise ValueError(
-            f"MassFunction: slopes={np.asarray(law.slopes).tolist()}; a piece of the law is beyond "
+            f"MassFunction: slopes={np.asarray(slopes).tolist()}; a piece of the law is beyond "
             f"{amount.dtype}; give slopes nearer to 0"
         )
-    return height, amount
 
 
 def _check(name: str, low: float, high: float) -> None:
@@ -121,7 +127,11 @@ def _checked(name: str, law: MassFunction) -> MassFunction:
     pieces = jnp.shape(law.slopes)
     breaks = ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
     slopes = ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
-    if not isinstance(breaks, Tracer) and (np.diff(np.asarray(breaks)) <= 0).any():
-        raise ValueError(f"{name}: breaks={list(np.asarray(breaks))}; they must ascend; sort them")
+    when_known(partial(_refuse_order, name), breaks)
     whole = lambda a: jnp.issubdtype(a.dtype, jnp.integer)
     return MassFunction(*(jnp.asarray(a, float if whole(a) else None) for a in (breaks, slopes)))
+
+
+def _refuse_order(name: str, breaks: Array) -> None:
+    if (np.diff(np.asarray(breaks)) <= 0).any():
+        raise ValueError(f"{name}: breaks={list(np.asarray(breaks))}; they must ascend; sort them")

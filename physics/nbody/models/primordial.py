@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 
 from ..bodies import numbers, one_precision
 from ..orbits import elements
@@ -19,6 +19,7 @@ from ..orbits.elements import Elements
 
 
 @explained
+@on_host
 @allocation.bounded
 def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
     """Orbits [count] of binaries, in the default precision.

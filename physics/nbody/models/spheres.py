@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 
 from ..bodies import apart, numbers, one_precision
 from ..measure import diagnostics
@@ -43,6 +43,7 @@ def plummer(key: Array, count: int) -> tuple[Array, Array]:
 
 
 @explained
+@on_host
 def virial(
     x: Array, v: Array, m: Array, ratio: float = 0.5, softening: float = 0.0
 ) -> tuple[Array, Array]:

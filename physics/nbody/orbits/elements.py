@@ -4,15 +4,18 @@ Murray & Dermott, Solar System Dynamics (1999), sections 2.3, 2.4 and 2.8. Angle
 units in which the gravitational parameter is that of the two bodies together.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 
 from jaxgpu.devices import allocation
 from jaxgpu.geometry.vectors import cross
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
 
 from .. import bodies
@@ -49,6 +52,7 @@ class Elements:
     mean: Array = number(unit="rad")  # [...] mean anomaly
 
 
+@explained
 def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
     """Osculating elements [...] of relative positions and velocities [..., 3].
 
@@ -82,6 +86,7 @@ def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
     return Elements(a=a, e=e, i=i, node=node, peri=peri, mean=mean)
 
 
+@explained
 def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
     """The eccentricity vector [..., 3]: it points to the pericentre and is as long as e.
 
@@ -104,6 +109,7 @@ def _eccentricity_vector(x: Array, v: Array, gm: Array) -> Array:
     return ((v2 - gm / r)[None] * x - xv[None] * v) / gm[None]
 
 
+@explained
 @allocation.bounded
 def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
     """Relative position and velocity, both [..., 3].
@@ -138,10 +144,11 @@ def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
     except ValueError:
         given = ", ".join(f"{field} {list(shape)}" for field, shape in shapes.items())
         raise ValueError(f"{name}: {given}; all elements must be of one shape") from None
-    values = bodies.one_precision(name, **fields)
+    values = bodies.unified(name, **fields)
     return tuple(jnp.broadcast_to(value, shape) for value in values)
 
 
+@explained
 @allocation.bounded
 def uniform(
     key: Array, count: int, a: tuple[float, float], e: Array | float, i: Array | float
@@ -160,14 +167,19 @@ def uniform(
     low, high = (ranges.numbers(f"{name}: a", value, (), above=0) for value in a)
     ranges.numbers(f"{name}: e", e, (), least=0, below=1)
     ranges.numbers(f"{name}: i", i, (), least=0, most=_PI, unit="rad")
-    if not isinstance(low, Tracer) and not isinstance(high, Tracer) and low > high:
-        raise ValueError(f"{name}: a={a}; the smallest must come first")
+    when_known(partial(_refuse_order, name), low, high)
     lows = jnp.array([a[0], 0, 0, 0, 0, 0], float)[:, None]
     highs = jnp.array([a[1], e, i, *[2 * jnp.pi] * 3], float)[:, None]
     drawn = lows + (highs - lows) * jax.random.uniform(key, (6, count))
     return Elements(a=drawn[0], e=drawn[1], i=drawn[2], node=drawn[3], peri=drawn[4], mean=drawn[5])
 
 
+def _refuse_order(name: str, low: Array | float, high: Array | float) -> None:
+    if low > high:
+        raise ValueError(f"{name}: a={(low, high)}; the smallest must come first")
+
+
+@explained
 def eccentric_anomaly(mean: Array, e: Array) -> Array:
     """The E that solves Kepler's equation E - e sin E = M, to rounding, for 0 <= e < 1.
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import cross, dot, length
+from jaxgpu.inputs.doors import explained
 
 from .. import bodies
 from . import universal
@@ -21,6 +22,7 @@ from . import universal
 _ROUNDS = 40  # rounding is reached in 3 to 6; a radial fall through the centre never gets there
 
 
+@explained
 def drift(x: Array, v: Array, gm: Array | float, dt: Array | float) -> tuple[Array, Array]:
     """Relative position and velocity [..., 3] after a time dt, of two bodies alone.
 
@@ -68,6 +70,7 @@ def drift_components(x: Array, v: Array, gm: Array, dt: Array) -> tuple[Array, A
     return x + (f[None] * x + g[None] * v), v + (df[None] * x + dg[None] * v)
 
 
+@explained
 def pericentre(x: Array, v: Array, gm: Array | float) -> tuple[Array, Array]:
     """Time to the nearest pericentre, negative where it is past, and its distance; both [...].
 

@@ -14,6 +14,7 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import length
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
 
 from .. import bodies
@@ -33,6 +34,7 @@ class Orbit:
     m: Array  # [...] mass of both
 
 
+@explained
 def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
     """The orbit of a relative position and velocity [3, ...], apart, of total mass m [...].
 
@@ -56,17 +58,20 @@ def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
     return Orbit(u=u, w=_transposed(u, v) / 2, h=h, m=jnp.broadcast_to(m, r.shape))
 
 
+@explained
 def physical(orbit: Orbit) -> tuple[Array, Array]:
     """Relative position and velocity, both [3, ...]."""
     r = distance(orbit)
     return _product(orbit.u, orbit.u), 2 * _product(orbit.u, orbit.w) / r[None]
 
 
+@explained
 def distance(orbit: Orbit) -> Array:
     """Of the two bodies [...]."""
     return jnp.sum(orbit.u * orbit.u, 0)
 
 
+@explained
 def period(orbit: Orbit) -> Array:
     """Of an ellipse [...]; infinite where the orbit is not bound."""
     bound = orbit.h < 0
@@ -74,6 +79,7 @@ def period(orbit: Orbit) -> Array:
     return jnp.where(bound, 2 * jnp.pi * orbit.m / (size * jnp.sqrt(size)), jnp.inf)
 
 
+@explained
 def apocentre(orbit: Orbit) -> Array:
     """Largest distance [...]; infinite where the orbit is not bound."""
     bound = orbit.h < 0
@@ -87,6 +93,7 @@ def _eccentricity2(orbit: Orbit, a: Array) -> Array:
     return c * c + eta * eta / (orbit.m * a)
 
 
+@explained
 def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
     """The orbit a stretch `s` [...] of regular time later, and the physical time that took."""
     s = jnp.asarray(ranges.numbers("ks.drift: s", s), orbit.h.dtype)
@@ -104,6 +111,7 @@ def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
     return later, r * g1 + eta * g2 + orbit.m * g3
 
 
+@explained
 def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
     """Let a relative acceleration `a` [3, ...] act for a stretch `s` of regular time, in place.
 
@@ -115,11 +123,13 @@ def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
     return Orbit(orbit.u, w, orbit.h + s * jnp.sum((orbit.w + w) * pull, 0), orbit.m)
 
 
+@explained
 def after(orbit: Orbit, t: Array) -> Orbit:
     """The orbit a physical time `t` [...] later (or earlier), unperturbed, to rounding."""
     return drift(orbit, until(orbit, t))[0]
 
 
+@explained
 def until(orbit: Orbit, t: Array) -> Array:
     """The regular time [...] in which a physical time `t` [...] goes by, of either sign.
 

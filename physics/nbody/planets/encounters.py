@@ -12,6 +12,7 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import cross, dot
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
 
 from .. import bodies
@@ -46,6 +47,7 @@ def empty(capacity: int, like: Array) -> Log:
     return Log(time=none, body=index, star=index, distance=none, speed=none, count=jnp.int32(0))
 
 
+@explained
 def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | float) -> Log:
     """The log with all encounters of stars among each other, closer than `radius`, added.
 
@@ -73,6 +75,7 @@ def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | f
     return _written(log, found, found["any"] & ~(mutual & (partner < body)))
 
 
+@explained
 def watched_tracers(
     log: Log,
     before: Moment,

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 from jax.sharding import PartitionSpec
 
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import bodies
@@ -74,8 +74,7 @@ class Ensemble:
                 f"{name}: dt has shape {list(jnp.shape(self.dt))}; it must be [] or [{count}]"
             )
         x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
-        if not isinstance(x, Tracer) and not isinstance(m, Tracer):
-            _refuse_meetings(name, np.asarray(x), np.asarray(m))
+        when_known(lambda x, m: _refuse_meetings(name, np.asarray(x), np.asarray(m)), x, m)
         none = jnp.zeros(count, jnp.int32)
         return Systems(x=x, v=v, m=m, steps=none, unfinished=none.astype(bool))
 

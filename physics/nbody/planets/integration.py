@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from jaxgpu.devices import precision
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.runs.loop import Run, run
 
 from .. import shares
@@ -41,6 +41,7 @@ class Integrator[S](Protocol):
 
 
 @explained
+@on_host
 def integrate[S](
     spec: Integrator[S],
     x: Array,

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 from jax.sharding import PartitionSpec
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.fields import number, pytree, size
 
 from .. import bodies
@@ -202,19 +202,19 @@ def _checked(
     x, v, gm, tracer_x, tracer_v = bodies.one_precision(name, **given)
     bodies.apart(f"{name}: x", x)
     bodies.clear(f"{name}: tracers", tracer_x, x)
-    seen = not any(isinstance(q, Tracer) for q in (gm, spec.light))
+    if tracer_x.size:
+        when_known(partial(_refuse_order, name), gm, spec.light)
+    return x, v, tracer_x, tracer_v
+
+
+def _refuse_order(name: str, gm: Array, light: Array | float) -> None:
+    """Refuse another body than the first the heaviest, where the tracers feel its relativity."""
     # by numpy: inside a program jnp traces what is known, too
-    if (
-        seen
-        and tracer_x.size
-        and np.isfinite(spec.light)
-        and (heaviest := np.argmax(np.asarray(gm)))
-    ):
+    if np.isfinite(light) and (heaviest := np.argmax(np.asarray(gm))):
         raise ValueError(
             f"{name}: gm is largest of body {heaviest}; the heaviest must come first, for the "
             "tracers feel its relativity"
         )
-    return x, v, tracer_x, tracer_v
 
 
 def _like(x: Array, *values: Array | float) -> tuple[Array, ...]:

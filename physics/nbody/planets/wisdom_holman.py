@@ -7,14 +7,16 @@ the step and of first order in the masses of the planets over that of the star; 
 grow. Bodies must stay in their order and not meet. Inside, components come first.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.fields import number, pytree
 
 from .. import bodies
@@ -95,10 +97,14 @@ def _checked(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Arra
     if jnp.ndim(spec.dt):
         raise ValueError(f"{name}: dt has shape {list(jnp.shape(spec.dt))}; it must be one number")
     x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
-    if not isinstance(gm, Tracer) and np.asarray(gm)[0] == 0:
-        raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
+    when_known(partial(_refuse_light_star, name), gm)
     bodies.apart(f"{name}: x", x)
     return gm, x, v
+
+
+def _refuse_light_star(name: str, gm: Array) -> None:
+    if np.asarray(gm)[0] == 0:
+        raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
 
 
 def _jacobi(gm: Array, x: Array) -> Array:

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from jaxgpu.inputs.arguments import shown
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics import continuum
 from jaxgpu.physics.continuum import Scene, Soft, rollout
@@ -151,6 +151,7 @@ class Matter:
         camera = self.camera() if camera is None else camera
         return draw_matter(self.simulation, state.matter, self.body_names, camera)
 
+    @on_host
     def camera(self, width: int = 400, height: int = 300) -> Camera:
         """Return the camera that has the whole box of the task in its image."""
         return fit_camera(self.simulation.grid, self.view_direction, width, height)
@@ -220,6 +221,7 @@ class Matter:
 
 
 @explained
+@on_host
 def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 100.0) -> Matter:
     """The task with soft contact of its first tool, as FluidLab plans (arXiv:2303.02346).
 
@@ -250,6 +252,10 @@ def masked_mean(quantity: Array, filled: Array) -> Array:
     """
     if not jnp.issubdtype(jnp.result_type(filled), jnp.bool_):
         raise TypeError(f"masked_mean: filled={shown(filled)}; it must be an array of truth values")
-    if not isinstance(filled, Tracer) and not np.any(np.asarray(filled)):
-        raise ValueError("masked_mean: filled has no slot in it; it must mark one or more")
+    when_known(_refuse_empty, filled)
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)
+
+
+def _refuse_empty(filled: Array) -> None:
+    if not np.any(np.asarray(filled)):
+        raise ValueError("masked_mean: filled has no slot in it; it must mark one or more")

@@ -13,6 +13,7 @@ from jax import Array
 
 from jaxgpu.geometry.solids import Boxes, Solids
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Surface, View
 
@@ -143,6 +144,7 @@ class House:
         kind = jnp.concatenate([self.kind, jnp.full_like(self.objects.room, -1)])
         return colours.of_boxes(kind, jnp.concatenate([self.type, self.objects.type]))
 
+    @on_host
     def view(self) -> View:
         """The house without its ceiling, to be turned by hand: `jaxgpu.show(house)`.
 

@@ -18,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxgpu.evolution.problem import box
 from jaxgpu.evolution.stochastic import Objective, Stochastic
 from jaxgpu.inputs import ranges
+from jaxgpu.inputs.doors import on_host
 from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ...doors import widths
@@ -109,6 +110,7 @@ class Policies(Objective):
         """How many weights a policy has: the variables of the problem."""
         return ravel_pytree(self._zeros())[0].shape[0]
 
+    @on_host
     def problem(self, at_once: int | None = None) -> Stochastic:
         """The problem of finding the best weights, or the front of several objectives.
 

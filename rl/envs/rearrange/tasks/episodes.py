@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree
 
 from .. import approach
@@ -75,6 +75,7 @@ class Episodes:
 
 
 @explained
+@on_host
 def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
     """Episodes of bringing a small thing from where it lies to a free place on another surface.
 
@@ -96,6 +97,7 @@ def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
 
 
 @explained
+@on_host
 def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
     """Episodes of `fetching` with things that Fetch's fingers close on, for tasks by contact.
 
@@ -111,6 +113,7 @@ def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
 
 
 @explained
+@on_host
 def visiting(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
     """Episodes of going from one free place of a house to another; arguments as in `fetching`.
 

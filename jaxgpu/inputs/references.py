@@ -15,7 +15,7 @@ import sys
 import types
 import typing
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -78,6 +78,20 @@ def digest(value: Any) -> str:
     walk = _Walk(lasting=True)
     walk.note(value)
     return hashlib.sha256(repr(walk.parts).encode()).hexdigest()
+
+
+def nodes(structure: Any) -> Iterator[Any]:
+    """Yield class, static fields and number of parts of each node of a pytree's structure.
+
+    >>> [*nodes(jax.tree.structure({"a": 1.0}))]
+    [(<class 'dict'>, ('a',), 1), (None, None, 0)]
+    """
+    children = structure.children()
+    kind, static = structure.node_data() or (None, None)
+    # a list holds the keys of a dictionary
+    yield kind, tuple(static) if isinstance(static, list) else static, len(children)
+    for child in children:
+        yield from nodes(child)
 
 
 def is_fixed(thing: Any) -> bool:
