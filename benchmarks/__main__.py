@@ -19,6 +19,7 @@ from benchmarks import harness
 
 NAMES = (
     "bessel",
+    "calls",
     "continuum",
     "device",
     "directions",
