@@ -194,8 +194,8 @@ class Compiled:
         Functions that are made anew refer to the same as those before them. Of users' functions and
         classes it is looked up at each call, as what they read may have changed since.
         """
-        same = self._forms.get(form, self)
-        if same is self or (same is not None and same.told):
+        known, same = form in self._forms, self._forms.get(form)
+        if not known or (same is not None and same.told):
             if len(self._forms) >= _KEPT:
                 self._forms.clear()
                 self._first.clear()

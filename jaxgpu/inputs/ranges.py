@@ -197,19 +197,19 @@ def numbers(
         raise TypeError(f"{name}=None; it must be {among}")
     if not isinstance(shape, tuple | list | None):
         raise TypeError(f"numbers: shape={_shown(shape)}; it must be a tuple of axes, or None")
-    given = value
+    given, array = value, value
     if isinstance(value, tuple | list) and not _visible(value):
-        value = jax.numpy.asarray(value)
+        array = jax.numpy.asarray(value)
     elif not hasattr(value, "dtype"):
-        a, shown = _real(value, among.whole)
-        if a is None:
+        array, shown = _real(value, among.whole)
+        if array is None:
             raise TypeError(f"{name}={shown}; it must be {among}")
-        given = value = a
-    if shape is not None and not _fits(value.shape, shape):
+        given = array
+    if shape is not None and not _fits(array.shape, shape):
         want = ", ".join(str(axis) for axis in shape)
-        raise ValueError(f"{name} has shape {list(value.shape)}; it must be [{want}]")
+        raise ValueError(f"{name} has shape {list(array.shape)}; it must be [{want}]")
     refuse(name, given, among)
-    return value
+    return array
 
 
 def table(cls: type) -> list[tuple[str, str]]:
