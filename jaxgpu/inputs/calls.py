@@ -163,8 +163,9 @@ class Compiled:
             leaves, structure = jax.tree.flatten(value)
             structures.append(structure)
             is_spec = dataclasses.is_dataclass(value)
+            is_real = is_spec or word in self._floats  # sizes are no leaves of a spec
             for leaf in leaves:
-                if isinstance(leaf, _NUMBERS) or type(leaf) is int and word in self._floats:
+                if isinstance(leaf, _NUMBERS) or (is_real and type(leaf) is int):
                     if isinstance(leaf, Tracer):
                         return None
                     arrays = arrays or word in self._arrays or isinstance(leaf, _ARRAYS)

@@ -47,8 +47,10 @@ def test_the_first_call_is_one_program_and_later_ones_compile_nothing():
     with programs() as seen:
         Spring().force(x)
     assert len(seen) == 1
+    Spring(2.0, 1).force(x)
     with no_compile():  # other numbers in a spec that is made anew
         y = Spring(3.0, 0.25).force(x)
+        Spring(2.0, 2).force(x)
     np.testing.assert_allclose(y, -3 * (np.sin(x) * np.cos(x) - 0.25), rtol=1e-6)
 
 
