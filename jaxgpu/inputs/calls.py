@@ -85,7 +85,7 @@ class Compiled:
 
     Args:
         function: of arrays, numbers and specs.
-        keeps: 64-bit arguments stay 64 bits where JAX's flag is off.
+        keeps: of which arguments, "all" or "specs", 64 bits are kept where JAX's flag is off.
 
     >>> import jax.numpy as jnp
     >>> double = Compiled(lambda x: 2.0 * x)
@@ -93,7 +93,7 @@ class Compiled:
     [2.0, 2.0]
     """
 
-    def __init__(self, function: Callable[..., Any], keeps: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], keeps: str = "") -> None:
         self.function, self.keeps = function, keeps
         self._known: dict[Any, _How | None] = {}  # by what a program depends on
         self._forms: dict[_Form, _Form | None] = {}  # the first that was equal to each
@@ -106,7 +106,7 @@ class Compiled:
             call = self._call(args, kwargs)
         if call is None:
             return self.function(*args, **kwargs)
-        with self._precision(call.operands), tracing(call.form.told):
+        with self._precision(call), tracing(call.form.told):
             how = self._how(call)
             if how is not None:
                 how.check(call.operands)
@@ -118,8 +118,11 @@ class Compiled:
         self._remember(call.key, None)
         return result
 
-    def _precision(self, operands: list[Any]) -> contextlib.AbstractContextManager:
-        wide = self.keeps and any(getattr(x, "dtype", _BOOL).name in _WIDE for x in operands)
+    def _precision(self, call: "_Call") -> contextlib.AbstractContextManager:
+        kept = call.operands if self.keeps == "all" else []
+        if self.keeps == "specs":
+            kept = [call.operands[i] for i in call.form.specs]
+        wide = any(getattr(x, "dtype", _BOOL).name in _WIDE for x in kept)
         return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
     def _how(self, call: "_Call") -> "_How | None":

@@ -62,7 +62,7 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     plain = getattr(function, _ON_HOST, False)
     # an attribute: what it closes over counts as a part of each user's function that calls it
     vars(called)[_EXPLAINED] = (
-        None if plain else Compiled(function, keeps=getattr(function, _KEEPS, False))
+        None if plain else Compiled(function, keeps=getattr(function, _KEEPS, ""))
     )
     return called
 
@@ -80,7 +80,13 @@ def on_host[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 def keeps_64_bits[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function of which 64-bit arguments stay 64 bits where JAX's flag is off."""
-    vars(function)[_KEEPS] = True
+    vars(function)[_KEEPS] = "all"
+    return function
+
+
+def keeps_64_bits_of_specs[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """As `keeps_64_bits`, of the fields of specs alone: their precision decides."""
+    vars(function)[_KEEPS] = "specs"
     return function
 
 

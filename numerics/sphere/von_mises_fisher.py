@@ -19,7 +19,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import keeps_64_bits
+from jaxgpu.inputs.doors import keeps_64_bits, keeps_64_bits_of_specs
 from jaxgpu.inputs.fields import number, pytree
 
 from ..arguments import computed_in
@@ -79,7 +79,7 @@ class VonMisesFisher:
         with scope((m, k)):
             return _log_normalizer(len(m), _wide(k)).astype(k.dtype)
 
-    @keeps_64_bits
+    @keeps_64_bits_of_specs
     def log_prob(self, x: ArrayLike) -> Array:
         """Log density at the unit vectors `x`, [..., d] -> [...], per unit of area."""
         m, k = self._held("log_prob")

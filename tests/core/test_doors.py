@@ -192,7 +192,7 @@ NO_DOOR = {
         Range""".split(),
     "any tree is right": "is_key scope".split(),
     "of calls from outside of `jit`, which go through every door": """when_known seen Compiled
-        is_explained on_host keeps_64_bits""".split(),
+        is_explained on_host keeps_64_bits keeps_64_bits_of_specs""".split(),
     "walks over functions and objects, of which any is right": """find_reads operations describe
         digest nodes is_fixed tracing""".split(),
     "no argument, or words of our own code": """environment reassociation ready static of_seeds
