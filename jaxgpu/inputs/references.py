@@ -46,8 +46,8 @@ _MOST = 20_000  # parts; a longer walk would take longer than a trace
 class References(NamedTuple):
     """Hashable values that decide how a function is traced."""
 
-    parts: tuple[Any, ...]
-    has_user_code: bool
+    parts: tuple[Any, ...]  # equal where a function would be traced to the same
+    has_user_code: bool  # it may have changed when it is looked at again
     size: int  # bytes of the arrays among them
 
 
