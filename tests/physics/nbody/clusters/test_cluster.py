@@ -138,7 +138,7 @@ def test_who_escapes_is_noted_and_left_alone(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_cluster_of_the_same_shape_compiles_nothing(kind):
     """Other places, masses and numbers of the spec are operands of the program that is there."""
-    whole(kind)
+    gone(kind, 0.25)  # JAX may have dropped the programs since `whole` was made
     spec = KINDS[kind][0]
     other = halves(stars(1)), halves(stars(2)[:, :24])
     m = N[::-1].copy()
