@@ -55,6 +55,40 @@ def find_reads(code: types.CodeType) -> Reads:
     return Reads(tuple(chains), untracked, rebinds)
 
 
+class Contents(NamedTuple):
+    """What a code does, without where it stands. Equal where two codes do the same."""
+
+    parts: tuple[Any, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def contents(code: types.CodeType) -> Contents:
+    """Return all of a code but its name, its docstring, its file and its lines.
+
+    >>> def double(x):
+    ...     "Return twice x."
+    ...     return 2 * x
+    >>> contents(double.__code__) == contents((lambda x: 2 * x).__code__)
+    True
+    >>> contents(double.__code__) == contents((lambda x: 2.0 * x).__code__)
+    False
+    """
+    loaded = {x.arg for x in dis.get_instructions(code) if x.opcode in dis.hasconst}
+    constants = [_constant(x) for i, x in enumerate(code.co_consts) if i in loaded]
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars
+    return Contents((code.co_code, code.co_exceptiontable, *constants, *counts, *names))
+
+
+def _constant(value: Any) -> Any:
+    """A constant of a code, told apart from equal ones of another type or sign."""
+    if isinstance(value, types.CodeType):
+        return contents(value)
+    if isinstance(value, tuple):
+        return tuple(map(_constant, value))
+    return type(value), repr(value)
+
+
 def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
     """Yield the operations of a code and of the codes within it, with their constants.
 

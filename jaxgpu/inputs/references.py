@@ -24,7 +24,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.sharding import Mesh, PartitionSpec, Sharding
 
-from .code_reads import FIXED, find_reads, operations
+from .code_reads import FIXED, contents, find_reads, operations
 
 _RANDOM = "numpy.random"  # its generators have a state
 _PLAIN = frozenset((bool, int, str, bytes, type(None), type(...), type(NotImplemented)))
@@ -127,19 +127,6 @@ class _Same:
     def __eq__(self, other: object) -> bool:
         value = self._value()
         return isinstance(other, _Same) and value is not None and other._value() is value
-
-
-class _Code:
-    """A code that equals the same code of another function."""
-
-    def __init__(self, code: types.CodeType) -> None:
-        self._code = code
-
-    def __hash__(self) -> int:
-        return hash((self._code.co_name, self._code.co_firstlineno))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Code) and self._code == other._code
 
 
 class _Walk:
@@ -257,7 +244,7 @@ class _Walk:
         cells, code = function.__closure__ or (), function.__code__
         if self._is_fixed(function):  # it changes only in what it closes over
             named = function.__module__, function.__qualname__
-            return self._put(named if self._lasting else _Code(code)) and self._note_cells(cells)
+            return self._put(named if self._lasting else contents(code)) and self._note_cells(cells)
         self.foreign = True
         reads = find_reads(code)
         if self._lasting:
@@ -265,7 +252,9 @@ class _Walk:
                 self._put(name)
                 self.note(constant)
         else:
-            self._put(_Same(function) if reads.rebinds else _Code(code), id(function.__globals__))
+            self._put(
+                _Same(function) if reads.rebinds else contents(code), id(function.__globals__)
+            )
         return (
             (not reads.untracked or self._lasting)
             and self._note_cells(cells)

@@ -9,19 +9,20 @@ from collections import OrderedDict
 from typing import Any
 
 from jaxgpu.inputs import references
+from jaxgpu.inputs.code_reads import Contents, contents
 
 _KEPT = 64  # functions
 _LARGE = 1 << 20  # bytes of arrays that a kept function may hold
 
-_met: OrderedDict[types.CodeType, tuple[types.FunctionType, references.References]] = OrderedDict()
+_met: OrderedDict[Contents, tuple[types.FunctionType, references.References]] = OrderedDict()
 
 
 def find_equal(function: Any) -> Any:
     """Return a function met before that is equal to `function`, or `function` itself.
 
-    Equal are functions of one code that refer to the same: numbers and arrays by value, what can be
-    written to by itself too. Both are looked at now, so that a list that was written to since makes
-    another function. At most 64 are kept.
+    Equal are functions of one code, wherever it stands, that refer to the same: numbers and arrays
+    by value, what can be written to by itself too. Both are looked at now, so that a list that was
+    written to since makes another function. At most 64 are kept.
 
     >>> code, script = (lambda x: rate * x).__code__, {"rate": 2.0}  # of a user's module
     >>> first, second = (types.FunctionType(code, script) for _ in range(2))
@@ -36,10 +37,11 @@ def find_equal(function: Any) -> Any:
     told = references.describe(function)
     if told is None or told.size > _LARGE:
         return function
-    known, then = _met.pop(function.__code__, (function, told))
+    code = contents(function.__code__)
+    known, then = _met.pop(code, (function, told))
     if then != told or (known is not function and references.describe(known) != told):
         known = function
-    _met[function.__code__] = known, told
+    _met[code] = known, told
     while len(_met) > _KEPT:
         _met.popitem(last=False)
     return known
