@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
@@ -10,8 +10,9 @@ import numpy as np
 from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxgpu.inputs import arguments, ranges
+from jaxgpu.inputs import arguments, ranges, references
 from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.trace_context import tracing
 
 from . import precision
 from .processes import place
@@ -159,6 +160,8 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
     function, carried = f, ()
     if inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__]):
         function, carried = f.__func__, (f.__self__,)
+    if not isinstance(function, Hashable):
+        function = functools.partial(function)
     spread = _shares if precision.options_of(f) is None else _marked_shares
     return functools.partial(spread, mesh, int(axis), function, carried)
 
@@ -174,10 +177,23 @@ def _shares(
     # outside of a program arrays may be on one device, where an earlier one left them
     put = lambda x: x if isinstance(x, Tracer) else place(x, NamedSharding(mesh, spread))
     batch = jax.tree.map(put, batch)
-    places = (*[PartitionSpec() for _ in carried], *[spread for _ in batch])
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((carried, batch)))
+    each = _mapped(function, mesh, spread, len(carried), len(batch))
+    if traced:
+        return each(*carried, *batch)
+    # one program, kept for the next call, which is traced again where what `function` reads changed
+    told = references.describe(function)
+    with tracing(None if told is None else (told,)):
+        return jax.jit(each)(*carried, *batch)
+
+
+@functools.lru_cache(maxsize=64)
+def _mapped(
+    function: Callable[..., Any], mesh: Mesh, spread: PartitionSpec, carried: int, batch: int
+) -> Callable[..., Any]:
+    places = (*[PartitionSpec()] * carried, *[spread] * batch)
     # primitives of our own say nothing of what varies, and nothing crosses here
-    each = jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=spread, check_vma=False)
-    return each(*carried, *batch)
+    return jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=spread, check_vma=False)
 
 
 _marked_shares = precision.reassociated(_shares)

@@ -38,6 +38,7 @@ _ARRAYS = jax.Array | np.ndarray | np.generic
 _NUMBERS = _ARRAYS | float | complex
 _WORDS = str | int | type | enum.Enum | np.dtype | types.FunctionType | types.BuiltinFunctionType
 _NO_ARRAYS = (None, type(None), bool, int, float, str, bytes)  # results that no program gives
+_UNKNOWN: Any = object()
 _local = threading.local()  # `program`: the one that this thread traces for a call from outside
 
 
@@ -130,14 +131,15 @@ class Compiled:
 
         A trace finds it where arguments of this form are new, so that a refusal compiles nothing.
         """
-        if call.key not in self._known:
+        how = self._known.get(call.key, _UNKNOWN)  # another thread may clear it
+        if how is _UNKNOWN:
             try:
                 how = self._program.trace(call.form, call.operands).out_info.how
             except Exception:
                 return None
             how.form = call.form
             self._remember(call.key, how)
-        return self._known[call.key]
+        return how
 
     def _answer(self, how: "_How", operands: list[Any]) -> "_Answer | None":
         try:
