@@ -6,12 +6,15 @@ from typing import Any
 
 # of a person, and of a scheduler that needs the machine
 _REQUESTS = signal.SIGINT, signal.SIGTERM
+_LEFT_ALONE = signal.SIG_IGN, None  # None: a handler that Python has not set and cannot set again
 
 
 class Interrupt:
     """While entered, the first Ctrl-C or SIGTERM only sets `asked`; a second one stops at once.
 
-    Outside the main thread, where Python delivers no signals, it does nothing.
+    A signal that is ignored stays ignored: a shell starts jobs in the background so, that Ctrl-C
+    for another does not end them. One that a handler outside of Python has stays with it. Outside
+    the main thread, where Python delivers no signals, it does nothing.
 
     >>> import os
     >>> with Interrupt() as interrupt:
@@ -25,7 +28,8 @@ class Interrupt:
     def __enter__(self) -> "Interrupt":
         self._previous: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            self._previous = {which: signal.signal(which, self._ask) for which in _REQUESTS}
+            heard = [which for which in _REQUESTS if signal.getsignal(which) not in _LEFT_ALONE]
+            self._previous = {which: signal.signal(which, self._ask) for which in heard}
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -38,6 +38,27 @@ def test_afterwards_the_signals_do_what_they_did(heard, times):
         os.kill(os.getpid(), heard)
 
 
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)
+def test_an_ignored_signal_stays_ignored_during_the_run_and_after_it(which):
+    """As after `nohup`, or of a job that a script starts in the background."""
+    before = signal.signal(which, signal.SIG_IGN)
+    try:
+        with Interrupt() as interrupt:
+            os.kill(os.getpid(), which)
+            assert signal.getsignal(which) is signal.SIG_IGN and not interrupt.asked
+        assert signal.getsignal(which) is signal.SIG_IGN
+    finally:
+        signal.signal(which, before)
+
+
+def test_a_handler_that_is_not_of_python_stays(monkeypatch):
+    """Python cannot set it again: it says None of it."""
+    monkeypatch.setattr(signal, "getsignal", lambda which: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("a handler was replaced"))
+    with Interrupt() as interrupt:
+        assert not interrupt.asked
+
+
 def test_outside_the_main_thread_it_does_nothing():
     def enter():
         with Interrupt() as interrupt:
