@@ -65,6 +65,7 @@ type Call = Callable[[], None]
 def main(args: list[str] | None = None) -> int:
     """Run the command line `args` (default: those of the process); the exit code."""
     args = sys.argv[1:] if args is None else args
+    _open_missing_streams()
     if args == ["--version"]:
         print(f"jaxgpu {__version__}")
         return 0
@@ -200,6 +201,16 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
         found = study.run(options, out, resume)
         report.save(out, study.name, options, found, seconds=time.perf_counter() - began)
     print(report.write(out).resolve())
+
+
+def _open_missing_streams() -> None:
+    """Let a process without standard streams, such as a service, write to nowhere.
+
+    Libraries write to them unasked, and the next file that is opened would have their number.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
 
 
 def _refuse(error: Exception | str) -> int:

@@ -8,6 +8,7 @@ once, shows the progress, and hands a copy of the state to a thread that writes 
 
 import contextlib
 import html
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -207,7 +208,7 @@ def run[S](
         if done < steps:
             loop.compile()
         began, first, ended = time.perf_counter(), done, False
-        hidden = None if group.first else True  # None: where there is no terminal
+        hidden = not (group.first and _has_terminal())
         with tqdm(total=steps, initial=done, disable=hidden, desc=store.name, leave=False) as bar:
             pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
             while done < steps and not ended:
@@ -229,6 +230,14 @@ def run[S](
         seconds = time.perf_counter() - began
         timing = Timing(loop.compile_time, seconds, done - first)
         return Run(loop.state, store.rows.tree(), timing)
+
+
+def _has_terminal() -> bool:
+    """Tell whether a bar can be drawn."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # None, as of services and after `2>&-`; or closed
+        return False
 
 
 def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
