@@ -122,7 +122,9 @@ def run[S](
     A program is compiled once for a function and a shape, and the next call uses it again: what a
     bound method (its spec) or a `functools.partial` carries are operands, not parts of it. A
     function written anew with the same code and the same values behind it, such as a lambda in a
-    loop, uses it too. All that the functions read counts as it is at the call.
+    loop, uses it too. All that the functions read counts as it is at the call. Under
+    `jax.disable_jit` there is no program: step, measure and until are called with values, one step
+    after the other, to be looked into. Last digits may differ.
 
     Args:
         step: `step(state) -> state`, or `step(state, key)` where `key` is given: the method of a

@@ -147,6 +147,7 @@ class Loop:
     """Steps of one run: its state, its calls with their operands, and the program.
 
     `state` is a copy, strongly typed, on every device over which one of its arrays is spread.
+    With `jax.disable_jit` nothing is traced, and the functions are called with values.
 
     >>> loop = Loop(lambda s: {"x": 2 * s["x"]}, lambda s: s["x"], None, {"x": 1.0}, None, 8)
     >>> loop.compile()
@@ -178,7 +179,8 @@ class Loop:
         self._step = jax.jit(self._stepped, inline=True)
         self._row = jax.jit(self._measured, inline=True)
         self.compile_time = 0.0
-        self._long = getattr(self.calls[0].function, _MARK, False)
+        self._plain = bool(jax.config.jax_disable_jit)
+        self._long = self._plain or getattr(self.calls[0].function, _MARK, False)
         self.program = self._found(state)
         self.capacity = self._room(longest)
 
@@ -196,6 +198,8 @@ class Loop:
     def compile(self) -> None:
         """Compile the chunk, where no run before has done so, and check that it fits."""
         program, state, apart = self.program, self.state, []
+        if self._plain:
+            return
         if self._long and jax.tree.leaves(program.row):
             apart = [self._measuring()]
         if self.capacity not in program.chunks:
@@ -231,6 +235,9 @@ class Loop:
 
     def digests(self) -> dict[str, str]:
         """Return digests of the program, the measure and the start, with their numbers."""
+        if not self.program.digests:  # they are those of a run with jit
+            with jax.disable_jit(False), tracing(self._told):
+                self.program.digests |= self._digests(self.state, self.program.called)
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
         found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
@@ -242,15 +249,28 @@ class Loop:
         return identity.joined(*map(references.digest, self.program.called))
 
     def _advance(self, done: int, count: int) -> tuple[Any, int, bool]:
+        if self._plain:
+            return self._advance_plainly(done)
         chunk = self.program.chunks[self.capacity]
         given = self.operands, np.int32(done), np.int32(count)
         self.state, rows, steps, ended = chunk(self.state, *given)
         made = int(steps)
         return jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows)), made, bool(ended)
 
+    def _advance_plainly(self, done: int) -> tuple[Any, int, bool]:
+        """Advance by one step, or by none where the run ends before it, without a program."""
+        if self._ended(self.operands, self.state):
+            return (), 0, True
+        new = self._step(self.operands, self.state, np.int32(done))
+        refuse_changed("run: step", self.state, new)
+        self.state = jax.tree.map(own, new)
+        return (), 1, bool(self._ended(self.operands, self.state))
+
     def _measuring(self) -> Any:
-        """The compiled measure."""
+        """The compiled measure; with jit disabled, the measure itself."""
         program = self.program
+        if self._plain:
+            return lambda *given: jax.tree.map(jnp.asarray, self._row(*given))
         if program.measure is None:
             began = time.perf_counter()
             options = self._options()
@@ -269,6 +289,9 @@ class Loop:
         keys = [call.key() for call in self.calls]
         # one that cannot be told is traced for this loop alone
         self._told = (object(),) if None in keys else tuple(key[-1] for key in keys)
+        if self._plain:
+            row = jax.eval_shape(lambda row: row, self._row(self.operands, state))
+            return Program(row, {}, [])
         shapes = self.keyed, self._shapes(state)
         at = None if None in keys else (*keys, shapes)
         try:
