@@ -18,16 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.devices import memory, precision
-from jaxgpu.devices.processes import place, spans
 from jaxgpu.inputs import arguments, references
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.kinds import refuse_unbound
 from jaxgpu.inputs.trace_context import tracing
 
 from .equal_functions import find_equal
+from .placement import beside, everywhere, own
 from .saving import identity, settings
 
 _HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
@@ -174,7 +173,7 @@ class Loop:
         self.key, self.keyed = key, key is not None
         carried = [call.operands for call in self.calls]
         self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
-        self.whole = _everywhere(state)
+        self.whole = everywhere(state)
         # traced once for all that is asked of them, and in any program as if they stood there
         self._step = jax.jit(self._stepped, inline=True)
         self._row = jax.jit(self._measured, inline=True)
@@ -448,52 +447,3 @@ def refuse_changed(name: str, before: Any, after: Any) -> None:
     if changed or len(was) != len(now):
         what = changed[0] if changed else f"{len(was)} arrays to {len(now)}"
         raise TypeError(f"{name} changes {what}; it must return what it was given")
-
-
-def beside(state: Any, operands: Any) -> Any:
-    """The operands on every device that the state is spread over; else as they are.
-
-    >>> import jax.numpy as jnp
-    >>> beside(jnp.zeros(3), {"rate": 0.1})
-    {'rate': 0.1}
-    """
-    places = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(state)]
-    spread = next((s for s in places if isinstance(s, NamedSharding) and s.num_devices > 1), None)
-    if spread is None:
-        return operands
-    whole = NamedSharding(spread.mesh, PartitionSpec())
-    put = lambda x: x if _is_spread(x) else place(x, whole)
-    return jax.tree.map(put, operands)
-
-
-def _everywhere(state: Any) -> NamedSharding | None:
-    """Where results go that the host of every process reads; None where one process has them."""
-    spread = next((leaf for leaf in jax.tree.leaves(state) if spans(leaf)), None)
-    return None if spread is None else NamedSharding(spread.sharding.mesh, PartitionSpec())
-
-
-def _is_spread(x: Any) -> bool:
-    return isinstance(getattr(x, "sharding", None), NamedSharding)
-
-
-@explained
-@on_host
-def own(leaf: Any) -> Array:
-    """A strongly typed copy on the device, which a loop may overwrite.
-
-    >>> import numpy as np
-    >>> own(np.float32(2.0)).weak_type
-    False
-
-    Raises:
-        ValueError: a whole number of Python that is too large.
-    """
-    try:
-        leaf = jnp.asarray(leaf)
-    except OverflowError as error:
-        bits = 8 * jnp.result_type(int).itemsize
-        raise ValueError(
-            f"run: state holds {arguments.shown(leaf)}; a whole number must have at most {bits} "
-            "bits; give it as a floating number"
-        ) from error
-    return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)

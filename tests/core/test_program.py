@@ -8,7 +8,8 @@ import numpy as np
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.runs import program
 from jaxgpu.runs.loop import run
-from jaxgpu.runs.program import Call, Loop, long, own
+from jaxgpu.runs.placement import own
+from jaxgpu.runs.program import Call, Loop, long
 
 
 @pytree

@@ -19,7 +19,7 @@ PASSES = {
     "carries data as they are": r"""mesh\.(split|replicate|over) checkpoint\.\w+ report\.save.*
         run\.run.* run\.rollout jaxgpu\.mesh\.\w+ jaxgpu\.checkpoint\.\S+ report\.\S+
         pytree\.\w+ ranges\.\w+ identity\.\w+ store\.\S+ guard\.\w+ files\.\w+
-        program\.(own|beside) primitive\.filled""",
+        placement\.(own|beside) primitive\.filled""",
     "gives back what a function of the user gives": r"""in_float64 reassociated Problem\.evaluate
         evolution\.problems\.\S+ plan\.\S*""",
     "a point that is not finite is infinitely far from all others": r"""indicators\.\S+ associate

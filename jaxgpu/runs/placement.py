@@ -1,0 +1,63 @@
+"""Where the state and the operands of a run lie: copies on the devices that it is spread over."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxgpu.devices.processes import place, spans
+from jaxgpu.inputs import arguments
+from jaxgpu.inputs.doors import explained, on_host
+
+
+@explained
+@on_host
+def own(leaf: Any) -> Array:
+    """Return a strongly typed copy on the device, which a loop may overwrite.
+
+    >>> import numpy as np
+    >>> own(np.float32(2.0)).weak_type
+    False
+
+    Raises:
+        ValueError: a whole number of Python that is too large.
+    """
+    try:
+        leaf = jnp.asarray(leaf)
+    except OverflowError as error:
+        bits = 8 * jnp.result_type(int).itemsize
+        raise ValueError(
+            f"run: state holds {arguments.shown(leaf)}; a whole number must have at most {bits} "
+            "bits; give it as a floating number"
+        ) from error
+    return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)
+
+
+def beside(state: Any, operands: Any) -> Any:
+    """Return the operands on every device that the state is spread over; else as they are.
+
+    >>> beside(jnp.zeros(3), {"rate": 0.1})
+    {'rate': 0.1}
+    """
+    places = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(state)]
+    spread = next((s for s in places if isinstance(s, NamedSharding) and s.num_devices > 1), None)
+    if spread is None:
+        return operands
+    whole = NamedSharding(spread.mesh, PartitionSpec())
+    put = lambda x: x if _is_spread(x) else place(x, whole)
+    return jax.tree.map(put, operands)
+
+
+def everywhere(state: Any) -> NamedSharding | None:
+    """Return where results go that all processes read; None where one process has them.
+
+    >>> everywhere({"x": jnp.zeros(3)})
+    """
+    spread = next((leaf for leaf in jax.tree.leaves(state) if spans(leaf)), None)
+    return None if spread is None else NamedSharding(spread.sharding.mesh, PartitionSpec())
+
+
+def _is_spread(x: Any) -> bool:
+    return isinstance(getattr(x, "sharding", None), NamedSharding)
