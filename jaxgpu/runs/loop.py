@@ -63,7 +63,8 @@ class Run[S]:
     """
 
     state: S  # as `step` returns it
-    history: Any  # what `measure` returned, NumPy arrays [1 + steps, ...]; row 0 is the start
+    # what `measure` returned, NumPy arrays and typed keys [1 + steps, ...]; row 0 is the start
+    history: Any
     timing: Timing
 
     def __repr__(self) -> str:
@@ -99,7 +100,8 @@ def _type(leaf: Any) -> str:
 
 def _course(rows: Any) -> str:
     """The type of rows [1 + steps, ...], and where they begin and end if they are numbers."""
-    ends = f", {rows[0]:.6g} to {rows[-1]:.6g}" if np.ndim(rows) == 1 and len(rows) else ""
+    told = not arguments.is_key(rows) and rows.ndim == 1 and len(rows)
+    ends = f", {rows[0]:.6g} to {rows[-1]:.6g}" if told else ""
     return _type(rows) + ends
 
 
@@ -135,8 +137,8 @@ def run[S](
             `precision.reassociated` is compiled with its options.
         steps: how many in all, those of a resumed run counted in; at most so many with `until`.
         key: typed key of the whole run.
-        measure: pytree of arrays, computed on the device; nothing by default. That of a step marked
-            by `program.long` is a program of its own, which is compiled once.
+        measure: pytree of arrays and typed keys, computed on the device; nothing by default. That
+            of a step marked by `program.long` is a program of its own, which is compiled once.
         until: `until(state)` -> bool [], computed on the device at the start and after each step:
             the run ends where it holds. It may be another one when the run is resumed.
         check: looks at the state and the history so far after each chunk, before it is saved; what

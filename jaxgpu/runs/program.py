@@ -25,6 +25,7 @@ from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.kinds import refuse_unbound
 from jaxgpu.inputs.trace_context import tracing
 
+from .checkpoint import binary
 from .equal_functions import find_equal
 from .placement import beside, everywhere, own
 from .saving import identity, settings
@@ -138,8 +139,13 @@ class Program:
     digests: dict[str, str]  # of what the run depends on, by what it is of
     called: list[Any]  # functions of the host in it
     measure: Any = None  # compiled: the row of one state
+    words: Any = field(init=False)  # the row, with the words of keys in their place
     # compiled chunks by their capacity: up to as many steps, their number an argument
     chunks: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shapes = binary.describe(self.row)[1]
+        self.words = jax.tree.unflatten(jax.tree.structure(self.row), shapes)
 
 
 class Loop:
@@ -184,11 +190,12 @@ class Loop:
         self.capacity = self._room(longest)
 
     def rows(self, count: int, new: Any = np.zeros) -> Any:
-        """A history of `count` rows of zeros."""
-        return jax.tree.map(lambda leaf: new((count, *leaf.shape), leaf.dtype), self.program.row)
+        """Return a history of `count` rows of zeros, with words in place of keys."""
+        make = lambda leaf: new((count, *leaf.shape), leaf.dtype)
+        return jax.tree.map(make, self.program.words)
 
     def measured(self) -> Any:
-        """Return the history [1, ...] of the state, by a program of its own."""
+        """Return the history [1, ...] of the state, as `rows`, by a program of its own."""
         if not jax.tree.leaves(self.program.row):
             return self.program.row
         row = jax.device_get(self._measuring()(self.operands, self.state))
@@ -204,7 +211,7 @@ class Loop:
         if self.capacity not in program.chunks:
             began = time.perf_counter()
             kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # an output is the next input
-            row = () if self._long else program.row
+            row = () if self._long else program.words
             chunk = jax.jit(
                 functools.partial(self._chunk, row, self.capacity),
                 donate_argnums=0,
@@ -269,11 +276,11 @@ class Loop:
         """The compiled measure; with jit disabled, the measure itself."""
         program = self.program
         if self._plain:
-            return lambda *given: jax.tree.map(jnp.asarray, self._row(*given))
+            return lambda *given: jax.tree.map(jnp.asarray, self._words(*given))
         if program.measure is None:
             began = time.perf_counter()
             options = self._options()
-            row = jax.jit(self._measured, out_shardings=self.whole, compiler_options=options)
+            row = jax.jit(self._words, out_shardings=self.whole, compiler_options=options)
             with tracing(self._told):
                 program.measure = row.lower(self.operands, self.state).compile()
             self.compile_time += time.perf_counter() - began
@@ -324,7 +331,7 @@ class Loop:
         It is the same for all runs with small rows, and a power of two for others, so that runs of
         other lengths find the same program.
         """
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.program.row))
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.program.words))
         if size == 0 or self._long:
             return LONGEST
         few = 1 << max(0, longest - 1).bit_length()
@@ -352,7 +359,7 @@ class Loop:
             i, _, state, rows = carry
             state = self._step(operands, state, first + i)
             if jax.tree.leaves(rows):
-                new = self._row(operands, state)
+                new = self._words(operands, state)
                 rows = jax.tree.map(lambda buffer, row: buffer.at[i].set(row), rows, new)
             return i + 1, self._ended(operands, state), state, rows
 
@@ -364,6 +371,10 @@ class Loop:
         carried, key = operands
         keys = (jax.random.fold_in(key, i),) if self.keyed else ()
         return called("run: step", self.calls[0].made(carried[0]), state, *keys)
+
+    def _words(self, operands: Any, state: Any) -> Any:
+        """Return what is measured, with words in place of keys: the host keeps arrays."""
+        return jax.tree.map(binary.numbers_of, self._row(operands, state))
 
     def _measured(self, operands: Any, state: Any) -> Any:
         return called("run: measure", self.calls[1].made(operands[0][1]), state)

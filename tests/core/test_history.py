@@ -17,8 +17,8 @@ import jaxgpu
 from jaxgpu import cli
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs.checkpoint import CheckpointError
-from jaxgpu.runs.loop import run
-from jaxgpu.runs.saving import history, objects, structure
+from jaxgpu.runs.loop import rollout, run
+from jaxgpu.runs.saving import history, objects, structure, watch
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +56,57 @@ def test_rows_are_those_of_a_run_in_memory_and_readable_without_the_script(tmp_p
     np.testing.assert_array_equal(found.state, again.state)
     raw = np.fromfile(tmp_path / "history" / "00000.rows", np.float32).reshape(96, 2)
     np.testing.assert_array_equal(raw, kept.history["both"])
+
+
+def splitting(impl):
+    """A step that uses keys up, one alone and three of them, and its start."""
+
+    def step(s):
+        split = lambda key: jax.random.split(key)[0]
+        return {"k": split(s["k"]), "many": jax.vmap(split)(s["many"]), "n": s["n"] + 1}
+
+    key = jax.random.key(0, impl=impl)
+    return step, {"k": key, "many": jax.random.split(key, 3), "n": jnp.int32(0)}
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_rows_hold_keys(tmp_path, impl):
+    step, start = splitting(impl)
+    form = {"measure": lambda s: s, "guard": True}
+    _, want = rollout(step, start, 5, measure=lambda s: s)
+    found = run(step, start, 5, **form)
+    run(step, start, 3, **form, out=tmp_path)
+    seen = []
+    look = lambda state, rows: seen.append(rows["k"].shape)
+    on_disk = run(step, start, 5, **form, out=tmp_path, resume=True, check=look)
+    for rows in (found.history, on_disk.history, jaxgpu.load(tmp_path).history):
+        for name in ("k", "many"):
+            assert str(jax.random.key_impl(rows[name])) == impl
+            data, other = map(jax.random.key_data, (rows[name], want[name]))
+            np.testing.assert_array_equal(data, other)
+        np.testing.assert_array_equal(rows["n"], range(6))
+    assert seen[-1] == (6,) and "['k']: key<" in repr(found)
+    assert f"['many']: key<{impl}>" in watch.drawn(tmp_path)
+
+
+def test_the_first_draw_after_a_row_is_that_of_the_run(tmp_path):
+    step, start = splitting("threefry2x32")
+    run(step, start, 5, measure=lambda s: s["k"], out=tmp_path)
+    keys = jaxgpu.load(tmp_path).history
+    third, _ = rollout(step, start, 3)
+    assert jax.random.normal(keys[3]) == jax.random.normal(third["k"])
+
+
+@pytest.mark.parametrize("kind, shape", [("key<none>", [2]), ("key<rbg>", [2]), ("key<rbg>", [])])
+def test_keys_of_another_form_than_their_generator_has_are_refused(tmp_path, kind, shape):
+    step, start = splitting("threefry2x32")
+    run(step, start, 2, measure=lambda s: s["k"], out=tmp_path)
+    journal = tmp_path / "history" / "journal.jsonl"
+    head, *rest = journal.read_text().splitlines()
+    head = json.loads(head) | {"leaves": [["", kind, shape]]}
+    journal.write_text("\n".join([json.dumps(head), *rest]) + "\n")
+    with pytest.raises(CheckpointError, match="history"):
+        history.read(tmp_path)
 
 
 class Nothing(NamedTuple):

@@ -392,7 +392,7 @@ def read_changed_files(files: Files, count: int, seed: int) -> Counter[str]:
 def _read_journal(files: Files) -> None:
     watch.drawn(files.run)
     history.read(files.run)
-    for _, rows in history.arrays_of(files.run):
+    for *_, rows in history.arrays_of(files.run):
         rows.tobytes()
 
 

@@ -48,6 +48,23 @@ def numbers_of(leaf: Any) -> Any:
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
+def describe(tree: Any) -> tuple[list[str], list[jax.ShapeDtypeStruct]]:
+    """Return the kinds of the leaves of a pytree, and the shapes of the arrays that stand for them.
+
+    The leaves may be shapes too.
+
+    >>> describe({"k": jax.random.key(0), "x": np.float32(1.0)})[0]
+    ['key<threefry2x32>', 'float32']
+    """
+    kinds: list[str] = []
+
+    def look(*leaves: Any) -> list[Any]:
+        kinds[:] = map(kind_of, leaves)
+        return [*map(numbers_of, leaves)]
+
+    return kinds, jax.eval_shape(look, *jax.tree.leaves(tree))
+
+
 def dtype_of(kind: str) -> np.dtype:
     """Return the dtype of the array that stands for a leaf of this kind.
 

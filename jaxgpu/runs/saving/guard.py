@@ -46,7 +46,7 @@ class Guard:
             f"state {named(at)}" for at, good in jax.tree.leaves_with_path(finite) if not good
         ]
         for at, leaf in jax.tree.leaves_with_path(rows):
-            bad = _rows_at_fault(np.asarray(leaf))
+            bad = _rows_at_fault(leaf)
             if bad.any():
                 faults.append(f"history {named(at)} from step {begin + 1 + bad.argmax()} on")
         if faults:
@@ -84,8 +84,8 @@ def _all_finite(state: Any) -> Any:
     return jax.tree.map(lambda x: jnp.isfinite(x).all() if numbers(x) else None, state)
 
 
-def _rows_at_fault(leaf: np.ndarray) -> np.ndarray:
+def _rows_at_fault(leaf: Any) -> np.ndarray:
     """Whether each row holds a value that is not finite, bool [rows]."""
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return np.zeros(len(leaf), bool)
-    return ~np.isfinite(leaf).reshape(len(leaf), -1).all(axis=1)
+    return ~np.isfinite(np.asarray(leaf)).reshape(len(leaf), -1).all(axis=1)

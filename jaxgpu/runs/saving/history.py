@@ -63,6 +63,8 @@ class Seals:
 class Memory:
     """Rows in memory; adding some costs what they are, however many there are.
 
+    Keys are added as the words that stand for them, and come back as keys.
+
     >>> memory = Memory({"x": jax.ShapeDtypeStruct((2,), "float32")}, most=3)
     >>> memory.add({"x": np.zeros((1, 2))}, 1)
     >>> memory.add({"x": np.ones((2, 2))}, 2)
@@ -72,6 +74,7 @@ class Memory:
 
     def __init__(self, row: Any, most: int) -> None:
         self.row, self.most, self.count = row, most, 0
+        self._kinds, self._arrays = binary.describe(row)
         self._rows, self._room = self._empty(1), 1
 
     def begin(self) -> None:
@@ -98,10 +101,11 @@ class Memory:
 
     def tree(self) -> Any:
         """The history so far, arrays [rows, ...]."""
-        return _tree(self.row, [rows[: self.count] for rows in self._rows])
+        found = [binary.leaf_of(x[: self.count], kind) for x, kind in zip(self._rows, self._kinds)]
+        return _tree(self.row, found)
 
     def _empty(self, count: int) -> list[np.ndarray]:
-        return [np.empty((count, *x.shape), x.dtype) for x in jax.tree.leaves(self.row)]
+        return [np.empty((count, *x.shape), x.dtype) for x in self._arrays]
 
 
 @dataclass
@@ -174,12 +178,12 @@ class Journal:
         return end
 
     def tree(self) -> Any:
-        """The history so far, arrays [rows, ...] that lie in the files."""
+        """The history so far, arrays [rows, ...] that lie in the files, and keys."""
         found = [
-            _mapped(_rows_of(self.out, i), str(x.dtype), [self.count, *x.shape])
-            for i, x in enumerate(jax.tree.leaves(self.row))
+            (kind, _mapped(_rows_of(self.out, i), kind, [self.count, *x.shape]))
+            for i, (kind, x) in enumerate(zip(*binary.describe(self.row)))
         ]
-        return _tree(self.row, found)
+        return _tree(self.row, [binary.leaf_of(array, kind) for kind, array in found])
 
     def close(self) -> None:
         for file in self._files:
@@ -234,7 +238,7 @@ def verify(out: Path, at: Segment) -> Seals:
 def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any:
     """Return the history in the folder of a run, also of one that goes on: arrays [rows, ...].
 
-    They are mapped from the files, so they cost no memory until they are looked at.
+    They are mapped from the files, so they cost no memory until they are looked at; keys do.
 
     Args:
         out: folder of the run.
@@ -246,12 +250,14 @@ def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any
     """
     file = _journal(Path(out))
     with sealed.as_written(file):
-        arrays = [array for _, array in arrays_of(out, rows)]
-        return objects.build(plain.parse(_first(file))["tree"], arrays, trusted)
+        leaves = [binary.leaf_of(array, kind) for _, kind, array in arrays_of(out, rows)]
+        return objects.build(plain.parse(_first(file))["tree"], leaves, trusted)
 
 
-def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, np.ndarray]]:
-    """Return the arrays of the history in a folder, each with its name, as `read` maps them.
+def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, np.ndarray]]:
+    """Return the name, the kind and the array of each part of the history in a folder.
+
+    The array of keys holds their words.
 
     Raises:
         CheckpointError: there is no history, or not so many rows.
@@ -267,7 +273,7 @@ def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, np.nd
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
         rows = there if rows is None else rows
         return [
-            (str(name), _mapped(_rows_of(out, i), kind, [rows, *shape]))
+            (str(name), str(kind), _mapped(_rows_of(out, i), kind, [rows, *shape]))
             for i, (name, kind, shape) in enumerate(head["leaves"])
         ]
 
@@ -283,8 +289,8 @@ def count(out: str | Path) -> int:
 
 
 def _head(row: Any) -> dict[str, Any]:
-    found = jax.tree.leaves_with_path(row)
-    leaves = [[jax.tree_util.keystr(at), str(x.dtype), list(x.shape)] for at, x in found]
+    names = [jax.tree_util.keystr(at) for at, _ in jax.tree.leaves_with_path(row)]
+    leaves = [[name, kind, list(x.shape)] for name, kind, x in zip(names, *binary.describe(row))]
     tree = structure.of_tree(row)
     return {"format": FORMAT, "version": VERSION, "leaves": leaves, "tree": tree}
 

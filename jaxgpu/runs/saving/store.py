@@ -21,7 +21,7 @@ from jaxgpu.devices.processes import ALONE, Group, spans
 from jaxgpu.inputs import arguments
 
 from .. import checkpoint, files
-from ..checkpoint import parts
+from ..checkpoint import binary, parts
 from . import experiment, history, structure
 
 # what makes two runs the same experiment, and what to say where they differ
@@ -153,7 +153,7 @@ class Store:
             MemoryError: the history does not fit; with a folder it is kept on the disk.
             OSError: it does not fit onto the disk.
         """
-        need = (steps + 1) * memory.size(self.rows.row)
+        need = (steps + 1) * memory.size(binary.describe(self.rows.row)[1])
         if self.out is not None:
             files.room(self.out, need + (3 if fresh else 1) * memory.size(state))
         else:
@@ -210,7 +210,7 @@ class Store:
             self.experiment.write(out)
             self.rows.resume(rows, self._seals)
         else:
-            self.rows.add([x for _, x in history.arrays_of(out, rows.rows)], rows.rows)
+            self.rows.add([x for *_, x in history.arrays_of(out, rows.rows)], rows.rows)
         return meta["step"], jax.tree.map(_placed, saved, state)
 
     def _refuse_another(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxgpu.inputs import arguments
 
-from ..checkpoint import CheckpointError
+from ..checkpoint import CheckpointError, binary
 from ..checkpoint.plain import printable
 from . import history
 
@@ -46,8 +46,11 @@ def _run(journal: Path) -> Iterator[str]:
     leaves, rows = history.arrays_of(out), history.count(out)
     ago = max(0.0, time.time() - journal.stat().st_mtime)
     yield f"{out}: step {rows - 1}, saved {ago:.0f} s ago" if rows else f"{out}: no rows yet"
-    for name, leaf in leaves[: _PLOTS if rows else 0]:
-        yield from _course(name or "history", leaf)
+    for name, kind, leaf in leaves[: _PLOTS if rows else 0]:
+        if kind in binary.DTYPES:
+            yield from _course(name or "history", leaf)
+        else:
+            yield f"  {name or 'history'}: {kind}"
     if rows and len(leaves) > _PLOTS:
         yield f"  and {len(leaves) - _PLOTS} more"
 
