@@ -18,7 +18,7 @@ from jaxgpu import cli
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import rollout, run
-from jaxgpu.runs.saving import history, objects, structure, watch
+from jaxgpu.runs.saving import history, objects, saved, structure, watch
 
 ROOT = Path(__file__).parents[2]
 
@@ -249,3 +249,58 @@ def test_200_000_rows_of_a_kilobyte_take_their_payload_and_no_memory(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     on_disk, growth = map(float, done.stdout.split())
     assert on_disk < 1.1 and growth < 1.01
+
+
+def go_on(folder, steps):
+    run(jnp.cos, jnp.ones(2), steps, measure=jnp.sum, chunk=1, out=folder, resume=True)
+
+
+def followed(function, act):
+    """`function`, after which `act(number)` runs, with the number of the call."""
+    calls = iter(range(100))
+
+    def called(*args):
+        found = function(*args)
+        act(next(calls))
+        return found
+
+    return called
+
+
+def test_a_folder_whose_checkpoints_go_while_they_are_read_is_listed_again(tmp_path, monkeypatch):
+    go_on(tmp_path, 3)
+    write = lambda number: go_on(tmp_path, 6 + 3 * number) if number < 3 else None
+    monkeypatch.setattr(saved, "newest_first", followed(saved.newest_first, write))
+    assert jaxgpu.load(tmp_path).step == 12
+
+
+def test_a_checkpoint_that_is_damaged_is_not_read_for_ever(tmp_path, monkeypatch):
+    go_on(tmp_path, 3)
+    for path in tmp_path.glob("step-*"):
+        path.write_bytes(b"none")
+    seen = []
+    monkeypatch.setattr(saved, "newest_first", followed(saved.newest_first, seen.append))
+    with pytest.raises(CheckpointError, match="torn, altered.*; .*torn, altered"):
+        jaxgpu.load(tmp_path)
+    assert seen == [0, 1]
+
+
+def test_a_watch_leaves_out_a_run_that_goes_and_reads_again_one_that_changes(tmp_path, monkeypatch):
+    for name in "ab":
+        go_on(tmp_path / name, 3)
+    state_of = watch._state_of
+
+    def act(number):
+        if number == 0:
+            shutil.rmtree(tmp_path / "a")
+        if number == 2:
+            shutil.move(tmp_path / "b" / "history" / "00000.rows", tmp_path / "rows")
+            (tmp_path / "b" / "history" / "journal.jsonl").touch()
+        if number == 3:
+            shutil.move(tmp_path / "rows", tmp_path / "b" / "history" / "00000.rows")
+
+    monkeypatch.setattr(watch, "_state_of", followed(state_of, act))
+    assert watch.drawn(tmp_path).startswith(f"{tmp_path / 'b'}: step 3")
+    monkeypatch.setattr(watch, "_state_of", lambda _: shutil.rmtree(tmp_path / "b", True))
+    with pytest.raises(CheckpointError, match="its runs were removed"):
+        watch.drawn(tmp_path)

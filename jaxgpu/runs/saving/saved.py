@@ -11,6 +11,8 @@ from ..checkpoint.folder import newest_first
 from . import catalog, experiment, history, objects
 from .catalog import Trusted
 
+_TRIES = 20  # of a folder whose checkpoints go while they are read, as their run makes newer ones
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -57,6 +59,18 @@ def load(folder: str | Path, *, trusted: Trusted = ()) -> Saved:
     out = arguments.path("load: folder", folder)
     trusted = catalog.check("load", trusted)
     names = newest_first(out)
+    for _ in range(_TRIES):
+        try:
+            return _newest(out, names, trusted)
+        except CheckpointError:
+            before, names = names, newest_first(out)
+            if names == before:
+                raise
+    return _newest(out, names, trusted)
+
+
+def _newest(out: Path, names: list[Path], trusted: Trusted) -> Saved:
+    """Return the first that is good of the checkpoints with these names."""
     if not names:
         below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
         where = f"one of {', '.join(below)}" if below else "the one that out= named"

@@ -14,6 +14,7 @@ from . import history
 
 _WIDTH, _HEIGHT = 56, 4  # characters of a plot
 _PLOTS = 4  # arrays of a run that are drawn
+_TRIES = 20  # of a journal that is written anew while it is read
 # dots of a character of braille by row and column, counted from the top left
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
@@ -38,10 +39,37 @@ def drawn(folder: str | Path) -> str:
     found = sorted(folder.glob(f"**/{history.FOLDER}/{history.JOURNAL}"))
     if not found:
         raise CheckpointError(f"{folder}: there is no run in it; give the folder of one, or wait")
-    return "\n".join(printable(line) for journal in found for line in _run(journal))
+    lines = [printable(line) for journal in found for line in _run(journal)]
+    if not lines:
+        raise CheckpointError(f"{folder}: its runs were removed; give the folder of another")
+    return "\n".join(lines)
 
 
-def _run(journal: Path) -> Iterator[str]:
+def _run(journal: Path) -> list[str]:
+    """Return the lines of a run, of what lay there at one moment; none of one that was removed."""
+    state = _state_of(journal)
+    for _ in range(_TRIES):
+        try:
+            return [*_lines(journal)]
+        except (CheckpointError, FileNotFoundError):
+            before, state = state, _state_of(journal)
+            if state is None:
+                return []
+            if state == before:
+                raise
+    return [*_lines(journal)]
+
+
+def _state_of(journal: Path) -> tuple[int, ...] | None:
+    """Return what differs once a journal was written; None where there is none."""
+    try:
+        found = journal.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _lines(journal: Path) -> Iterator[str]:
     out = journal.parents[1]
     leaves, rows = history.arrays_of(out), history.count(out)
     ago = max(0.0, time.time() - journal.stat().st_mtime)
