@@ -39,7 +39,10 @@ def compiled(source: Any) -> Any:
 
 
 def check_text(text: str) -> None:
-    """Raise if a text of XML declares entities or is nested absurdly deep."""
+    """Raise if a text of XML declares entities or is nested absurdly deep.
+
+    Files that it includes are read by MuJoCo alone, which has a limit of depth of its own.
+    """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("load: the file declares a document type or entities; take them out")
     steps = np.array([1] + [_depth_of(part) for part in text.split("<")[1:]])

@@ -297,6 +297,26 @@ def test_what_muJoCo_refuses_is_one_sentence(body, said):
     assert str(raised.value).startswith("load: ") and "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "held, said",
+    [
+        (
+            "<worldbody>" + "<body>" * 2000 + "</body>" * 2000 + "</worldbody>",
+            "nesting is too deep",
+        ),
+        ('<include file="whole.xml"/>', "already included"),
+    ],
+    ids=["deep nesting", "itself"],
+)
+def test_an_included_file_is_held_to_the_limits_of_mujoco(tmp_path, held, said):
+    (tmp_path / "part.xml").write_text(f"<mujoco>{held}</mujoco>")
+    whole = tmp_path / "whole.xml"
+    whole.write_text('<mujoco><include file="part.xml"/></mujoco>')
+    with pytest.raises(ValueError, match=said) as raised:
+        rigid.load(whole)
+    assert str(raised.value).startswith("load: ") and "\n" not in str(raised.value)
+
+
 UNKNOWN = {
     "noslip": ('<option noslip_iterations="3"/>', "", "noslip_iterations"),
     "implicit": ('<option integrator="implicit"/>', "", "integrator"),
