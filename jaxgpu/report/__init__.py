@@ -5,7 +5,7 @@ draws every report below a folder into one page, and `compare` two runs of the s
 another. In a job of several processes process 0 writes them.
 
 Read `parts` first, then `drawing` (figures, in the one style of `render.palette`), `record` (what
-is kept) and `page`, which puts the templates beside it together.
+is kept), `form` (what a file must hold) and `page`, which puts the templates beside it together.
 """
 
 from .drawing import figure, film, of_seeds, view

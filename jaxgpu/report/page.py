@@ -6,6 +6,7 @@ import html
 import io
 import itertools
 import json
+import math
 import re
 from importlib import resources
 from pathlib import Path
@@ -162,7 +163,11 @@ def change(one: Any, other: Any) -> str:
     numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (one, other))
     if one == other:
         return "0" if numbers else ""
-    if not numbers or not np.isfinite([one, other]).all() or one == 0:
+    try:
+        finite = numbers and math.isfinite(one) and math.isfinite(other)
+    except OverflowError:  # a whole number above all floating ones
+        finite = False
+    if not finite or one == 0:
         return "differs"
     share = 100 * (other - one) / abs(one)
     return f"{share:+.3g} %" if abs(share) > 1e-6 else "below 1e-6 %"

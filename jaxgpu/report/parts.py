@@ -122,7 +122,8 @@ def _even(name: str, table: Table) -> None:
             found = arguments.shown(part)
             raise TypeError(f"{name}: Table of {found}; it must be of columns and rows, lists")
     wide = len(table.columns)
-    odd = [row for row in table.rows if np.ndim(row) == 0 or len(row) != wide]
+    is_row = lambda row: isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0
+    odd = [row for row in table.rows if not is_row(row) or len(row) != wide]
     if odd:
         raise ValueError(
             f"{name}: Table.rows={arguments.shown(odd[0])} under {wide} columns; "

@@ -22,6 +22,7 @@ from jaxgpu.inputs.ranges import KEY
 from jaxgpu.runs.checkpoint.plain import parse
 from jaxgpu.runs.files import replacing
 
+from .form import check_record
 from .parts import Report, ReportError, drawable, from_record, must_be_text
 
 
@@ -139,25 +140,26 @@ def read(file: Path) -> dict[str, Any]:
     """The record that `save` wrote, whole.
 
     Raises:
-        ReportError: the file is missing, empty, torn, or no report.
+        ReportError: the file is missing, empty, torn, or no report; or one of its fields holds
+            something else than it must.
     """
     file = arguments.path("report.read: file", file, "a file")
     if not file.is_file():
         raise ReportError(f"{file}: no such report; give a report.json that `jaxgpu run` wrote")
+    advice = "run its study again with --resume, or remove the file"
     try:
-        record = parse(file.read_text())
-        drawable("report.read", from_record(record["report"]))
-        whole = all(isinstance(record[name], dict) for name in ("options", "environment"))
-        whole &= all(isinstance(record[name], str) for name in ("study", "date"))
-        record = {"command": "", "reduced": {}, "seconds": None, **record}
-        record["environment"].setdefault("processor", "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        whole, record = False, {}
-    if not whole:
-        raise ReportError(
-            f"{file}: empty, torn or no report of jaxgpu; run its study again with --resume, "
-            "or remove the file"
-        )
+        record = {"command": "", "reduced": {}, "seconds": None, **parse(file.read_text())}
+        record["report"] = {"headlines": [], "seed": None, **record["report"]}
+        if not {"study", "date", "options", "environment"} <= record.keys():
+            raise KeyError("a field that every record has")
+    except (ValueError, KeyError, TypeError):
+        raise ReportError(f"{file}: empty, torn or no report of jaxgpu; {advice}") from None
+    try:
+        check_record(record)
+        drawable("report", from_record(record["report"]))
+    except (ValueError, TypeError) as error:
+        raise ReportError(f"{file}: {error}; {advice}") from error
+    record["environment"].setdefault("processor", "")
     return record
 
 

@@ -19,7 +19,7 @@ import pytest
 from jaxgpu import report
 from jaxgpu.inputs.fields import size
 from jaxgpu.render import palette, show
-from jaxgpu.report import Figure, Headline, Report, Table
+from jaxgpu.report import Figure, Headline, Report, Table, page
 from jaxgpu.runs.loop import Timing
 
 matplotlib.use("Agg")
@@ -242,6 +242,76 @@ def test_a_record_of_before_is_still_drawn(tmp_path):
     del record["report"]["headlines"]
     (tmp_path / "report.json").write_text(json.dumps(record))
     assert "not recorded" in report.write(tmp_path).read_text()
+
+
+def places(tree, at=()):
+    """The place of every value in a tree of JSON."""
+    lists = enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in tree.items() if isinstance(tree, dict) else lists:
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+def changed(record, at, value):
+    """A copy with a value at a place, or without what is there."""
+    *inside, last = at
+    record = held = json.loads(json.dumps(record))
+    for key in inside:
+        held = held[key]
+    if value is ...:
+        del held[last]
+    else:
+        held[last] = value
+    return record
+
+
+# None of a record is all of these, so each place refuses most
+ODD = [None, True, -1, 2.5, "text", [], {}, [1], {"a": 1}, [[1, [2]], [3]], 10**400, "\ud800", ...]
+
+
+def test_a_record_is_drawn_or_refused_in_a_sentence_whatever_one_of_its_fields_holds(
+    tmp_path, monkeypatch
+):
+    report.save(tmp_path, "stones", Options(2), example(), seconds=3.0)
+    file = tmp_path / "report.json"
+    good = json.loads(file.read_text())
+    assert good["reduced"] == {"years": [2, 9]}
+    drawn = []
+    for at in places(good):
+        for value in ODD:
+            file.write_text(json.dumps(changed(good, at, value)))
+            try:
+                drawn.append(report.read(file))
+            except report.ReportError as error:
+                said = str(error)
+                assert said.startswith(f"{file}: ") and "\n" not in said and len(said) < 400
+                assert said.endswith("; run its study again with --resume, or remove the file")
+    assert len(drawn) > 100
+    monkeypatch.setattr(page, "found", lambda folder: drawn)
+    report.write(tmp_path)
+    for record in drawn:
+        for one, other in ((good, record), (record, good)):
+            for a, b in zip(one["report"]["headlines"], other["report"]["headlines"]):
+                page.change(a["value"], b["value"])
+
+
+@pytest.mark.parametrize(
+    "at, value, said",
+    [
+        (["seconds"], "long", "seconds='long'; it must be a number"),
+        (["reduced"], {"years": 3}, "reduced['years']=3; it must be two numbers"),
+        (["report", "timing", "fall", "run"], "", "report.timing['fall'].run=''; it must be a num"),
+        (["report", "tables", 0, "digits"], 10**9, "report.tables[0].digits=1000000000; it must"),
+        (["report", "lead"], ..., "report.lead is missing; run its study again"),
+    ],
+)
+def test_a_field_that_holds_something_else_is_named(tmp_path, at, value, said):
+    report.save(tmp_path, "stones", Options(2), example())
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(changed(json.loads(file.read_text()), at, value)))
+    with pytest.raises(report.ReportError) as refused:
+        report.write(tmp_path)
+    assert str(refused.value).startswith(f"{file}: {said}")
 
 
 def test_several_studies_share_a_page(tmp_path):
