@@ -193,13 +193,14 @@ NO_DOOR = {
     "any tree is right": "is_key scope".split(),
     "of calls from outside of `jit`, which go through every door": """when_known seen Compiled
         is_explained on_host keeps_64_bits keeps_64_bits_of_specs""".split(),
-    "walks over functions and objects, of which any is right": """find_reads operations describe
-        digest nodes is_fixed tracing""".split(),
+    "walks over functions and objects, of which any is right": """find_reads contents operations
+        describe digest nodes is_fixed tracing""".split(),
     "no argument, or words of our own code": """environment reassociation ready static of_seeds
         platform options describe compiler_flags cores processor""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
         find_equal call_fresh fresh_traces joined Call Program Loop own nothing options_of beside
-        Group Watch leads place spans blocks save_parts sync named called refuse_changed""".split(),
+        everywhere Group Watch leads place spans blocks save_parts sync named called
+        refuse_changed""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
         arrays marked shown finite""".split(),
     "what is said of an argument that is wrong, held by tests below": """explained
