@@ -5,5 +5,7 @@ Read `loop` first, then `program` (the compiled steps, with `placement`, `equal_
 """
 
 from .loop import Run, rollout, run
+from .saving.branch import Branch, Resume
+from .saving.kept_steps import Keep, Logarithmic, WallTime
 
-__all__ = ["Run", "rollout", "run"]
+__all__ = ["Branch", "Keep", "Logarithmic", "Resume", "Run", "WallTime", "rollout", "run"]

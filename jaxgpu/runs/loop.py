@@ -10,7 +10,7 @@ import contextlib
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ from jaxgpu.inputs.kinds import refuse_unbound
 
 from .interrupt import Interrupt
 from .program import LONGEST, Loop, called, refuse_changed
-from .saving import experiment
+from .saving import experiment, kept_steps
+from .saving.branch import Branch, Resume, allowed_names, refuse_same
 from .saving.guard import Guard, named
+from .saving.kept_steps import Keep
 from .saving.store import Store
 
 _STEPS = ranges.Range(least=0, whole=True, one=True)
@@ -116,7 +118,8 @@ def run[S](
     check: Callable[[Any, Any], None] | None = None,
     chunk: int | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
     guard: bool = False,
 ) -> Run[S]:
     """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
@@ -152,7 +155,14 @@ def run[S](
             another kind of device or processor and other flags of the compiler are warned of. How
             many steps there are in all may be another number. In place of True it may be the names
             of values that may be others than they were, as the refusal says them, or the last part
-            of them: `resume=("eta",)`. The folder keeps what was changed, and at which step.
+            of them: `resume=("eta",)`. The folder keeps what was changed, and at which step. With
+            `Branch(folder, step, changed)` the run begins at that step of another run, whose folder
+            is only read; `out` must be a new one, which receives the history so far.
+        keep: checkpoints that stay beside the newest two, for `jaxgpu.load(out, step=...)` and for
+            `Branch`: a whole number keeps every n-th step, `Logarithmic()` steps 1, 2, 4, 8 and so
+            on, `WallTime(seconds)` the first checkpoint after each interval. What is kept stays
+            when the run is resumed, with another rule or none. It is no part of what a run is, and
+            changes no bit: a chunk ends at each step that is kept.
         guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
             of the history, before it is saved, so the checkpoint before it stays the last. It
             changes no bit, and costs a pass over the state a chunk. A state that holds infinities
@@ -162,11 +172,11 @@ def run[S](
         The last state, the history [1 + steps, ...] and the timing, compilation apart.
 
     Raises:
-        ValueError, TypeError: steps or chunk that are no counts, a key, function or state that is
-            none, a guard that is neither True nor False.
+        ValueError, TypeError: steps, chunk or keep that are no counts, a key, function or state
+            that is none, a guard that is neither True nor False, a branch into its own folder.
         MemoryError: the program would not fit; nothing was started.
         CheckpointError: checkpoints are there and none can be used, or they are of another
-            experiment; or another run goes on in the folder.
+            experiment; there is none of the step of a branch; or another run goes on in the folder.
         OSError: the folder cannot be made or written.
         FloatingPointError: with `guard`, a value that is not finite; with its name and the steps.
         KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
@@ -185,28 +195,38 @@ def run[S](
     steps, chunk = _counts(steps, chunk)
     measure = nothing if measure is None else measure
     _refuse(key, out, guard, step=step, measure=measure, until=until, check=check)
-    allow, resume = _names(resume), bool(resume)
-    if resume and out is None:
+    keep, allow = kept_steps.check("run: keep", keep), allowed_names(resume)
+    branch = resume if isinstance(resume, Branch) else None
+    if branch is not None:
+        refuse_same(out, branch)
+    elif resume and out is None:
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
+    if keep is not None and out is None:
+        raise ValueError("run: keep without a folder; give out=, where the checkpoints go")
     group = processes.joined(state)
-    with precision.scope(state), _together(out, key, group) as (store, interrupt):
-        group.agree({"steps": steps, "chunk": chunk, "resume": resume, "out": str(out)})
+    with precision.scope(state), _together(out, key, group, keep) as (store, interrupt):
+        said = {"resume": str(resume), "keep": str(keep), "out": str(out)}
+        group.agree({"steps": steps, "chunk": chunk} | said)
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         del state  # the loop has a copy of its own
-        if out is not None:
+        if out is not None or branch is not None:
             named = experiment.of(loop.calls[0], loop.calls[1], loop.state, key)
             store.name_experiment(loop.digests(), named, loop.called)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
-        done, saved = (store.last(loop.state, allow) if resume else None) or (0, None)
+        done, saved = (store.last(loop.state, allow, branch) if resume else None) or (0, None)
         if done > steps:
-            raise ValueError(f"run: {out} is at step {done} already; ask for as many or more")
-        store.refuse_full(loop.state, steps - done if until is None else 0, fresh=saved is None)
+            at = out if branch is None else branch.folder
+            raise ValueError(f"run: {at} is at step {done} already; ask for as many or more")
+        fresh = saved is None or branch is not None
+        store.refuse_full(loop.state, done, steps - done if until is None else 0, fresh)
         if saved is None:
             store.start(loop.measured())
         else:
             loop.state = saved
+        if branch is not None:
+            store.begin_branch(done, loop.state)
         if guarded is not None:
             guarded.hold(loop.state, store.rows.tree(), -1, done)
         if done < steps:
@@ -217,7 +237,9 @@ def run[S](
             pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
             while done < steps and not ended:
                 # clocks and signals differ between processes: one decides, any one may ask
-                count = group.decided("run", min(pace.next(), loop.capacity, steps - done))
+                kept = store.kept.next_after(done) or steps
+                most = min(loop.capacity, steps - done, kept - done)
+                count = group.decided("run", pace.next(most))
                 rows, made, ended = loop.advance(done, count)
                 store.rows.add(rows, made)
                 done += made
@@ -259,12 +281,14 @@ def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
 
 
 @contextlib.contextmanager
-def _together(out: Any, key: Any, group: processes.Group) -> Iterator[tuple[Store, Interrupt]]:
+def _together(
+    out: Any, key: Any, group: processes.Group, keep: Keep
+) -> Iterator[tuple[Store, Interrupt]]:
     """Open what surrounds a run: the watch over its processes, its folder, and Ctrl-C."""
     hint = "nothing was saved" if out is None else "start all processes again with resume=True"
     with (
         processes.Watch(group, hint),
-        Store(out, key, group) as store,
+        Store(out, key, group, keep) as store,
         Interrupt() as interrupt,
     ):
         yield store, interrupt
@@ -311,26 +335,21 @@ def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     return int(steps), None if chunk is None else int(chunk)
 
 
-def _names(resume: Any) -> tuple[str, ...]:
-    """Names of values that may differ from the run that is resumed."""
-    if isinstance(resume, bool | np.bool_):
-        return ()
-    if isinstance(resume, str) or not isinstance(resume, Sequence) or not len(resume):
-        need = "True or False, or names in a tuple, such as ('eta',)"
-        raise TypeError(f"run: resume={arguments.shown(resume)}; it must be {need}")
-    return tuple(arguments.word("run: resume", name) for name in resume)
-
-
 class _Pace:
     """How many steps the next chunk has: as many as take `_CHUNK_SECONDS`."""
 
     def __init__(self, longest: int, fixed: bool):
         self.fixed, self.count, self.began = fixed, longest if fixed else 1, None
+        self.taken = self.count  # of the last chunk
 
-    def next(self) -> int:
+    def next(self, most: int = LONGEST) -> int:
+        """How many steps the next chunk has, of which there may be `most`."""
         now = time.perf_counter()
         if not self.fixed and self.began is not None:
             growth = _CHUNK_SECONDS / max(now - self.began, 1e-6)
-            self.count = max(1, int(self.count * min(growth, 8.0)))
-        self.began = now
-        return self.count
+            count = max(1, int(self.taken * min(growth, 8.0)))
+            # a chunk that had to be short and took little time says nothing against a longer one
+            cut = self.taken < self.count and growth > 1
+            self.count = max(count, self.count) if cut else count
+        self.began, self.taken = now, min(self.count, most)
+        return self.taken

@@ -1,5 +1,6 @@
-"""The folder of a run: a checkpoint after each chunk, the newest of which are kept."""
+"""The folder of a run: a checkpoint after each chunk; the newest stay, and those that are kept."""
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +19,23 @@ _KEPT = 2  # of a run of several processes
 _KEEP = ranges.Range(least=1, whole=True, one=True)
 
 
-def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any], keep: int = 2):
+def save_step(
+    directory: str | Path,
+    step: int,
+    tree: Any,
+    meta: dict[str, Any],
+    keep: int = 2,
+    kept: bool = False,
+) -> None:
     """Write the checkpoint of `step` into `directory` and drop all but the newest `keep`.
+
+    Args:
+        directory: of the run.
+        step: of the run.
+        tree: pytree of arrays.
+        meta: what JSON can hold.
+        keep: how many of the newest stay.
+        kept: this one stays besides, whatever comes after it.
 
     Raises:
         ValueError, TypeError: a step or a number to keep that is no count, besides those of `save`.
@@ -27,27 +43,34 @@ def save_step(directory: str | Path, step: int, tree: Any, meta: dict[str, Any],
     >>> import tempfile
     >>> import numpy as np
     >>> out = Path(tempfile.mkdtemp())
-    >>> for step in (10, 20, 30):
-    ...     save_step(out, step, {"x": np.arange(step)}, {"by": "an example"})
-    >>> sorted(file.name for file in out.iterdir())  # the newest two
-    ['step-000000000020.npz', 'step-000000000030.npz']
+    >>> for step in (10, 20, 30, 40):
+    ...     save_step(out, step, {"x": np.arange(step)}, {"by": "an example"}, kept=step == 10)
+    >>> sorted(file.name for file in out.iterdir())  # the newest two, and one that is kept
+    ['step-000000000010-kept.npz', 'step-000000000030.npz', 'step-000000000040.npz']
     """
     directory = arguments.path("checkpoint.save_step: directory", directory)
     ranges.refuse("checkpoint.save_step: step", step, _STEP)
     ranges.refuse("checkpoint.save_step: keep", keep, _KEEP)
+    arguments.flag("checkpoint.save_step: kept", kept)
     step, meta = int(step), sealed.jsonable(meta)
-    path = folder.named(directory, step)
-    save(path.with_name(f"{path.name}.npz"), tree, {**meta, "step": step})
+    path = folder.named(directory, step, kept)
+    save(folder.file_of(path), tree, {**meta, "step": step})
     folder.drop_older(directory, path, keep)
 
 
 @explained
 def save_parts(
-    directory: Path, step: int, mine: parts.Pieces, meta: dict[str, Any], group: Group
+    directory: Path,
+    step: int,
+    mine: parts.Pieces,
+    meta: dict[str, Any],
+    group: Group,
+    kept: bool = False,
 ) -> None:
     """Write the checkpoint of `step` together: every process of `group` calls it with its pieces.
 
     It returns when the checkpoint is there, and raises in all of them where one could not write.
+    With `kept` it stays, as that of `save_step` does.
 
     Raises:
         OSError: the disk of one of them does not take its part.
@@ -58,7 +81,9 @@ def save_parts(
     >>> load_last(out, lambda meta: state)[0]
     {'x': array([0., 1., 2.], dtype=float32)}
     """
-    path, meta = folder.named(directory, step), {**sealed.jsonable(meta), "step": step}
+    # by one of them: the file systems of two may differ for a moment in what is there
+    name = group.decided("save", folder.named(directory, step, kept).name)
+    path, meta = directory / name, {**sealed.jsonable(meta), "step": step}
     seals = _together(group, lambda: parts.write(path, group.rank, mine))
 
     def commit() -> str:
@@ -74,15 +99,16 @@ def load_last(
     directory: str | Path,
     template: Callable[[dict[str, Any]], Any],
     group: Group = ALONE,
+    step: int | None = None,
 ) -> tuple[Any, dict[str, Any]] | None:
     """Load the newest good checkpoint of `directory`; None where there is none at all.
 
     `template(meta)` gives the structure to expect, which may depend on how far the run was. Each
     checkpoint that must be passed over is named in a warning. Several processes pass over what is
-    bad for one of them.
+    bad for one of them. With `step` it is the checkpoint of that step and no other.
 
     Raises:
-        CheckpointError: checkpoints are there, and none can be used.
+        CheckpointError: checkpoints are there, and none can be used; there is none of that step.
 
     >>> import tempfile
     >>> import numpy as np
@@ -95,12 +121,16 @@ def load_last(
     """
     directory = arguments.path("checkpoint.load_last: directory", directory)
     arguments.function("checkpoint.load_last: template", template)
-    names = [path.name for path in folder.newest_first(directory)]
+    ranges.refuse("checkpoint.load_last: step", step, dataclasses.replace(_STEP, none=True))
+    names, fault = _names(directory, step)
+    if group.somewhere("load", bool(fault)):
+        raise CheckpointError(fault or f"{directory}: another process sees other files in it")
     refused = []
     for name in group.decided("load", names):
         found, fault = None, ""
         try:
             found = load_as(directory / name, template, group)
+            folder.refuse_renamed(directory / name, found[1])
         except CheckpointError as error:
             fault = str(error)
         faults = [text for text in group.exchange("load", fault) if text]
@@ -113,6 +143,17 @@ def load_last(
     if refused:
         raise CheckpointError("; ".join(refused))
     return None
+
+
+def _names(directory: Path, step: int | None) -> tuple[list[str], str]:
+    """The names of checkpoints to try, and what is wrong where that of a step is not there."""
+    try:
+        found = (
+            folder.newest_first(directory) if step is None else folder.find_step(directory, step)
+        )
+    except CheckpointError as error:
+        return [], str(error)
+    return [path.name for path in found], ""
 
 
 def holds_any(directory: str | Path) -> bool:

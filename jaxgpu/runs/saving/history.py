@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import numpy as np
@@ -193,11 +193,7 @@ class Journal:
         self.close()
         (self.out / FOLDER).mkdir(exist_ok=True)
         count = len(jax.tree.leaves(self.row))
-        # a folder may come from a stranger: no link in it says which file is written over
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        self._files = [
-            os.fdopen(os.open(_rows_of(self.out, i), flags, 0o666), "r+b") for i in range(count)
-        ]
+        self._files = [_open_rows(_rows_of(self.out, i)) for i in range(count)]
 
 
 def verify(out: Path, at: Segment) -> Seals:
@@ -233,6 +229,45 @@ def verify(out: Path, at: Segment) -> Seals:
         if end != at:
             raise CheckpointError(f"{file}: has no line of {at.rows} rows; use another folder")
         return seals
+
+
+def copy(source: Path, out: Path, at: Segment) -> Seals:
+    """Copy the history of a run up to a segment into the folder of another, where there is none.
+
+    The journal comes last: without it there is no history.
+
+    Returns:
+        The seals of the copy, as `verify` gives them.
+
+    Raises:
+        CheckpointError: rows or lines that are missing or were altered.
+    """
+    with sealed.as_written(_journal(source)):
+        head = _first(_journal(source))
+        leaves = plain.parse(head)["leaves"]
+        _journal(out).parent.mkdir(exist_ok=True)
+        for i, (_, kind, shape) in enumerate(leaves):
+            size = at.rows * binary.layout(kind, shape)[2]
+            with open_file(_rows_of(source, i), "rb") as rows, _open_rows(_rows_of(out, i)) as file:
+                for piece in _pieces(rows, size):
+                    file.write(piece)
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+        kept = [line for line, segment in _lines(source) if segment.rows <= at.rows]
+        with files.replacing(_journal(out)) as file:
+            file.writelines(f"{line}\n" for line in (head, *kept))
+    return verify(out, at)
+
+
+def remove_journal(out: Path) -> None:
+    """Remove the journal of a run that has no checkpoint yet."""
+    _journal(out).unlink(missing_ok=True)
+
+
+def has_journal(out: Path) -> bool:
+    """Tell whether the folder of a run has a journal."""
+    return _journal(out).exists()
 
 
 def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any:
@@ -338,6 +373,13 @@ def _tree(row: Any, leaves: list[np.ndarray]) -> Any:
 
 def _journal(out: Path) -> Path:
     return out / FOLDER / JOURNAL
+
+
+def _open_rows(file: Path) -> IO[bytes]:
+    """Open rows to write over, in a file that is made where it is not there."""
+    # a folder may come from a stranger: no link in it says which file is written over
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    return os.fdopen(os.open(file, flags, 0o666), "r+b")
 
 
 def _rows_of(out: Path, number: int) -> Path:

@@ -21,8 +21,10 @@ from jaxgpu.devices.processes import ALONE, Group, spans
 from jaxgpu.inputs import arguments
 
 from .. import checkpoint, files
-from ..checkpoint import binary, parts
+from ..checkpoint import binary, folder, parts
 from . import experiment, history, structure
+from .branch import Branch, Resume
+from .kept_steps import Keep, KeptSteps, WallTime
 
 # what makes two runs the same experiment, and what to say where they differ
 _SAME = {
@@ -36,6 +38,7 @@ _SAME = {
 # what their values are called
 _PARTS = {"program": "step", "generator": "key", "called": "step"}
 _BITS = ("jaxgpu", "jax", "jaxlib", "device", "processor", "instructions", "compiler flags")
+_NEWEST = 2  # checkpoints that stay whatever the rule
 _NAMED = 3  # differences in a sentence
 _UNTOLD = "was another, of which no value tells the difference"
 
@@ -53,8 +56,10 @@ class Store:
     True
     """
 
-    def __init__(self, out: str | Path | None, key: Any, group: Group = ALONE):
-        self.group = group
+    def __init__(
+        self, out: str | Path | None, key: Any, group: Group = ALONE, keep: Keep = None
+    ) -> None:
+        self.group, self.kept = group, KeptSteps(keep)
         self.out = None if out is None else Path(out)
         self.name = "run" if self.out is None else self.out.name
         self.hint = "; nothing was saved" if self.out is None else f"; resume from {self.out}"
@@ -67,6 +72,9 @@ class Store:
         self._another = ""  # why the newest checkpoint is of another experiment
         self.rows: history.Memory | history.Journal = history.Memory((), 0)
         self._seals = history.Seals("", 0)  # of the history that was read
+        # folder of the checkpoint that is gone on from, and the argument that allows changes
+        self._source, self._resume = self.out or Path(), "resume"
+        self._branched = history.Segment(0, "")  # the history that a branch takes over
         self.writing: Future | None = None
 
     def __enter__(self):
@@ -103,10 +111,17 @@ class Store:
         if said:
             raise checkpoint.CheckpointError(f"{self.out}: {said}; wait, or give another folder")
 
-    def refuse_overwriting(self, resume: bool) -> None:
-        if self.out is None or resume:
+    def refuse_overwriting(self, resume: Resume) -> None:
+        """Refuse a folder that holds a run where this one must not go on from it.
+
+        The checkpoint of a branch that was killed before it had its history is no run yet.
+        """
+        if self.out is None or (resume and not isinstance(resume, Branch)):
             return
-        if self.group.somewhere("load", checkpoint.holds_any(self.out)):
+        steps = folder.steps_in(self.out)
+        begun = isinstance(resume, Branch) and steps == (resume.step,)
+        unfinished = begun and not history.has_journal(self.out)
+        if self.group.somewhere("load", bool(steps) and not unfinished):
             raise checkpoint.CheckpointError(
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )
@@ -141,21 +156,25 @@ class Store:
         else:
             self.rows = history.Memory(row, most)
 
-    def refuse_full(self, state: Any, steps: int, fresh: bool) -> None:
+    def refuse_full(self, state: Any, done: int, steps: int, fresh: bool) -> None:
         """Refuse a run that finds no room for what it will write, before any step is taken.
 
         Args:
-            state: what checkpoints hold: two stay, and one more is written beside them.
-            steps: how many rows the history will get.
+            state: what checkpoints hold: two stay, one more is written beside them, and those of
+                kept steps, where these are known.
+            done: step that the run goes on from.
+            steps: how many are sure to be taken.
             fresh: nothing of the run lies in the folder yet.
 
         Raises:
             MemoryError: the history does not fit; with a folder it is kept on the disk.
             OSError: it does not fit onto the disk.
         """
-        need = (steps + 1) * memory.size(binary.describe(self.rows.row)[1])
+        rows = steps + 1 + (done if fresh else 0)  # a branch has those before it copied
+        need = rows * memory.size(binary.describe(self.rows.row)[1])
         if self.out is not None:
-            files.room(self.out, need + (3 if fresh else 1) * memory.size(state))
+            states = (3 if fresh else 1) + self.kept.count(done, done + steps)
+            files.room(self.out, need + states * memory.size(state))
         else:
             advice = "take fewer, measure less, or give out=, where it lies on the disk"
             memory.room(f"run: a history of {steps} steps", need, advice)
@@ -167,16 +186,20 @@ class Store:
         self.rows.begin()
         self.rows.add(row, 1)
 
-    def last(self, state: Any, allow: tuple[str, ...]) -> tuple[int, Any] | None:
+    def last(
+        self, state: Any, allow: tuple[str, ...], branch: Branch | None = None
+    ) -> tuple[int, Any] | None:
         """Step and state of the last good checkpoint, each array where `state` has it.
 
-        The history goes on behind its rows.
+        The history goes on behind its rows; that of a branch once `begin_branch` was called.
 
         Args:
             state: the start of the run.
             allow: names of values that may be others than they were.
+            branch: the checkpoint to take instead, in the folder of another run.
         """
-        out = self.out or Path()
+        out = (self.out or Path()) if branch is None else Path(branch.folder)
+        self._source, self._resume = out, "resume" if branch is None else "changed"
         self._refuse_unknown(allow)
         changes: list[str] = []
 
@@ -188,7 +211,8 @@ class Store:
             return state
 
         try:
-            found = checkpoint.load_last(out, expected, self.group)
+            step = None if branch is None else int(branch.step)
+            found = checkpoint.load_last(out, expected, self.group, step)
         except checkpoint.CheckpointError:
             self._refuse_another()
             raise
@@ -201,23 +225,45 @@ class Store:
         if other and self.group.first:
             said = f"{out}: written under {'; '.join(other)}; last digits may differ"
             warnings.warn(said, stacklevel=3)
+        if branch is not None:
+            changes.insert(0, f"branched from {out.resolve().name}")
         self.meta["changes"] = [
             *meta["changes"],
             *(f"at step {meta['step']}: {x}" for x in changes),
         ]
+        self.kept.restart_clock(meta.get("unkept seconds", 0.0))
         rows = history.Segment(**meta["history"])
-        if isinstance(self.rows, history.Journal):
+        if branch is not None and isinstance(self.rows, history.Journal):
+            self._branched = rows
+        elif isinstance(self.rows, history.Journal):
             self.experiment.write(out)
             self.rows.resume(rows, self._seals)
         else:
             self.rows.add([x for *_, x in history.arrays_of(out, rows.rows)], rows.rows)
         return meta["step"], jax.tree.map(_placed, saved, state)
 
+    def begin_branch(self, step: int, state: Any) -> None:
+        """Write the state that `last` took from another run into the folder, and its history.
+
+        The state comes first: whoever is killed before the history is there leaves a folder that no
+        run takes for its own, neither to go on in nor to begin in.
+        """
+        if self.out is None:
+            return
+        if isinstance(self.rows, history.Journal):
+            history.remove_journal(self.out)
+            self.experiment.write(self.out)
+        self._submit(step, state, lambda: self._branched)
+        self.wait()
+        if isinstance(self.rows, history.Journal):
+            seals = history.copy(self._source, self.out, self._branched)
+            self.rows.resume(self._branched, seals)
+
     def _refuse_another(self) -> None:
         """Raise in all processes what one of them has found of the newest checkpoint."""
         said = [text for text in self.group.exchange("another", self._another) if text]
         if said:
-            raise checkpoint.CheckpointError(f"{self.out}: {said[0]}") from None
+            raise checkpoint.CheckpointError(f"{self._source}: {said[0]}") from None
 
     def _refuse_unknown(self, allow: tuple[str, ...]) -> None:
         names = self.experiment.names()
@@ -225,7 +271,9 @@ class Store:
             parts = ("step", "start", "measure", "key")
             if word not in parts and not any(experiment.allowed(name, (word,)) for name in names):
                 few = ", ".join(list(names)[:8])
-                raise ValueError(f"run: resume={word!r}; no value is called so; there are {few}")
+                raise ValueError(
+                    f"run: {self._resume}={word!r}; no value is called so; there are {few}"
+                )
 
     def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
         """What differs from the run that wrote `meta`, all of it allowed."""
@@ -236,7 +284,7 @@ class Store:
         retraced = any(was.get(name) != now[name] for name in ("jaxgpu", "jax", "python"))
         if not other:
             return []
-        was = experiment.read(self.out or Path(), meta["experiment"])
+        was = experiment.read(self._source, meta["experiment"])
         differences = experiment.differences(was, self.experiment)
         changes: dict[str, str] = {}
         refused: dict[str, dict[str, str]] = {}
@@ -251,9 +299,9 @@ class Store:
                 refused[kind] = fresh
             changes |= named
         if refused:
-            said = _refusal(refused, allow)
+            said = _refusal(refused, allow, self._resume)
             self._another = self._another or said
-            raise checkpoint.CheckpointError(f"{self.out}: {said}")
+            raise checkpoint.CheckpointError(f"{self._source}: {said}")
         return [f"{name} {said}" for name, said in changes.items()]
 
     def save(self, step: int, state: Any) -> None:
@@ -262,29 +310,48 @@ class Store:
             return
         self.wait()
         waiting = self.rows.taken()
+        self._submit(step, state, lambda: self._seal(waiting))
+
+    def _seal(self, waiting: Any) -> history.Segment | None:
+        return self.rows.seal(waiting) if isinstance(self.rows, history.Journal) else None
+
+    def _submit(self, step: int, state: Any, seal: Callable[[], history.Segment | None]) -> None:
+        """Copy the state, and let the thread write it with the history that `seal` gives."""
         if self.group.alone:
             copy = jax.tree.map(_host_copy, state)
         else:
             copy = parts.pieces(state, self.group)
         tree = structure.of_tree(state)
         self.meta["called"] = [self.meta["called"][0], self._called()]
-        self.writing = self.thread.submit(self._write, step, copy, waiting, tree)
+        due = self.group.decided("keep", self.kept.is_due(step))
+        if isinstance(self.kept.keep, WallTime):
+            if due:
+                self.kept.restart_clock()
+            self.meta["unkept seconds"] = self.kept.seconds
+        self.writing = self.thread.submit(self._write, step, copy, seal, tree, due)
 
-    def _write(self, step: int, copy: Any, waiting: Any, tree: Any) -> None:
+    def _write(
+        self,
+        step: int,
+        copy: Any,
+        seal: Callable[[], history.Segment | None],
+        tree: Any,
+        kept: bool,
+    ) -> None:
+        rows = seal()
         meta = self.meta | {"tree": tree}
-        if isinstance(self.rows, history.Journal):
-            meta["history"] = dataclasses.asdict(self.rows.seal(waiting))
+        meta |= {} if rows is None else {"history": dataclasses.asdict(rows)}
         if self.group.alone:
-            checkpoint.save_step(self.out or Path(), step, copy, meta)
+            checkpoint.save_step(self.out or Path(), step, copy, meta, _NEWEST, kept)
         else:
-            checkpoint.save_parts(self.out or Path(), step, copy, meta, self.group)
+            checkpoint.save_parts(self.out or Path(), step, copy, meta, self.group, kept)
 
     def wait(self) -> None:
         if self.writing is not None:
             self.writing.result()
 
 
-def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
+def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...], argument: str) -> str:
     """Why a run cannot go on, by what is another and the values in it."""
     parts, names = [], list(allow)
     told = [kind for kind, named in refused.items() if [*named.values()] != [_UNTOLD]]
@@ -296,7 +363,7 @@ def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...]) -> str:
         names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
     return (
         f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "
-        f"or resume={tuple(dict.fromkeys(names))!r}"
+        f"or {argument}={tuple(dict.fromkeys(names))!r}"
     )
 
 
