@@ -20,9 +20,11 @@ from jaxgpu.devices.mesh import flat
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree, static
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, rollout, run
 from jaxgpu.runs.program import long
+from jaxgpu.runs.saving.branch import source
 
 from . import devices, shares, vector
 from .doors import check_count
@@ -123,7 +125,8 @@ def train(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -143,7 +146,8 @@ def train(
         measure: pure function of the state; its report by default.
         out: folder of checkpoints.
         resume: go on from what is there:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
@@ -177,7 +181,7 @@ def train(
         )
     length = updates if schedule is None else max(int(schedule) // learner.steps_per_update, 1)
     if resume:
-        schedules.refuse_another("train", out, length, learner.steps_per_update)
+        schedules.refuse_another("train", source(out, resume), length, learner.steps_per_update)
     init_key, run_key = jax.random.split(key)
     task = _task(learner, env)
     state = _begun(task, init_key, np.int32(length), mesh)
@@ -193,6 +197,7 @@ def train(
         until=until,
         out=out,
         resume=resume,
+        keep=keep,
         guard=guard,
     )
     return Training(
@@ -257,7 +262,7 @@ def sweep(
     check_count("sweep: every", every)
     length = parts * every if schedule is None else schedule
     if resume:
-        schedules.refuse_another("sweep", out, length, 1)
+        schedules.refuse_another("sweep", source(out, resume), length, 1)
     task = _task(learner, env)
     if mesh is not None:
         mesh = flat("sweep: mesh", mesh)

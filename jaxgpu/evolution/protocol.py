@@ -23,7 +23,7 @@ True
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,9 +39,9 @@ from jaxgpu.devices.mesh import flat, replicate
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree
+from jaxgpu.runs import Keep, Resume, Run
 from jaxgpu.runs.equal_functions import find_equal
 from jaxgpu.runs.fresh_calls import call_fresh
-from jaxgpu.runs.loop import Run
 from jaxgpu.runs.loop import run as run_steps
 
 from .population import Population
@@ -409,7 +409,8 @@ def run[S](
     until: Callable[[S], Any] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
 ) -> Evolution[S]:
     """As `evolve`, from the host: with progress, history, checkpoints and exact resumption.
 
@@ -422,10 +423,8 @@ def run[S](
         until: of the state, a truth value; the run ends where it holds.
         mesh: devices that evaluate a share of each generation; their number must divide
             `spec.batch_size`. All else is done by each of them, and what crosses is the values of a
-            generation. Results are those of one device but for rounding; a run resumes to the same
-            bits on as many.
-        out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`, as `jaxgpu.runs.run` says.
+            generation. Results are those of one device to rounding; as many resume to the bit.
+        out: folder of checkpoints; `resume` and `keep` are as `jaxgpu.runs.run` says.
     Returns: the last state (that of `evolve`), the history and the timing.
 
     >>> import jax
@@ -449,6 +448,7 @@ def run[S](
         until=None if until is None else partial(_of_algorithm, until),
         out=out,
         resume=resume,
+        keep=keep,
     )
     ended = done.state
     return Evolution(

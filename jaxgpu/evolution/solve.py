@@ -1,7 +1,7 @@
 """Optimise a function in one call."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.ranges import Range, refuse
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.equal_functions import find_equal
 
 from . import multi, protocol, single
@@ -81,7 +82,8 @@ def minimize(
     measure: Callable[[Any], Any] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
 ) -> Solution:
     """Find the point of a space with the least objective, or the front of several objectives.
 
@@ -108,7 +110,8 @@ def minimize(
             (`protocol.run`).
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
     Returns:
         Solution; of several objectives the feasible non-dominated members of the population. If
         no feasible point was found, a warning says so, and the least violating are returned.
@@ -145,6 +148,7 @@ def minimize(
         mesh=mesh,
         out=out,
         resume=resume,
+        keep=keep,
     )
     x, f, violation = _best(problem, done.state)
     if not f.size or not np.all(f < np.inf):

@@ -6,7 +6,7 @@ and all is in logarithms, so that it neither overflows nor saturates in 32768 di
 One step costs two matrix products of [N, d] with [d, K].
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from jaxgpu.inputs import ranges
 from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained, keeps_64_bits, on_host
 from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.loop import Run, run
 
 from ..arguments import computed_in
@@ -156,7 +157,8 @@ def fit_mixture(
     until: Callable[[FitState], Any] | None = None,
     measure: Callable[[FitState], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
 ) -> MixtureFit:
     """Fit a mixture to unit vectors.
 
@@ -173,7 +175,8 @@ def fit_mixture(
         measure: of the state, at the start and after each step; by default `score`.
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
     Returns:
         The mixture, and as its history the mean log density of the start and after every step,
         [1 + steps]; soft steps never lower it.
@@ -197,6 +200,7 @@ def fit_mixture(
             until=until,
             out=out,
             resume=resume,
+            keep=keep,
         )
         mixture = jax.tree.map(lambda a: a.astype(kind), done.state.mixture)
         history = done.history.astype(kind) if measure is None else done.history

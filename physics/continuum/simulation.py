@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from jaxgpu.devices.mesh import flat, split
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import pytree, static
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.loop import Run, nothing, run
 
 from . import engine
@@ -120,7 +121,8 @@ def simulate(
     measure: Callable[[State], Any] = nothing,
     until: Callable[[State], Array] | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
     guard: bool = False,
     mesh: Mesh | None = None,
 ) -> Run[State]:
@@ -136,7 +138,8 @@ def simulate(
         until: ends the run after the first frame whose state it says yes to, [] bool.
         out: folder for checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         mesh: devices to spread the particles over, as `jaxgpu.devices.mesh.devices` gives them.
     Returns:
@@ -168,6 +171,7 @@ def simulate(
             until=until,
             out=out,
             resume=resume,
+            keep=keep,
             guard=guard,
         )
     else:
@@ -180,6 +184,7 @@ def simulate(
             until=until and partial(_ends, film.scene, _carrying(until)),
             out=out,
             resume=resume,
+            keep=keep,
             guard=guard,
         )
         done = Run(shared.end(spread.state), spread.history, spread.timing)

@@ -1,6 +1,6 @@
 """Planners beside one another: every seed of one in one program, at equally many episodes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from jax import Array
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import run
 
@@ -66,7 +67,8 @@ def plan_from_each(
     seed: int = 0,
     until: Callable[[Any], Array] | None = None,
     out: Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
 ) -> Plan:
     """Plan from every state, until `evaluations` episodes have been simulated in each.
 
@@ -81,7 +83,8 @@ def plan_from_each(
         until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].
@@ -114,6 +117,7 @@ def plan_from_each(
         until=until,
         out=out,
         resume=resume,
+        keep=keep,
     )
     return Plan(done.state, done.history, done.timing)
 

@@ -1,6 +1,6 @@
 """Planning in one call, from one state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from jax import Array
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
@@ -65,7 +66,8 @@ def plan(
     measure: Callable[[Any], Any] = progress,
     until: Callable[[Any], Array] | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
 ) -> Plan:
     """Search for actions [T, A] of little loss.
 
@@ -84,7 +86,8 @@ def plan(
         until: `until(state)` -> [] bool; planning ends where it holds.
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
     Raises:
         ValueError: a number of the planner out of its range, or actions that are none or not
             finite.
@@ -116,6 +119,7 @@ def plan(
         until=until,
         out=out,
         resume=resume,
+        keep=keep,
     )
     return Plan(done.state, done.history, done.timing)
 

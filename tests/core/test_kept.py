@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import jaxgpu
+from jaxgpu import rl
+from jaxgpu.evolution import Real, minimize, single
 from jaxgpu.runs import Branch, Logarithmic, WallTime, run
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import _Pace
@@ -232,3 +234,24 @@ def test_short_chunks_leave_the_pace_as_it_was(monkeypatch):
     pace = _Pace(1000, fixed=False)
     # 1 in 0.1 s; 8 in 0.4 s; 2 of 20 in 0.01 s; 20 in 1 s
     assert [pace.next(most) for most in (9, 9, 2, 99, 99)] == [1, 8, 2, 20, 20]
+
+
+@pytest.mark.slow
+def test_a_training_keeps_and_branches(tmp_path):
+    ppo = rl.PPO(num_envs=2, num_steps=4, num_minibatches=1)
+    train = partial(rl.train, rl.make("cartpole"), key=KEY, schedule=32)
+    whole = train(ppo, steps=32, out=tmp_path / "rl", keep=2)
+    assert jaxgpu.load(tmp_path / "rl").steps == (2, 4)
+    branch = Branch(tmp_path / "rl", 2)
+    again = train(ppo, steps=32, resume=branch)
+    assert jax.tree.all(jax.tree.map(np.array_equal, again.history, whole.history))
+    with pytest.raises(ValueError, match="was begun with schedule=32, now it is 64"):
+        train(ppo, steps=32, schedule=64, resume=branch)
+
+
+def test_a_search_keeps_and_branches(tmp_path):
+    bowl = lambda x: jnp.sum((x - 0.3) ** 2)
+    search = partial(minimize, bowl, Real(jnp.full(2, -1.0), 1.0), 200, algorithm=single.PSO(10))
+    found = search(out=tmp_path / "run", keep=Logarithmic(2, 3))
+    assert jaxgpu.load(tmp_path / "run").steps[:3] == (2, 6, 18)
+    assert search(resume=Branch(tmp_path / "run", 6)).f == found.f

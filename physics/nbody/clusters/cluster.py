@@ -273,7 +273,7 @@ def evolve(
             rounded otherwise; of blocks, the most of any device are counted.
         out: folder for checkpoints.
         resume: go on from the last one there:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each

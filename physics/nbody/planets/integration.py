@@ -75,7 +75,7 @@ def integrate[S](
             device, and nothing crosses in a step.
         out: folder for checkpoints.
         resume: go on from the last one in `out`:
-            True, or names of values that may be others than they were, as `jaxgpu.runs.run` says.
+            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
 
     Its pure twin is `jaxgpu.runs.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
