@@ -3,7 +3,7 @@
 Each knows how many updates it has and tells `init`, so that rates and exploration end with it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -147,7 +147,7 @@ def train(
         out: folder of checkpoints.
         resume: go on from what is there:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, counted in updates, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
             not said. It is a part of the training, and a resumed one keeps it: to stop early and
@@ -221,7 +221,8 @@ def sweep(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -236,7 +237,7 @@ def sweep(
         every: updates before each measurement.
         until: condition on the states [S], on the device: the sweep ends where it holds.
         measure: pure function of the state of one training; its report by default.
-        out: folder of checkpoints, which `resume` and `guard` treat as those of `train` do.
+        out: folder of checkpoints, which `resume`, `keep` and `guard` treat as those of `train`.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
         mesh: devices of one axis over which the seeds are spread, whole trainings that have nothing
@@ -280,6 +281,7 @@ def sweep(
         until=until,
         out=out,
         resume=resume,
+        keep=keep,
         guard=guard,
     )
 

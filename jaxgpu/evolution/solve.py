@@ -111,7 +111,7 @@ def minimize(
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, counted in generations, as `jaxgpu.runs.run` says.
     Returns:
         Solution; of several objectives the feasible non-dominated members of the population. If
         no feasible point was found, a warning says so, and the least violating are returned.

@@ -176,7 +176,7 @@ def fit_mixture(
         out: folder of checkpoints.
         resume: go on from the newest checkpoint in `out`:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, counted in steps, as `jaxgpu.runs.run` says.
     Returns:
         The mixture, and as its history the mean log density of the start and after every step,
         [1 + steps]; soft steps never lower it.

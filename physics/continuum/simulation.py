@@ -139,7 +139,7 @@ def simulate(
         out: folder for checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, counted in frames, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
         mesh: devices to spread the particles over, as `jaxgpu.devices.mesh.devices` gives them.
     Returns:

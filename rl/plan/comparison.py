@@ -84,7 +84,7 @@ def plan_from_each(
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, counted in updates, as `jaxgpu.runs.run` says.
     Returns:
         a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
         the newest, and of `best` [1 + updates, S].

@@ -87,7 +87,7 @@ def plan(
         out: folder of checkpoints.
         resume: go on from the last of them, to the same bits as if never stopped:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, as `jaxgpu.runs.run` says.
+        keep: checkpoints that stay, counted in updates, as `jaxgpu.runs.run` says.
     Raises:
         ValueError: a number of the planner out of its range, or actions that are none or not
             finite.
