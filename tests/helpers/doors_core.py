@@ -19,8 +19,9 @@ from jaxgpu.devices import allocation, memory, mesh, precision
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.report import Headline, Report, Table
-from jaxgpu.runs import checkpoint, program
+from jaxgpu.runs import Branch, Logarithmic, WallTime, checkpoint, program
 from jaxgpu.runs.loop import Timing, rollout, run
+from jaxgpu.runs.saving.kept_steps import KeptSteps
 
 matplotlib.use("Agg")
 
@@ -59,10 +60,16 @@ def saved_and_loaded(path="a.npz", tree=X, meta=None):
         return plain(checkpoint.load(path, tree)[0])
 
 
-def run_and_loaded(folder):
+def run_and_loaded(folder="run", step=None):
     with elsewhere():
-        run(jnp.sin, X, 2, measure=jnp.sum, out="run")
-        return plain(load(folder).history)
+        run(jnp.sin, X, 2, measure=jnp.sum, out="run", keep=1)
+        return plain(load(folder, step=step).history)
+
+
+def branched(step):
+    with elsewhere():
+        run(jnp.sin, X, 2, out="run", keep=1)
+        return plain(run(jnp.sin, X, 2, resume=Branch("run", step)).state)
 
 
 def loaded(path="a.npz", like=X):
@@ -172,6 +179,15 @@ DOORS = [
     Door("memory.forecast", memory.forecast, {"compiled": PROGRAM}),
     Door("memory.available", memory.available, {"device": jax.devices()[0]}, ("device: None",)),
     Door("load: folder", run_and_loaded, {"folder": "run"}),
+    Door("load: step", run_and_loaded, {"step": 1}, ("step: None",)),
+    Door("runs.Branch", branched, {"step": 1}),
+    Door("runs.WallTime", lambda seconds: WallTime(seconds).seconds, {"seconds": 60.0}),
+    Door(
+        "runs.Logarithmic",
+        lambda first, factor: KeptSteps(Logarithmic(first, factor)).count(0, 100),
+        {"first": 1, "factor": 2.0},
+    ),
+    Door("run.run: keep", lambda keep: went(keep=keep, out="run"), {"keep": 2}, ("keep: None",)),
     Door("memory.room", lambda size: memory.room("sky", size), {"size": 1000}, ("size: zero",)),
     Door(
         "memory.size",
@@ -333,7 +349,7 @@ THINGS = {
     "ranges.table": ("cls",),
 }
 HOST = {
-    "a run, whose loop is on the host": ["run.run"],
+    "a run, whose loop is on the host": ["run.run", "runs.Logarithmic"],
     "writes or places what it is given": """mesh.split mesh.replicate checkpoint.save
         checkpoint.load report.save""".split(),
     "checks values, and is nothing else": ["pytree.number", "ranges.numbers"],
