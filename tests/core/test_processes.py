@@ -114,6 +114,22 @@ def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
+def test_processes_keep_states_and_branch(tmp_path):
+    """The branch of two processes has the bits of the run, and one process goes on with it."""
+    codes, errors, results = started(tmp_path, 2, 12, "branch")
+    assert codes == [0, 0], errors
+    state = whole(12, tmp_path / "one")[1]
+    assert [(r["state"], r["steps"], len(r["turn"])) for r in results] == 2 * [(state, 4, 13)]
+    names = sorted(path.name for path in (tmp_path / "out").glob("step-*"))
+    assert names == [f"step-0000000000{step}-kept" for step in ("04", "08", "12")]
+    early = jaxgpu.load(tmp_path / "out", step=4)
+    assert early.steps == (4, 8, 12) and len(early.history["turn"]) == 5
+    assert jaxgpu.load(tmp_path / "branch").changes == ["at step 8: branched from out"]
+    rest, state = whole(20, tmp_path / "branch")
+    assert rest.timing.steps == 8 and state == whole(20, tmp_path / "one")[1]
+
+
+@pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_other_and_the_run_resumes(tmp_path):
     """The two begin from a checkpoint of one process, and one process ends their run."""
     whole(5, tmp_path / "out")

@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec
 import jaxgpu
 from jaxgpu.devices import mesh
 from jaxgpu.devices.processes import leads, watch
+from jaxgpu.runs import Branch
 from jaxgpu.runs.loop import Run, run
 from jaxgpu.runs.saving import identity
 
@@ -68,7 +69,7 @@ def measure(state):
     return {"mean": mean, "turn": state["turn"]}
 
 
-def go(out: Path, steps: int, check=None) -> Run:
+def go(out: Path, steps: int, check=None, keep=None, resume=True) -> Run:
     """The run, from the last checkpoint on, if there is one."""
     key = jax.random.key(7)
     return run(
@@ -80,7 +81,8 @@ def go(out: Path, steps: int, check=None) -> Run:
         check=check,
         chunk=CHUNK,
         out=out,
-        resume=True,
+        resume=resume,
+        keep=keep,
     )
 
 
@@ -107,7 +109,12 @@ def main(folder: Path, steps: int, devices: int, event: str = "") -> None:
     jaxgpu.distributed()
     number = jax.process_index()
     steps += number if event == "other steps" else 0
-    result = go(folder / "out", steps, befall(event))
+    if event == "branch":
+        go(folder / "out", steps, keep=4)
+        branch = Branch(folder / "out", step=8)
+        result = go(folder / "branch", steps, resume=branch)
+    else:
+        result = go(folder / "out", steps, befall(event))
     said = {
         "state": identity.of_arrays(result.state),
         "mean": result.history["mean"].tolist(),
