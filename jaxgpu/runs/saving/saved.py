@@ -7,7 +7,7 @@ from typing import Any
 from jaxgpu.inputs import arguments, ranges
 
 from ..checkpoint import CheckpointError, sealed, tree
-from ..checkpoint import folder as checkpoints
+from ..checkpoint.folder import find_step, newest_first, refuse_renamed, steps_in
 from . import catalog, experiment, history, objects
 from .catalog import Trusted
 
@@ -68,12 +68,12 @@ def load(folder: str | Path, *, step: int | None = None, trusted: Trusted = ()) 
     out = arguments.path("load: folder", folder)
     ranges.refuse("load: step", step, _STEP)
     trusted = catalog.check("load", trusted)
-    names = checkpoints.newest_first(out)
+    names = newest_first(out)
     for _ in range(_TRIES):
         try:
             return _load(out, names, step, trusted)
         except CheckpointError:
-            before, names = names, checkpoints.newest_first(out)
+            before, names = names, newest_first(out)
             if names == before:
                 raise
     return _load(out, names, step, trusted)
@@ -86,7 +86,7 @@ def _load(out: Path, names: list[Path], step: int | None, trusted: Trusted) -> S
         where = f"one of {', '.join(below)}" if below else "the one that out= named"
         raise CheckpointError(f"{out}: holds no checkpoint of a run; give {where}")
     faults = []
-    for path in names if step is None else checkpoints.find_step(out, int(step)):
+    for path in names if step is None else find_step(out, int(step)):
         try:
             return _read(out, path, trusted)
         except CheckpointError as error:
@@ -97,7 +97,7 @@ def _load(out: Path, names: list[Path], step: int | None, trusted: Trusted) -> S
 def _read(out: Path, path: Path, trusted: Trusted) -> Saved:
     leaves, meta = tree.leaves(path)
     with sealed.as_written(path):
-        checkpoints.refuse_renamed(path, meta)
+        refuse_renamed(path, meta)
         at = history.Segment(**meta["history"])
         was = experiment.read(out, meta["experiment"])
         history.verify(out, at)
@@ -109,5 +109,5 @@ def _read(out: Path, path: Path, trusted: Trusted) -> Saved:
             values=was.names(),
             changes=meta["changes"],
             machine=meta["machine"],
-            steps=checkpoints.steps_in(out),
+            steps=steps_in(out),
         )

@@ -231,7 +231,8 @@ class Store:
             *meta["changes"],
             *(f"at step {meta['step']}: {x}" for x in changes),
         ]
-        self.kept.restart_clock(meta.get("unkept seconds", 0.0))
+        seconds = meta.get("unkept seconds")
+        self.kept.restart_clock(seconds if isinstance(seconds, float) else 0.0)
         rows = history.Segment(**meta["history"])
         if branch is not None and isinstance(self.rows, history.Journal):
             self._branched = rows
