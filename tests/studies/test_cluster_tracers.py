@@ -52,6 +52,7 @@ def test_a_mean_has_its_error_and_one_value_has_none():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_the_study_reports_and_resumes(tmp_path):
     """Four clusters of one seed; the stars of all begin alike, and alone and dense evolve alike."""
     options = cluster_tracers.Options(stars=40, tracers=100, seeds=1, time=2)

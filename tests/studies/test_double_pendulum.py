@@ -16,6 +16,7 @@ def test_growth_finds_the_exponent_of_an_exponential_and_no_more():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_the_study_agrees_with_what_is_known(tmp_path):
     options = study.Options(pendulums=50, seconds=10)
     found = study.study(options, tmp_path, False)

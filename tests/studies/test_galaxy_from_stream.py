@@ -172,6 +172,7 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_a_mock_is_weighed_and_a_stopped_run_resumes_to_the_same_bits(tmp_path):
     sampler = Sampler(rounds=2, simulations=16, walkers=64, turns=20)
     spec = Weighing(

@@ -7,6 +7,7 @@ from jaxgpu.studies import latte_art
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_the_study_reports_and_gradients_draw_part_of_the_picture(tmp_path):
     options = latte_art.Options(calls=8, planners=2, size="small")
     found = latte_art.study(options, tmp_path, False)

@@ -144,6 +144,7 @@ def test_slopes_in_shares_of_the_box_agree_with_differences_in_metres():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_the_study_reports(tmp_path):
     options = nozzle_shapes.Options(seeds=2, pop_size=4, generations=20)
     found = nozzle_shapes.study(options, tmp_path, False)

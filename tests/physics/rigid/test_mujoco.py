@@ -225,7 +225,7 @@ def test_on_a_cpu_the_turns_of_newton_end_at_the_minimum(x64, cone):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
+@pytest.mark.parametrize("cone", ["elliptic", pytest.param("pyramidal", marks=pytest.mark.release)])
 def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
     """Of accelerations and a step, by coordinates, velocities, controls, mass and friction.
 

@@ -27,10 +27,14 @@ ROBOTS = {  # of gymnasium's own files; how many contacts are kept
 
 
 STATES, STEPS = 100, 200
+OFTEN = "humanoid swimmer reacher".split()  # the most joints, a medium, and no contact
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in OFTEN else pytest.mark.release) for name in ROBOTS],
+)
 def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, name):
     """Steps from states along runs of C, in contact where the robot ever is: to 1e-6.
 

@@ -53,7 +53,9 @@ def steep(sensor, height):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gelsight", "gelsight_mini"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("gelsight", marks=pytest.mark.release), "gelsight_mini"]
+)
 def test_pictures_are_those_of_the_package(name, x64):
     """Where the gel slopes: on a flat gel the package's bin of direction is chosen by rounding.
 
