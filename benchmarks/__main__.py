@@ -24,6 +24,7 @@ NAMES = (
     "device",
     "directions",
     "evolution",
+    "first_results",
     "pair_kernel",
     "precise_cluster",
     "rearrange",
