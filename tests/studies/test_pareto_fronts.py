@@ -18,8 +18,9 @@ from jaxgpu.studies.pareto_fronts import pictures, races
 
 
 @pytest.mark.slow
-@pytest.mark.release
-@pytest.mark.parametrize(("seeds", "spreads"), [(3, 1.5), (33, 0.5)])
+@pytest.mark.parametrize(
+    ("seeds", "spreads"), [(3, 1.5), pytest.param(33, 0.5, marks=pytest.mark.release)]
+)
 def test_the_volumes_are_those_of_pymoo_at_equal_evaluations(seeds, spreads, tmp_path):
     """Within some of the spreads of the quartiles, by which medians of few seeds may differ."""
     options = pareto_fronts.Options(seeds=seeds)
