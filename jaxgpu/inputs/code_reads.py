@@ -58,7 +58,7 @@ def find_reads(code: types.CodeType) -> Reads:
 class Contents(NamedTuple):
     """What a code does, without where it stands. Equal where two codes do the same."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Any, ...]  # hashable: bytecode, constants, arguments and names of variables
 
 
 @functools.lru_cache(maxsize=4096)

@@ -36,7 +36,7 @@ class Branch:
     'at step 5: rate was 2.0, is 3.0'
     """
 
-    folder: str | Path
+    folder: str | Path  # of the run that is branched from, its `out`
     step: int  # one of `jaxgpu.load(folder).steps`
     changed: Sequence[str] = ()  # names of values that may be others than they were, as a refusal
 

@@ -29,7 +29,7 @@ class WallTime:
     ValueError: WallTime: seconds=0; it must be a finite number above 0, in s
     """
 
-    seconds: float
+    seconds: float  # s, of the clock, while the run goes on
 
     def __post_init__(self) -> None:
         ranges.refuse("WallTime: seconds", self.seconds, _SECONDS)
@@ -49,8 +49,8 @@ class Logarithmic:
     (10, 40, 160)
     """
 
-    first: int = 1
-    factor: float = 2.0
+    first: int = 1  # step that is kept first
+    factor: float = 2.0  # from one kept step to the next, at least 1.01
 
     def __post_init__(self) -> None:
         ranges.refuse("Logarithmic: first", self.first, _STEPS)
