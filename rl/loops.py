@@ -3,7 +3,7 @@
 Each knows how many updates it has and tells `init`, so that rates and exploration end with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -221,8 +221,7 @@ def sweep(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: Resume = False,
-    keep: Keep = None,
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -237,7 +236,7 @@ def sweep(
         every: updates before each measurement.
         until: condition on the states [S], on the device: the sweep ends where it holds.
         measure: pure function of the state of one training; its report by default.
-        out: folder of checkpoints, which `resume`, `keep` and `guard` treat as those of `train`.
+        out: folder of checkpoints, which `resume` and `guard` treat as those of `train` do.
         schedule: updates over which learning rates fall and exploration settles, `parts * every`
             if not said; as that of `train`, and kept by a resumed sweep.
         mesh: devices of one axis over which the seeds are spread, whole trainings that have nothing
@@ -281,7 +280,6 @@ def sweep(
         until=until,
         out=out,
         resume=resume,
-        keep=keep,
         guard=guard,
     )
 

@@ -5,7 +5,7 @@ escaped. Bodies that leave are noted; tracers that do are then left alone: they 
 were seen with and cost nothing. `jaxgpu.runs.rollout` of `Cluster.step` is the pure twin.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from jaxgpu.devices.precision import in_float64, reassociated, smallest
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree
-from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
@@ -237,8 +236,7 @@ def evolve(
     until: Callable[[State], Array] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: Resume = False,
-    keep: Keep = None,
+    resume: bool | Sequence[str] = False,
 ) -> Evolution:
     """Evolve stars and tracers, bodies without mass, for a time t; G = 1.
 
@@ -276,7 +274,6 @@ def evolve(
         out: folder for checkpoints.
         resume: go on from the last one there:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in intervals, as `jaxgpu.runs.run` says.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each
@@ -330,7 +327,6 @@ def evolve(
         check=check,
         out=out,
         resume=resume,
-        keep=keep,
     )
     state = done.state if mesh is None else spread.summed(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)

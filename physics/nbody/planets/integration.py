@@ -1,7 +1,7 @@
 """One call from bodies to where they are at a time, for every spec with a fixed step."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,6 @@ from jax.sharding import Mesh
 from jaxgpu.devices import precision
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained, on_host
-from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.loop import Run, run
 
 from .. import shares
@@ -55,8 +54,7 @@ def integrate[S](
     until: Callable[[S], Array] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: Resume = False,
-    keep: Keep = None,
+    resume: bool | Sequence[str] = False,
     guard: bool = False,
 ) -> Run[S]:
     """The state a time `t` on, and the history from the start in rows of `dt`.
@@ -78,7 +76,6 @@ def integrate[S](
         out: folder for checkpoints.
         resume: go on from the last one in `out`:
             True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in steps of dt, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
 
     Its pure twin is `jaxgpu.runs.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
@@ -119,7 +116,6 @@ def integrate[S](
             until=until,
             out=out,
             resume=resume,
-            keep=keep,
             guard=guard,
         )
 
