@@ -19,11 +19,12 @@ from jaxgpu.studies.pareto_fronts import pictures, races
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("seeds", "spreads"), [(3, 1.5), pytest.param(33, 0.5, marks=pytest.mark.release)]
+    ("seeds", "generations", "spreads"),
+    [(3, 50, 1.5), pytest.param(33, 250, 0.5, marks=pytest.mark.release)],
 )
-def test_the_volumes_are_those_of_pymoo_at_equal_evaluations(seeds, spreads, tmp_path):
+def test_the_volumes_are_those_of_pymoo_at_equal_evaluations(seeds, generations, spreads, tmp_path):
     """Within some of the spreads of the quartiles, by which medians of few seeds may differ."""
-    options = pareto_fronts.Options(seeds=seeds)
+    options = pareto_fronts.Options(seeds=seeds, generations=generations)
     found = pareto_fronts.study(options, tmp_path, False)
     lines = {(row[0], row[1].split()[0]): row for row in found.tables[0].rows}
     for name in races.RACES:
