@@ -41,8 +41,9 @@ slow: $(ORACLES)
 	$(BIN)/$(PYTEST) -m "slow and not release"
 
 # compile for an H100 and a TPU v5e, of which neither is needed, the programs that are not as they were
-# when they last kept to their budgets; WRITE=--anew compiles all, WRITE=--write lowers the budgets
-# besides and renews docs/reach.md
+# when they last kept to their budgets: none if no source has changed. It writes down what keeps to
+# them, to be committed. WRITE=--anew compiles all, WRITE=--write lowers the budgets besides and
+# renews docs/reach.md
 reach: $(READY)
 	@$(MAKE) --no-print-directory -j$(if $(WRITE),1,2) reach-h100 reach-v5e
 

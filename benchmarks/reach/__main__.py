@@ -1,9 +1,11 @@
 """`python -m benchmarks.reach CHIP`: compile all programs for a chip, hold them to their budgets.
 
 `make reach` runs it for both chips. A program that the compiler gets as it was when it last kept to
-its budget is not compiled again: its lowered text has the digest in `benchmarks/reach/kept.json`,
-together with the versions of the compilers. With `--write` all are compiled, budgets go down to
-what was found, those of new programs are kept, and docs/reach.md is written anew.
+its budget is not compiled again: its lowered text has the digest in `benchmarks/reach/h100.json` or
+`v5e.json`, together with the versions of the compilers. Nor are any lowered while all sources are
+those that the file names. A run that finds all within their budgets writes the file: commit it.
+With `--write` all are compiled, budgets go down to what was found, those of new programs are kept,
+and docs/reach.md is written anew.
 """
 
 import hashlib
@@ -38,7 +40,25 @@ _LEAST, _MOST = 1.2e-38, 3.4e38
 
 _KERNEL = re.compile(r'(kernel_hash|module) = "[^"]*"|\\22(body|debug_locations)\\22: \\22[^\\]*')
 _PLACE = re.compile(r" at (0x[0-9a-f]+|[^ ]+:\d+)")  # an address, or a line of a source file
-KEPT = Path(__file__).with_name("kept.json")  # digests by chip and program
+ROOT = Path(__file__).parents[2]
+
+
+def kept_file(chip: str) -> Path:
+    """Return the file of digests by program, and of all sources."""
+    return Path(__file__).with_name(f"{chip}.json")
+
+
+def sources(chip: str, root: Path = ROOT) -> str:
+    """Return the digest of all files that a lowered program can depend on."""
+    compilers = root / "benchmarks" / "reach" / f"{chip}.txt"
+    tops = [root / top for top in ("jaxgpu", "physics", "numerics", "rl", "benchmarks/reach")]
+    found = [path for top in tops for path in top.rglob("*") if path.is_file()]
+    written = [kept_file(name).name for name in ("h100", "v5e")]
+    read = [path for path in found if path.suffix != ".pyc" and path.name not in written]
+    total = hashlib.sha256(os.environ.get("XLA_FLAGS", "").encode())
+    for path in sorted({*read, compilers, root / "requirements.lock"}):
+        total.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return total.hexdigest()[:16]
 
 
 def lower(program: Program, chip: str, kind: str) -> tuple[Any, Any]:
@@ -137,10 +157,15 @@ def main(
         anew: compile also what is as it was when it last kept to its budget.
     """
     began, kept, over = time.process_time(), budgets.read(), []
-    digests = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    passed = digests.setdefault(chip, {})
+    file, now = kept_file(chip), sources(chip)
+    passed = json.loads(file.read_text()) if file.exists() else {}
+    whole = not (full or like)
+    same = whole and not (write or anew) and passed.get("sources") == now
     programs = [program for program in (*ALONE, *SPREAD) if chip in program.chips]
     programs = [program for program in programs if like in program.name]
+    if same:
+        print(f"{chip}: all sources are as they were")
+        programs = []
     for program in programs:
         if full and program.devices > 1:
             continue
@@ -166,11 +191,11 @@ def main(
             passed[at] = "" if breaches else text
     if write:
         budgets.write(kept, jax.__version__)
-        if not full:
-            with replacing(KEPT) as file:
-                file.write(json.dumps(digests, indent=1, sort_keys=True) + "\n")
     elif budgets.PAGE.read_text() != budgets.page(kept, jax.__version__):
         over.append("docs/reach.md is not of these budgets; run make reach WRITE=--write")
+    if whole and not over and not same:
+        with replacing(file) as lines:
+            lines.write(json.dumps(passed | {"sources": now}, indent=1, sort_keys=True) + "\n")
     spent = time.process_time() - began
     print(f"{chip}: {len(programs)} programs, {spent:.0f} CPU-s")
     if over:
