@@ -15,6 +15,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from doors import cheap_programs
 from nbclient import NotebookClient
 
 import jaxgpu
@@ -119,7 +120,7 @@ def as_users_run(monkeypatch):
     jax.config.update("jax_numpy_dtype_promotion", "standard")
     jax.config.update("jax_legacy_prng_key", "allow")
     monkeypatch.setattr(mesh, "devices", partial(mesh.devices, 2))
-    with matplotlib.rc_context({"backend": "Agg"}):
+    with matplotlib.rc_context({"backend": "Agg"}), cheap_programs():
         yield
         plt.close("all")
     for setting, value in before.items():
@@ -131,7 +132,8 @@ def as_users_run(monkeypatch):
     "module", [pytest.param(m, marks=pytest.mark.slow if m in SLOW else ()) for m in MODULES]
 )
 def test_examples_in_docstrings(module):
-    result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
+    with cheap_programs():
+        result = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)
     assert result.failed == 0
 
 

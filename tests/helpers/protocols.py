@@ -189,6 +189,7 @@ ALIKE = {
         swimmer walker2d""",
     "matter/mixing": """matter/gathering-easy matter/ice-cream-static matter/latte-art-stir
         matter/pouring matter/transporting""",
+    "rearrange/mobile-pick": "rearrange/place rearrange/rearrange",
     "rearrange/mobile-pick-dynamic": "rearrange/place-dynamic rearrange/rearrange-dynamic",
     "surgical/ecm-reach": "surgical/psm-reach surgical/star-reach",
     "surgical/ecm-reach-compat": "surgical/psm-reach-compat surgical/star-reach-compat",
@@ -230,7 +231,8 @@ def learner(name: str) -> Machine:
         env = rl.make(task)
         return lambda key: spec.init(env, key, 10), lambda s, key: spec.update(env, s, key)
 
-    return Machine(f"rl.{name}", (type(spec),), make, "own")
+    alike = "PPO" if name == "PPO, scaled" else ""
+    return Machine(f"rl.{name}", (type(spec),), make, "own", alike)
 
 
 MACHINES = [

@@ -57,6 +57,7 @@ def test_the_hand_goes_and_turns_where_it_is_to():
     assert still < 0.5 * np.linalg.norm(hand(arm + back)[0] - x)
 
 
+@pytest.mark.release
 def test_it_takes_most_things():
     env = task()
     done = jax.jit(lambda key: rl.evaluate(env, env.script, key, 32, 300).success)(KEY)
