@@ -10,6 +10,7 @@ from jaxgpu.studies.classic_control.scores import PARTS, chosen, table
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_a_row_is_trained_drawn_and_held_to_its_bar(tmp_path):
     """CartPole by PPO at a third of its steps, where it balances for a while."""
     options = Options(seeds=3, share=0.3, only="cartpole, PPO")

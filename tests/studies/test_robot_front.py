@@ -128,6 +128,7 @@ def test_every_way_begins_with_populations_of_one_size():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_the_study_runs_and_is_resumed_on_a_cart(monkeypatch, tmp_path):
     def carts(max_steps):
         return rl.Policies(Cart(), (16,), max_steps=max_steps, settled=1.0)
