@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conformance import no_compile
 
 from jaxgpu.evolution import Real, minimize
 from jaxgpu.runs import equal_functions
@@ -104,13 +105,18 @@ def test_functions_that_write_down_what_they_see_keep_their_own_notes():
 
 
 @pytest.mark.slow
-def test_a_second_minimize_with_a_new_lambda_takes_milliseconds():
-    space, took = Real(-5.0, 5.0, (5,)), []
-    for turn in range(3):
+def test_a_second_minimize_with_a_new_lambda_compiles_nothing():
+    """It takes 0.05 CPU seconds on an idle AMD; the bound leaves room for a busy one."""
+    space = Real(-5.0, 5.0, (5,))
+
+    def seconds(turn):
         began = time.process_time()
         minimize(lambda x: jnp.sum((x - TABLE[2]) ** 2), space, 400, seed=turn)
-        took.append(time.process_time() - began)
-    assert min(took[1:]) < 0.05, took
+        return time.process_time() - began
+
+    seconds(0)
+    with no_compile():
+        assert min(map(seconds, range(1, 9))) < 0.1
     for target in (0.0, 1.0):
         found = minimize(lambda x, to=target: jnp.sum((x - to) ** 2), space, 2000)
         np.testing.assert_allclose(found.x, target, atol=0.1)
