@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reach import __main__ as reach
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -37,23 +35,3 @@ def test_every_benchmark_is_named_where_benchmarks_are_run():
         if file.stem != "__main__" and re.search(r"^def entries\(", file.read_text(), re.MULTILINE)
     ]
     assert sorted(measured) == list(names)
-
-
-def test_the_reach_gate_looks_again_when_a_source_has_changed(tmp_path):
-    """And not for its own record or for bytecode."""
-    (tmp_path / "benchmarks" / "reach").mkdir(parents=True)
-    for name in ("requirements.lock", "benchmarks/reach/h100.txt", "benchmarks/reach/h100.json"):
-        (tmp_path / name).write_text("1")
-    step = tmp_path / "physics" / "nbody" / "step.py"
-    step.parent.mkdir(parents=True)
-    step.write_text("dt = 1")
-    found = [reach.sources("h100", tmp_path)]
-    (tmp_path / "benchmarks/reach/h100.json").write_text("2")
-    step.with_suffix(".pyc").write_text("3")
-    assert reach.sources("h100", tmp_path) == found[0]
-    for path in (step, tmp_path / "requirements.lock", tmp_path / "benchmarks/reach/h100.txt"):
-        path.write_text("dt = 2")
-        found.append(reach.sources("h100", tmp_path))
-    step.rename(step.with_name("leap.py"))
-    found.append(reach.sources("h100", tmp_path))
-    assert len(set(found)) == len(found)
