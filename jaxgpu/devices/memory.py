@@ -1,5 +1,6 @@
 """The memory a compiled program will need, known before it is launched."""
 
+import functools
 import math
 import re
 import weakref
@@ -147,7 +148,20 @@ def available(device: Any = None) -> int:
 
 def _left(root: Path) -> Iterator[int]:
     """Bytes that each limit of this process leaves; the system's files are read below `root`."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for folder, version in _groups(_text(f"{root}/proc/self/cgroup"), root):
+        yield from _left_of_group(folder, version)
+    if resource is not None:
+        for limit, held in ((resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")):
+            most, _ = resource.getrlimit(limit)
+            if most != resource.RLIM_INFINITY:
+                yield max(0, most - getattr(psutil.Process().memory_info(), held, 0))
+
+
+@functools.lru_cache(maxsize=8)  # paths are the dearest part, and the text is nearly always one
+def _groups(text: str, root: Path) -> list[tuple[str, int]]:
+    """Folders of the control groups that a process is in, and of those above; the versions."""
+    found = []
+    for line in text.splitlines():
         _, controllers, group = line.split(":", 2)
         if "memory" in controllers.split(",") or not controllers:
             version = 1 if controllers else 2
@@ -155,28 +169,24 @@ def _left(root: Path) -> Iterator[int]:
             folder = top / group.strip("/")
             # a container may see its own group as the top, and its path as that of the host
             above = [up for up in folder.parents if up.is_relative_to(top)]
-            for at in {folder, top, *above}:
-                yield from _left_of_group(at, version)
-    if resource is not None:
-        used = psutil.Process().memory_info()
-        for limit, held in ((resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")):
-            most, _ = resource.getrlimit(limit)
-            if most != resource.RLIM_INFINITY:
-                yield max(0, most - getattr(used, held, 0))
+            found += [(str(at), version) for at in {folder, top, *above}]
+    return found
 
 
-def _left_of_group(folder: Path, version: int) -> Iterator[int]:
+def _left_of_group(folder: str, version: int) -> Iterator[int]:
     """Bytes that a control group leaves, where it has a limit."""
     limit, use, cached = _GROUPS[version]
-    most, used = _text(folder / limit).strip(), _text(folder / use).strip()
+    most = _text(f"{folder}/{limit}").strip()
+    used = _text(f"{folder}/{use}").strip() if most.isdecimal() else ""
     if most.isdecimal() and used.isdecimal():
-        counts = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
+        counts = dict(line.split() for line in _text(f"{folder}/memory.stat").splitlines())
         yield max(0, int(most) - int(used) + int(counts.get(cached, 0)))
 
 
-def _text(file: Path) -> str:
+def _text(file: str) -> str:
     try:
-        return file.read_text()
+        with open(file) as text:
+            return text.read()
     except OSError:  # no such limit here
         return ""
 

@@ -22,7 +22,7 @@ from jaxgpu.inputs.doors import explained, keeps_64_bits
 from ..bessel.ratios import iv_ratio
 from .arguments import concentration_of, count_of, direction_of, key_of
 
-_BLOCK = 1 << 16  # numbers drawn at a time: they stay in the cache, which more than halves the time
+_BLOCK = 1 << 15  # numbers drawn at a time: they stay in the cache, which more than halves the time
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 

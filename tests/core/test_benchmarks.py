@@ -35,3 +35,35 @@ def test_every_benchmark_is_named_where_benchmarks_are_run():
         if file.stem != "__main__" and re.search(r"^def entries\(", file.read_text(), re.MULTILINE)
     ]
     assert sorted(measured) == list(names)
+
+
+@pytest.mark.slow
+def test_the_reach_gate_looks_again_when_a_source_has_changed(tmp_path):
+    """And not for its own record or for bytecode."""
+    before = {
+        "requirements.lock": "1",
+        "benchmarks/reach/h100.txt": "1",
+        "benchmarks/reach/h100.json": "1",
+        "physics/nbody/step.py": "dt = 1",
+    }
+    changes = [
+        {},
+        {"benchmarks/reach/h100.json": "2"},
+        {"physics/nbody/step.pyc": "3"},
+        *({file: "4"} for file in before if not file.endswith(".json")),
+        {"physics/nbody/leap.py": ""},
+    ]
+    for number, change in enumerate(changes):
+        for file, text in (before | change).items():
+            path = tmp_path / str(number) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    code = "import sys, pathlib; from benchmarks.reach import __main__ as gate\n"
+    code += "for root in sys.argv[1:]: print(gate.sources('h100', pathlib.Path(root)))"
+    roots = [str(tmp_path / str(number)) for number in range(len(changes))]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *roots], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    first, *others = done.stdout.split()
+    assert others[:2] == [first, first]
+    assert len({first, *others[2:]}) == 5

@@ -92,32 +92,25 @@ def test_many_dimensions(x64):
 
 
 @pytest.mark.slow
-def test_draws_in_8192_dimensions_take_about_as_long_as_normal_numbers():
-    """0.8 of the CPU time of as many on an AMD; and have the right moments, over three seeds."""
+def test_draws_in_8192_dimensions_take_a_fifth_of_a_millisecond_each():
+    """Of CPU time, on all cores together; and have the right moments, over three seeds."""
     count, d, k = 2500, 8192, np.float32(15000)
     m = jnp.zeros(d).at[7].set(1)
     sample = jax.jit(lambda key: draw(key, m, k, count))
     a, rise = mean_cosine(d, 15000.0)
-    normal = jax.jit(lambda key: jax.random.normal(key, (count, d)))
-
-    def seconds(f, seed):
-        start = time.process_time()
-        f(jax.random.key(seed)).block_until_ready()
-        return time.process_time() - start
-
-    for f in (sample, normal):
-        seconds(f, 0)
-    shares = []
+    sample(jax.random.key(0)).block_until_ready()
+    seconds = []
     for seed in range(3):
-        shares.append(seconds(sample, seed) / seconds(normal, seed))
-        x = sample(jax.random.key(seed))
+        start = time.process_time()
+        x = sample(jax.random.key(seed)).block_until_ready()
+        seconds.append(time.process_time() - start)
         x = np.asarray(x)[:, [7, 0, 8191]].astype(np.float64)
         w, t = x[:, 0], x[:, 1:]
         assert abs(w.mean() - a) < 4 * np.sqrt(rise / count)
         assert abs(w.var() - rise) < 4 * np.sqrt(2 / count) * rise  # nearly normal
         assert np.all(abs(t.mean(0)) < 4 * np.sqrt(a / k / count))
         assert np.all(abs(np.mean(t * t, 0) * k / a - 1) < 4 * np.sqrt(2 / count))
-    assert np.median(shares) < 1.2, shares
+    assert np.median(seconds) < 2e-4 * count, seconds
 
 
 def test_the_number_of_draws_is_what_was_asked_for(x64):
