@@ -157,9 +157,9 @@ def _left(root: Path) -> Iterator[int]:
                 yield max(0, most - getattr(psutil.Process().memory_info(), held, 0))
 
 
-@functools.lru_cache(maxsize=8)  # paths are the dearest part, and the text is nearly always one
+@functools.lru_cache(maxsize=8)  # building the paths took half of the time
 def _groups(text: str, root: Path) -> list[tuple[str, int]]:
-    """Folders of the control groups that a process is in, and of those above; the versions."""
+    """Return folder and version of each control group of a process, parents included."""
     found = []
     for line in text.splitlines():
         _, controllers, group = line.split(":", 2)

@@ -39,7 +39,7 @@ def test_every_benchmark_is_named_where_benchmarks_are_run():
 
 @pytest.mark.slow
 def test_the_reach_gate_looks_again_when_a_source_has_changed(tmp_path):
-    """And not for its own record or for bytecode."""
+    """A new record of the gate or new bytecode changes nothing."""
     before = {
         "requirements.lock": "1",
         "benchmarks/reach/h100.txt": "1",

@@ -95,7 +95,7 @@ SLOW = {
     rl.learners.sac rl.loops rl.plan.comparison rl.policies""".split()
 }
 
-# documents whose examples run for longer than they compile
+# documents with examples that run for longer than they compile
 LONG = {"docs/evolution.md", "docs/examples/sand.md", "notebooks/continuum.ipynb"}
 
 # of each code block: the fence's words, the code
@@ -118,7 +118,7 @@ RUN.remove("docs/index.md")
 
 @pytest.fixture
 def as_users_run(request, monkeypatch):
-    """Run code with JAX's own settings, on two devices, and undo what it sets."""
+    """Run code with the default settings of JAX on two devices, then restore the settings."""
     (document,) = map(str, request.node.callspec.params.values())
     programs = contextlib.nullcontext() if document.endswith(tuple(LONG)) else cheap_programs()
     before = dict(jax.config.values)
@@ -177,7 +177,7 @@ def code_cells(file, smaller=()):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
 def test_the_code_of_a_notebook_runs_and_draws(file, tmp_path, monkeypatch, as_users_run):
-    """In this process and with smaller numbers: a kernel for each takes longer than their code."""
+    """The process is this one and the numbers are smaller: a kernel takes longer than the code."""
     script = tmp_path / "notebook.py"
     script.write_text(code_cells(file, SMALLER.get(file.stem, ())))
     monkeypatch.chdir(ROOT)

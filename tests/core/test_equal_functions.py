@@ -106,7 +106,7 @@ def test_functions_that_write_down_what_they_see_keep_their_own_notes():
 
 @pytest.mark.slow
 def test_a_second_minimize_with_a_new_lambda_compiles_nothing():
-    """And takes less than 0.05 CPU seconds; other work beside it makes some of them longer."""
+    """The fastest of eight counts: other work on the machine slows some of them."""
     space = Real(-5.0, 5.0, (5,))
 
     def seconds(turn):

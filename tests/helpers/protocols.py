@@ -121,7 +121,7 @@ TRACERS = np.array([[0.0, 1.5, 0.1], [3.0, 0.0, -0.2]])
 
 
 def near(a: np.ndarray, key: Any, dtype: Any) -> Any:
-    """Numbers like those given, other ones for each key."""
+    """Return the numbers, each multiplied by a random factor near 1."""
     return jnp.asarray(a, dtype) * (1 + dtype(1e-3) * jax.random.normal(key, a.shape, dtype))
 
 
@@ -175,7 +175,7 @@ SLOW_KINDS = "rl.matter/", "rl.rearrange/", "rl.touch/"
 
 
 def slow(name: str, rule: str) -> bool:
-    """Whether a rule takes more than 1.5 s for a machine."""
+    """Return True if a rule takes more than 1.5 s for a machine."""
     robots = [f"rl.{robot}" for robot in ("reacher", *ALIKE["reacher"].split())]
     if rule == "run":
         return name not in QUICK
@@ -277,7 +277,7 @@ def traces(machine: Machine) -> None:
 
 
 def runs(machine: Machine) -> None:
-    """A step of two copies under `vmap` is that of each alone, and has the same bits again."""
+    """Compare a step of two copies under `vmap` with separate steps, and a second step bit for bit."""
     with jax.enable_x64(machine.compared is np.float64), as_users(), cheap_programs():
         init, step = (jax.jit(f) for f in machine.make(machine.compared))
         keys = jax.random.split(KEY)

@@ -14,16 +14,16 @@ ONCE = Timing(1.0, 1.0, 1)
 
 @pytest.mark.slow
 def test_a_report_tells_how_plans_pour(monkeypatch, tmp_path):
-    """Of the guess and of holding still, which planners are said to have found."""
+    """The planners are replaced: Adam returns the first guess, CEM holds still."""
 
-    def found(env, states, chosen, discount, options, out, resume):
+    def give_plans(env, states, chosen, discount, options, out, resume):
         guess = env.initial_actions()[None]
         plans = dict(zip(chosen, (guess, 0 * guess)))
         history = {"best": np.array([[0.0], [-0.2], [-0.3]])}
         best = lambda plan: SimpleNamespace(best=SimpleNamespace(actions=plan))
         return {name: pour.Plan(best(plan), history, ONCE) for name, plan in plans.items()}
 
-    monkeypatch.setattr(pour, "compare", found)
+    monkeypatch.setattr(pour, "compare", give_plans)
     options = pour.Options(calls=8, seeds=1, planners=2)
     told = pour.study(options, tmp_path, False)
     scores = {row[0]: row[1] for row in told.tables[0].rows}

@@ -21,16 +21,16 @@ ENDS = {"PPO": 2.0, "SHAC": 4.0, "ES": 9.0}  # mm
 
 @pytest.mark.slow
 def test_a_report_has_the_curves_of_all_learners_and_a_film_of_the_best(monkeypatch, tmp_path):
-    """Of trainings whose policies are those that learners begin with, with errors of 2, 4, 9 mm."""
+    """The trainings are replaced: initial policies, and errors of 2, 4 and 9 mm."""
     env, keys = rl.Reach(), jax.random.split(jax.random.key(0), 3)
 
-    def trained(name, seeds, steps, seed, out, resume):
+    def give_training(name, seeds, steps, seed, out, resume):
         init = races.RACERS[name].learner.init
         state = jax.jit(jax.vmap(lambda key: init(env, key, 10)))(keys)
         errors = np.full((1 + races.MEASUREMENTS, seeds, races.GOALS), ENDS[name], np.float32)
         return Run(state, errors, Timing(1.0, 1.0, 1))
 
-    monkeypatch.setattr(races, "race", trained)
+    monkeypatch.setattr(races, "race", give_training)
     monkeypatch.setattr(surgical_reach.pictures, "SIZE", 32)  # pixels
     options = surgical_reach.Options(steps=100_000, seeds=3)
     found = surgical_reach.study(options, tmp_path, False)
@@ -47,7 +47,7 @@ def test_a_report_has_the_curves_of_all_learners_and_a_film_of_the_best(monkeypa
 @pytest.mark.slow
 @pytest.mark.release
 def test_ppo_learns_to_reach(tmp_path):
-    """Of 81,920 steps; in the pilot, a longer training, PPO was at 80 % after as many."""
+    """After 81,920 steps. In the pilot, a longer training, PPO reached 80 % after as many."""
     run = races.race("PPO", 3, 100_000, 0, tmp_path, False)
     assert 100 * races.curve(run.history[1:], 5.0)[-1, 0] > 40
 
