@@ -277,7 +277,7 @@ def traces(machine: Machine) -> None:
 
 
 def runs(machine: Machine) -> None:
-    """Compare a step of two copies under `vmap` with separate steps, and a second step bit for bit."""
+    """Compare a step of two copies under `vmap` with separate steps, and a second step bitwise."""
     with jax.enable_x64(machine.compared is np.float64), as_users(), cheap_programs():
         init, step = (jax.jit(f) for f in machine.make(machine.compared))
         keys = jax.random.split(KEY)
