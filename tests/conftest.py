@@ -1,6 +1,7 @@
 """Strict JAX for every test: shapes never promote in silence, and neither do dtypes."""
 
 import collections
+import gc
 import itertools
 import os
 import sys
@@ -19,6 +20,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 jax.config.update("jax_num_cpu_devices", 8)
 program_cache.use()
+# a tenth of the time went in looking at the objects of programs, which live on
+gc.set_threshold(100_000, 20, 100)
 
 
 def cpu_seconds():
