@@ -316,10 +316,10 @@ class _Walk:
         for name, slot in slots:
             with contextlib.suppress(AttributeError):  # a slot that is empty
                 inside[name] = slot.__get__(value)
-        settings = getattr(kind, "__dataclass_params__", None)
-        if settings is not None and is_fixed(kind):  # other attributes follow from the fields
+        settings, is_flax = getattr(kind, "__dataclass_params__", None), _is_flax_module(kind)
+        if is_flax or (settings is not None and is_fixed(kind)):  # all else follows from the fields
             inside = {f.name: inside.get(f.name) for f in dataclasses.fields(value)}
-        if settings is None or not settings.frozen:
+        if not is_flax and (settings is None or not settings.frozen):
             self._put_identity(value)
         return self.note(kind) and self._note_all(*_attributes(inside))
 
@@ -333,6 +333,12 @@ class _Walk:
         if issubclass(kind, dict):
             return self._put(len(value)) and self._note_all(*value.keys(), *value.values())
         return kind.__basicsize__ == object.__basicsize__ + _SLOT * slots
+
+
+def _is_flax_module(kind: type) -> bool:
+    """Return if a class is a `flax.linen.Module`, whose fields cannot be written to."""
+    names = ((base.__module__, base.__name__) for base in kind.__mro__)
+    return ("flax.linen.module", "Module") in names
 
 
 def _attributes(inside: Mapping[str, Any]) -> list[Any]:

@@ -1,7 +1,8 @@
-"""Users' functions that are written again, replaced by the equal ones before them.
+"""Users' functions and specs that are written again, replaced by the equal ones before them.
 
 A lambda in a loop is another function at each turn, and a program is compiled for it. Where its
-code and all that it refers to are the same, the one of the turn before stands for it.
+code and all that it refers to are the same, the one of the turn before stands for it. The same is
+done with the static fields of specs, such as a network with a lambda for its activation.
 """
 
 import types
@@ -15,6 +16,8 @@ _KEPT = 64  # functions
 _LARGE = 1 << 20  # bytes of arrays that a kept function may hold
 
 _met: OrderedDict[Contents, tuple[types.FunctionType, references.References]] = OrderedDict()
+# structures of pytrees, and their static leaves, by what they refer to
+_forms: OrderedDict[Any, tuple[Any, tuple[Any, ...]]] = OrderedDict()
 
 
 def find_equal(function: Any) -> Any:
@@ -45,3 +48,31 @@ def find_equal(function: Any) -> Any:
     while len(_met) > _KEPT:
         _met.popitem(last=False)
     return known
+
+
+def find_equal_form(structure: Any, static: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Return the structure of a pytree and its static leaves met before that are equal to these.
+
+    Equal are those whose functions and objects refer to the same, now. At most 64 are kept.
+
+    >>> code, script = (lambda x: rate * x).__code__, {"rate": 2.0}  # of a user's module
+    >>> first, second = (types.FunctionType(code, script) for _ in range(2))
+    >>> import jax
+    >>> forms = [(jax.tree.structure(f), (f,)) for f in (first, second)]
+    >>> find_equal_form(*forms[0]) == find_equal_form(*forms[1]), forms[0] == forms[1]
+    (True, False)
+    """
+    told = _describe_form(structure, static)
+    if told is None or not told.has_user_code or told.size > _LARGE:
+        return structure, static
+    known = _forms.pop(told.parts, (structure, static))
+    if _describe_form(*known) != told:
+        known = structure, static
+    _forms[told.parts] = known
+    while len(_forms) > _KEPT:
+        _forms.popitem(last=False)
+    return known
+
+
+def _describe_form(structure: Any, static: tuple[Any, ...]) -> references.References | None:
+    return references.describe((static, *references.nodes(structure)))

@@ -4,20 +4,30 @@
 """
 
 import contextlib
+import copy
 import functools
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax.extend.core import get_opaque_trace_state
 
 from jaxgpu.inputs.trace_context import tracing
 
 from .program import Call
 from .saving import identity
 
+_KEPT = 64  # programs
+_OUTSIDE = get_opaque_trace_state()
+_programs: OrderedDict[Any, Any] = OrderedDict()  # by what their functions refer to
+
 
 def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
     """Return `f(*given)`, traced again if anything that `given` refers to has changed.
+
+    Where `given` refers to the same as before, such as a spec that is made again, nothing is
+    traced.
 
     >>> class Rate:
     ...     __module__, value = "notes", 2.0
@@ -29,8 +39,10 @@ def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
     >>> call_fresh(apply, rate, 1.0).item(), apply(rate, 1.0).item()
     (3.0, 3.0)
     """
-    with fresh_traces(f, *given):
-        return f(*given)
+    call = Call(functools.partial(f, *given))
+    again = call.made(call.operands)
+    with _traces(call, f, given):
+        return again()
 
 
 def fresh_traces(f: Callable[..., Any], *given: Any) -> contextlib.AbstractContextManager[Any]:
@@ -41,7 +53,13 @@ def fresh_traces(f: Callable[..., Any], *given: Any) -> contextlib.AbstractConte
     ...     shape_of.eval_shape(jax.numpy.ones((2, 3))).shape
     (3, 2)
     """
-    key = Call(functools.partial(f, *given)).key()
+    return _traces(Call(functools.partial(f, *given)), f, given)
+
+
+def _traces(
+    call: Call, f: Callable[..., Any], given: tuple[Any, ...]
+) -> contextlib.AbstractContextManager[Any]:
+    key = call.key()
     if key is not None:
         return tracing(key[-1:])
     # the program says it, but not what functions of the host in it read
@@ -49,3 +67,48 @@ def fresh_traces(f: Callable[..., Any], *given: Any) -> contextlib.AbstractConte
     with tracing(None):
         digest = identity.of_program(jax.make_jaxpr(f)(*given), called)
     return tracing(None if called else (digest,))
+
+
+def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: Any) -> Any:
+    """Return `body(functions, *given)`, outside of `jit` as a program kept for the next call.
+
+    What partials and bound methods among the functions carry are operands of it, except
+    whole numbers. At most 64 programs are kept.
+
+    Args:
+        body: a function, or a partial of one.
+        functions: of users; where it cannot be told what they refer to there is no program.
+        given: pytrees of arrays and numbers.
+
+    >>> twice = lambda functions, x: functions[0](functions[0](x))
+    >>> call_as_program(twice, (lambda x: 3 * x,), 1.0).item()
+    9.0
+    """
+    outside = get_opaque_trace_state() == _OUTSIDE and not jax.config.jax_disable_jit
+    calls = [Call(f) for f in (body, *functions)] if outside else []
+    keys = tuple(call.key() for call in calls)
+    try:
+        program = _programs.pop(keys, None) if keys and None not in keys else False
+    except TypeError:  # something that has no hash
+        program = False
+    if program is False:
+        return body(functions, *given)
+    if program is None:
+        program = jax.jit(functools.partial(_call_all, tuple(map(_drop_operands, calls))))
+    _programs[keys] = program
+    while len(_programs) > _KEPT:
+        _programs.popitem(last=False)
+    with tracing(tuple(key[-1] for key in keys)):
+        return program([call.operands for call in calls], given)
+
+
+def _drop_operands(call: Call) -> Call:
+    """Return a copy of the call that keeps no array alive."""
+    empty = copy.copy(call)
+    empty.operands = []
+    return empty
+
+
+def _call_all(calls: tuple[Call, ...], operands: list[Any], given: tuple[Any, ...]) -> Any:
+    body, *functions = (call.made(own) for call, own in zip(calls, operands))
+    return body(functions, *given)

@@ -26,7 +26,7 @@ from jaxgpu.inputs.kinds import refuse_unbound
 from jaxgpu.inputs.trace_context import tracing
 
 from .checkpoint import binary
-from .equal_functions import find_equal
+from .equal_functions import find_equal, find_equal_form
 from .placement import beside, everywhere, own
 from .saving import identity, settings
 
@@ -65,25 +65,26 @@ class Call:
                 args, f = (f.__self__, *args), f.__func__
             else:
                 break
-        args, named = tuple(map(find_equal, args)), {n: find_equal(x) for n, x in named.items()}
-        self.function, self._carried = find_equal(f), (args, named)
-        at_leaves, self.structure = jax.tree.flatten_with_path(self._carried)
-        self._leaves = [leaf for _, leaf in at_leaves]
+        self.function = find_equal(f)
+        at_leaves, structure = jax.tree.flatten_with_path((args, named))
         self._fixed = [_is_static(at, leaf) for at, leaf in at_leaves]
-        self.operands = [x for x, fixed in zip(self._leaves, self._fixed) if not fixed]
+        pairs = [(leaf, fixed) for (_, leaf), fixed in zip(at_leaves, self._fixed)]
+        self.operands = [leaf for leaf, fixed in pairs if not fixed]
+        static = tuple(leaf for leaf, fixed in pairs if fixed)
+        self.structure, self._static = find_equal_form(structure, static)
 
     def key(self) -> Any:
         """What makes another program, hashable; None where it cannot be told.
 
         Its last part says what the function and what it carries refer to.
         """
-        static = tuple(x for x, fixed in zip(self._leaves, self._fixed) if fixed)
-        inside = references.describe((self.function, static, *references.nodes(self.structure)))
-        return None if inside is None else (self.structure, static, inside)
+        nodes = references.nodes(self.structure)
+        inside = references.describe((self.function, self._static, *nodes))
+        return None if inside is None else (self.structure, self._static, inside)
 
     def carried(self) -> dict[str, Any]:
         """What the function is given beforehand, by the names of its parameters."""
-        args, named = self._carried
+        args, named = self.given(self.operands)
         try:
             names = list(inspect.signature(self.function).parameters)
         except (TypeError, ValueError):  # a function of C
@@ -91,18 +92,22 @@ class Call:
         names += [f"[{i}]" for i in range(len(names), len(args))]
         return dict(zip(names, args)) | named
 
+    def given(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments and keywords that the function is given beforehand."""
+        rest, static = iter(operands), iter(self._static)
+        leaves = [next(static if fixed else rest) for fixed in self._fixed]
+        return jax.tree.unflatten(self.structure, leaves)
+
     @explained
     @on_host
     def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """The function again, with these operands for its own."""
-        if len(operands) != len(self.operands):
+        count = self._fixed.count(False)
+        if len(operands) != count:
             raise ValueError(
-                f"Call.made: {len(operands)} operands; the function carries {len(self.operands)}; "
-                "give as many"
+                f"Call.made: {len(operands)} operands; the function carries {count}; give as many"
             )
-        rest = iter(operands)
-        leaves = [x if fixed else next(rest) for x, fixed in zip(self._leaves, self._fixed)]
-        args, named = jax.tree.unflatten(self.structure, leaves)
+        args, named = self.given(operands)
         return functools.partial(self.function, *args, **named) if args or named else self.function
 
 

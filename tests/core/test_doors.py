@@ -198,9 +198,9 @@ NO_DOOR = {
     "no argument, or words of our own code": """environment reassociation ready static of_seeds
         platform options describe compiler_flags cores processor""".split(),
     "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
-        find_equal call_fresh fresh_traces joined Call Program Loop own nothing options_of beside
-        everywhere Group Watch leads place spans blocks save_parts sync named called
-        refuse_changed""".split(),
+        find_equal find_equal_form call_fresh fresh_traces call_as_program joined Call Program Loop
+        own nothing options_of beside everywhere Group Watch leads place spans blocks save_parts
+        sync named called refuse_changed""".split(),
     "the checks themselves, which the doors of the core go through": """word path function flag key
         arrays marked shown finite""".split(),
     "what is said of an argument that is wrong, held by tests below": """explained

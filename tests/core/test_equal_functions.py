@@ -1,16 +1,22 @@
 """A function written anew with the same code and the same values behind it is the one before."""
 
 import time
+from functools import partial
+from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import no_compile
 
+from jaxgpu import rl
 from jaxgpu.evolution import Real, minimize
+from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.runs import equal_functions
 from jaxgpu.runs.equal_functions import find_equal
+from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import run
 
 TABLE = np.arange(3.0)
@@ -88,6 +94,42 @@ def test_a_lambda_in_a_loop_is_compiled_once_and_gives_new_numbers():
             done = run(lambda x: LIST[0] * x, jnp.float32(1), 3)
             assert done.state == number**3
             assert i == 0 or number != numbers[i - 1] or done.timing.compile == 0
+
+
+@pytree
+class Scale:
+    law: Any = static()
+
+    def step(self, x):
+        return self.law(x)
+
+
+class Cell(nn.Module):
+    act: Any
+
+    def __call__(self, x):
+        return self.act(x)
+
+
+def apply(network, x):
+    return network.apply({}, x)
+
+
+def test_a_spec_or_network_made_anew_with_a_lambda_is_compiled_once():
+    for make in (lambda law: Scale(law).step, lambda law: partial(apply, Cell(law))):
+        for i, number in enumerate([2.0, 2.0, 3.0, 2.0]):
+            LIST[0] = number
+            done = run(make(lambda x: LIST[0] * x), jnp.float32(1), 3)
+            assert done.state == number**3 and (i != 1 or done.timing.compile == 0)
+
+
+def test_the_start_of_a_training_with_a_network_made_anew_is_compiled_once():
+    env, key = rl.make("cartpole"), jax.random.key(0)
+    ppo = lambda: rl.PPO(network=rl.MLP(hidden_sizes=(4,), activation=lambda x: x * TABLE[1]))
+    init = jax.jit(lambda spec, key: spec.init(env, key, 10))
+    call_fresh(init, ppo(), key)
+    with no_compile():
+        call_fresh(init, ppo(), key)
 
 
 def test_functions_that_write_down_what_they_see_keep_their_own_notes():
