@@ -27,7 +27,6 @@ class Scores(NamedTuple):
 
 
 @explained
-@on_host
 @allocation.bounded
 def evaluate(
     env: Environment,
@@ -36,7 +35,9 @@ def evaluate(
     episodes: int,
     max_steps: int,
 ) -> Scores:
-    """Scores of `episodes` episodes of at most `max_steps` steps, played at once; a pure function.
+    """Return the scores of `episodes` episodes of at most `max_steps` steps, played together.
+
+    It is a pure function: under `jit`, `vmap` and `grad` it is its plain body.
 
     Rewards of several objectives are summed each by itself. Where the environment says nothing of
     `success` there is none.

@@ -10,8 +10,9 @@ import contextlib
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from jaxgpu.devices import precision, processes
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.kinds import refuse_unbound
 
+from .fresh_calls import call_as_program
 from .interrupt import Interrupt
 from .program import LONGEST, Loop, called, refuse_changed
 from .saving import experiment, kept_steps
@@ -313,6 +315,13 @@ def rollout[S](
     measure = nothing if measure is None else measure
     for name, f in (("step", step), ("measure", measure)):
         arguments.function(f"rollout: {name}", f)
+    return call_as_program(partial(_scan_steps, int(steps)), (step, measure), state, key)
+
+
+def _scan_steps[S](
+    steps: int, functions: Sequence[Callable[..., Any]], state: S, key: Array | None
+) -> tuple[S, Any]:
+    step, measure = functions
 
     def body(state: S, i: Array) -> tuple[S, Any]:
         keys = () if key is None else (jax.random.fold_in(key, i),)
@@ -321,7 +330,7 @@ def rollout[S](
         return new, called("rollout: measure", measure, new)
 
     start = called("rollout: measure", measure, state)
-    state, rows = jax.lax.scan(body, state, jnp.arange(int(steps)))
+    state, rows = jax.lax.scan(body, state, jnp.arange(steps))
     first = jax.tree.map(lambda row: jnp.asarray(row)[None], start)
     return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), first, rows)
 

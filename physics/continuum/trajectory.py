@@ -7,6 +7,7 @@ state of the innermost level, so that the reverse pass repeats no transfer.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -16,6 +17,7 @@ from jax import lax
 
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.runs.fresh_calls import call_as_program
 from jaxgpu.runs.loop import nothing
 
 from . import engine
@@ -74,7 +76,23 @@ def rollout(
     frames = count_frames(scene, controls, substeps, budget)
     if checkpoint == "auto":
         checkpoint = levels(scene, state, frames, substeps, budget)
-    outer, within = checkpoint
+    per_frame = jnp.arange(frames) if isinstance(controls, int) else controls
+    body = partial(_scan_frames, substeps, frames, *checkpoint)
+    return call_as_program(body, (drive, measure), scene, state, per_frame)
+
+
+def _scan_frames(
+    substeps: int,
+    frames: int,
+    outer: int,
+    within: int,
+    functions: tuple[Drive, Callable[[State], Any]],
+    scene: Scene,
+    state: State,
+    per_frame: Any,
+) -> tuple[State, Any]:
+    """Return the last state and the measures, with these levels of checkpoints."""
+    drive, measure = functions
     corrections = engine.correction_steps(jnp.arange(substeps, dtype=jnp.int32), substeps)
 
     def frame(state: State, control: Any) -> tuple[State, Any]:
@@ -83,7 +101,6 @@ def rollout(
         state, _ = _nested(one, state, corrections, substeps, within, keep_grid=True)
         return state, measure(state)
 
-    per_frame = jnp.arange(frames) if isinstance(controls, int) else controls
     first = measure(state)
     state, rows = _nested(frame, state, per_frame, frames, outer, keep_grid=False)
     history = lambda a, b: jnp.concatenate([jnp.asarray(a, b.dtype)[None], b])

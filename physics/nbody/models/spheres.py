@@ -4,6 +4,8 @@ Plummer (1911), doi:10.1093/mnras/71.5.460; drawn as Aarseth, Henon & Wielen (19
 by inversion of the mass profile; the velocity by inversion of its distribution, tabulated.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,6 +71,13 @@ def virial(
     apart("virial", x)
     ranges.numbers("virial: ratio", ratio, (), least=0)
     ranges.numbers("virial: softening", softening, (), least=0)
+    return _scaled_to_units(x, v, m, ratio, softening, 30 if softening else 1)
+
+
+@partial(jax.jit, static_argnums=5)
+def _scaled_to_units(
+    x: Array, v: Array, m: Array, ratio: float, softening: float, rounds: int
+) -> tuple[Array, Array]:
     mass = jnp.sum(m)
     about_centre = lambda q: q - jnp.sum(m[None] * q, 1, keepdims=True) / mass
     x, v = about_centre(x.T).T, about_centre(v.T).T
@@ -77,7 +86,6 @@ def virial(
     def scaled(_, length: Array) -> Array:
         return -diagnostics.energy(x, v, m, softening / length)[1] / target
 
-    rounds = 30 if softening else 1
     length = lax.fori_loop(0, rounds, scaled, jnp.ones((), x.dtype))
     kinetic, _ = diagnostics.energy(x, v, m, 0.0)
     speed = jnp.sqrt(jnp.where(kinetic > 0, ratio * target / jnp.where(kinetic > 0, kinetic, 1), 0))
