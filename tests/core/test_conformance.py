@@ -14,11 +14,15 @@ def walk():
     """Every entry of the registry under every rule."""
     programs = [door for door in registry.DOORS if door.is_program]
     hosts = [door for door in registry.DOORS if door.host]
+    # a call of those with `refusals` takes seconds
+    others = [d for d in registry.DOORS if not (d.is_program or d.refusals)]
+    others = [d for d in others if d.name not in registry.ONCE]
     leaders = lambda entries: [entry for entry in entries if not entry.alike]
     slow = registry.SLOW
     walks = [
         ("hostile input", hostile, registry.DOORS),
         ("of the host", registry.of_the_host, hosts),
+        ("run again", registry.runs_again, others),
         ("traced", registry.traces, programs),
         ("run", registry.runs, leaders(programs)),
         ("Python numbers", registry.numbers, filter(registry.has_numbers_and_arrays, programs)),

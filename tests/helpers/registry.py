@@ -79,6 +79,13 @@ SLOW = {
         "render.soft_depth",
         "render.trace",
     ],
+    "run again": [
+        "numerics.fit_mixture",
+        "physics.continuum.rollout",
+        "physics.continuum.simulate",
+        "physics.nbody.evolve",
+        "physics.nbody.integrate",
+    ],
     "traced": [
         "physics.nbody.Hermite.init",
         "physics.nbody.potentials.Cusp",
@@ -123,6 +130,9 @@ SLOW = {
     ],
 }
 
+
+# doors that cannot be called twice: one changes a class, one is never called rightly
+ONCE = "pytree.pytree", "mesh.replicate: mesh"
 
 # programs of a first call at most, where a door computes with its arguments besides
 FIRST = {
@@ -208,6 +218,15 @@ def runs(door: Door) -> None:
         for i, lanes in enumerate([(one, two), (two, one)]):
             got = vmapped(jax.tree.map(_stack, *lanes))
             conformance.same(conformance.lane(got, i), want, door.rtol)
+
+
+def runs_again(door: Door) -> None:
+    """Call a door that is not a program twice; the second call compiles nothing."""
+    with jax.enable_x64(door.wide), as_users(), cheap_programs():
+        door.call(**door.good)
+        with conformance.programs() as seen:
+            door.call(**door.good)
+        assert not seen, f"{door.name}: its second call compiled {seen}"
 
 
 def _anew(tree: Any) -> Any:
