@@ -18,7 +18,8 @@ from jaxgpu.inputs.trace_context import tracing
 from .program import Call
 from .saving import identity
 
-_KEPT = 64  # programs
+_KEPT = 16  # programs
+_LARGE = 1 << 24  # bytes of arrays that the functions of a kept program may hold
 _OUTSIDE = get_opaque_trace_state()
 _programs: OrderedDict[Any, Any] = OrderedDict()  # by what their functions refer to
 
@@ -73,7 +74,7 @@ def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: 
     """Return `body(functions, *given)`, outside of `jit` as a program kept for the next call.
 
     What partials and bound methods among the functions carry are operands of it, except
-    whole numbers. At most 64 programs are kept.
+    whole numbers. At most 16 programs are kept, and none whose functions hold more than 16 MB.
 
     Args:
         body: a function, or a partial of one.
@@ -87,11 +88,11 @@ def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: 
     outside = get_opaque_trace_state() == _OUTSIDE and not jax.config.jax_disable_jit
     calls = [Call(f) for f in (body, *functions)] if outside else []
     keys = tuple(call.key() for call in calls)
+    if not keys or any(key is None or key[-1].size > _LARGE for key in keys):
+        return body(functions, *given)
     try:
-        program = _programs.pop(keys, None) if keys and None not in keys else False
+        program = _programs.pop(keys, None)
     except TypeError:  # something that has no hash
-        program = False
-    if program is False:
         return body(functions, *given)
     if program is None:
         program = jax.jit(functools.partial(_call_all, tuple(map(_drop_operands, calls))))

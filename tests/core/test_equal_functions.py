@@ -17,7 +17,7 @@ from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.runs import equal_functions
 from jaxgpu.runs.equal_functions import find_equal
 from jaxgpu.runs.fresh_calls import call_fresh
-from jaxgpu.runs.loop import run
+from jaxgpu.runs.loop import rollout, run
 
 TABLE = np.arange(3.0)
 LIST = [2.0]
@@ -93,6 +93,7 @@ def test_a_lambda_in_a_loop_is_compiled_once_and_gives_new_numbers():
             LIST[0] = number
             done = run(lambda x: LIST[0] * x, jnp.float32(1), 3)
             assert done.state == number**3
+            assert rollout(lambda x: LIST[0] * x, jnp.float32(1), 3)[0] == number**3
             assert i == 0 or number != numbers[i - 1] or done.timing.compile == 0
 
 
