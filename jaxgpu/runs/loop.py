@@ -315,6 +315,8 @@ def rollout[S](
     measure = nothing if measure is None else measure
     for name, f in (("step", step), ("measure", measure)):
         arguments.function(f"rollout: {name}", f)
+    if key is not None:
+        arguments.key("rollout: key", key)
     return call_as_program(partial(_scan_steps, int(steps)), (step, measure), state, key)
 
 

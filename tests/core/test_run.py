@@ -365,7 +365,9 @@ def test_a_whole_number_beyond_all_bits_is_no_state():
         run(lambda x: x, 2**63, 3)
 
 
-def test_a_rollout_refuses_a_step_that_changes_its_state():
+def test_a_rollout_refuses_what_it_cannot_take():
+    with pytest.raises(TypeError, match="^rollout: key=3; it must be a key"):
+        rollout(lambda x, key: x, np.float32(1), 3, key=3)
     with pytest.raises(TypeError, match=r"^rollout: step changes int32\[\] to float32\[\]; it"):
         rollout(lambda x: x / 2, 3, 4)
 

@@ -5,6 +5,7 @@ by inversion of the mass profile; the velocity by inversion of its distribution,
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -76,8 +77,9 @@ def virial(
 
 @partial(jax.jit, static_argnums=5)
 def _scaled_to_units(
-    x: Array, v: Array, m: Array, ratio: float, softening: float, rounds: int
+    x: Array, v: Array, m: Array, ratio: Any, softening: Any, rounds: int
 ) -> tuple[Array, Array]:
+    ratio, softening = (jnp.asarray(q, x.dtype) for q in (ratio, softening))
     mass = jnp.sum(m)
     about_centre = lambda q: q - jnp.sum(m[None] * q, 1, keepdims=True) / mass
     x, v = about_centre(x.T).T, about_centre(v.T).T

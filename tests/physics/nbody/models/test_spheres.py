@@ -73,6 +73,8 @@ def test_virial_scaling_is_exact(x64):
         np.testing.assert_allclose(potential, -target, rtol=1e-12)
         np.testing.assert_allclose(kinetic, ratio * target, rtol=1e-12)
         np.testing.assert_allclose([m @ x, m @ v], 0, atol=1e-12)
+    small = virial(*bodies.astype(np.float32), m.astype(np.float32), np.float64(0.5))
+    assert [q.dtype for q in small] == [np.float32] * 2  # a number of NumPy widens nothing
 
 
 def test_velocities_that_are_not_those_of_the_places_are_refused():
