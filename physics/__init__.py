@@ -1,7 +1,7 @@
-"""Simulators: matter (`continuum`), articulated bodies (`rigid`), stars and planets (`nbody`),
-tactile sensors (`touch`).
+"""Simulators: continuum mechanics (`continuum`), articulated bodies (`rigid`), stars and planets
+(`nbody`), tactile sensors (`touch`).
 
-Each is imported when it is first used.
+Each package is imported at its first use.
 """
 
 import importlib

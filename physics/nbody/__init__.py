@@ -1,12 +1,12 @@
 """Star clusters and planetary systems, with tracers, which have no mass; G = 1.
 
-Clusters: `evolve` is the one call; `Hermite` and `Hermite6` say how to integrate, `Cluster` who
-escapes. Planets: `integrate`, with `Planetary`, `WisdomHolman` or `Leapfrog`; many small systems
-are an `Ensemble`. Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
+Clusters: call `evolve`. `Hermite` and `Hermite6` hold the settings of the integration, `Cluster`
+those of escapes. Planets: call `integrate` with `Planetary`, `WisdomHolman` or `Leapfrog`; many
+small systems form an `Ensemble`. Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
 
-Read the rooms from the ground up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators
-of any force), `measure` (what one asks of clusters); `forces` (pairs, fields, relativity), `models`
-(clusters to begin with); `clusters`, `planets`. A room imports from those before it alone.
+Read from the bottom up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators of any
+force), `measure` (diagnostics of clusters); `forces` (pairs, fields, relativity), `models` (initial
+conditions of clusters); `clusters`, `planets`. A package imports only from those before it.
 """
 
 from . import clusters, forces, measure, models, orbits, planets, steps, units

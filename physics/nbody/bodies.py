@@ -1,4 +1,4 @@
-"""What is asked of bodies before they are set in motion: one precision, and no two at one place."""
+"""Validation of bodies before an integration: one precision, and no two bodies at one position."""
 
 from functools import partial
 from typing import Any
@@ -11,11 +11,11 @@ from jax import Array
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.calls import when_known
 
-LARGEST = 1e100  # of coordinates, velocities and masses: their cubes overflow beyond it
+LARGEST = 1e100  # bound on coordinates, velocities and masses; cubes of larger values overflow
 
 
 def numbers(name: str, value: Any, **bounds: Any) -> Array:
-    """The argument as `ranges.numbers` has it; a list becomes an array in the default precision.
+    """Check an argument with `ranges.numbers`; make lists arrays in the default precision.
 
     >>> numbers("init: m", [1.0, 2.0], above=0).dtype
     dtype('float32')
@@ -25,7 +25,7 @@ def numbers(name: str, value: Any, **bounds: Any) -> Array:
 
 
 def moderate(name: str, value: Any) -> Any:
-    """The argument, no number of which is larger than `LARGEST`; what is traced passes.
+    """Return the argument if its values are at most `LARGEST` in size; skip traced values.
 
     >>> moderate("init: x", [1e101])
     Traceback (most recent call last):
@@ -42,11 +42,11 @@ def _refuse_size(name: str, value: Any) -> None:
 
 
 def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:
-    """The arrays, all in the floating type that they share; whole numbers take the others'.
+    """Return the arrays in their common floating type; integer arrays are converted to it.
 
     Args:
-        name: of the function that was called, which begins the sentence of a refusal.
-        arrays: by the names of its arguments.
+        name: the function that was called, the first word of error messages.
+        arrays: the arrays by the names of its arguments.
 
     Raises:
         ValueError: two floating types, or float64 where JAX has it switched off.
@@ -54,13 +54,13 @@ def one_precision(name: str, **arrays: Array) -> tuple[Array, ...]:
     >>> one_precision("init", x=jnp.ones(3), m=jnp.arange(3))[1].dtype
     dtype('float32')
     """
-    # as they were given: JAX may have rounded them since
+    # the check sees the arguments as passed, because JAX may round them to float32 later
     when_known(partial(_refuse_types, name, list(arrays)), *arrays.values())
     return unified(name, **arrays)
 
 
 def unified(name: str, **arrays: Array) -> tuple[Array, ...]:
-    """As `one_precision`, of arrays of JAX, which cannot have what is switched off."""
+    """Return JAX arrays in their common floating type, as `one_precision` does."""
     _refuse_types(name, list(arrays), *arrays.values())
     real = [a.dtype for a in arrays.values() if jnp.issubdtype(a.dtype, jnp.floating)]
     dtype = real[0] if real else jnp.zeros(()).dtype
@@ -82,7 +82,7 @@ def _refuse_types(name: str, keys: list[str], *arrays: Array) -> None:
 
 
 def apart(name: str, x: Array) -> None:
-    """Refuse bodies [N, 3] two of which are at one place; what is traced passes."""
+    """Raise if two of the bodies at x [N, 3] share a position; skip traced values."""
     when_known(partial(_refuse_shared_places, name), x)
 
 
@@ -96,7 +96,7 @@ def _refuse_shared_places(name: str, x: Array) -> None:
 
 
 def clear(name: str, tracers: Array, x: Array) -> None:
-    """Refuse tracers [M, 3] of which one is where a massive body [N, 3] is."""
+    """Raise if one of the tracers [M, 3] is at the position of a massive body [N, 3]."""
     when_known(partial(_refuse_hits, name), tracers, x)
 
 
@@ -112,16 +112,16 @@ def _refuse_hits(name: str, tracers: Array, x: Array) -> None:
 
 
 def vectors(name: str, value: Any, axis: int = -1) -> Array:
-    """Vectors [..., 3], of N bodies [N, 3]: a row a body, also of three bodies; batches lead.
+    """Return an array of vectors [..., 3] after a check; N bodies are [N, 3], batch axes lead.
 
-    Kernels whose components come first say `axis=0`.
+    Kernels whose components come first pass `axis=0`.
 
     >>> vectors("init: x", [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shape
     (2, 3)
 
     Raises:
-        ValueError: another shape, a number that is not finite.
-        TypeError: no numbers.
+        ValueError: another shape, or a value that is not finite.
+        TypeError: the argument is not numeric.
     """
     value = numbers(name, value)
     if value.ndim == 0 or value.shape[axis] != 3:
@@ -131,7 +131,7 @@ def vectors(name: str, value: Any, axis: int = -1) -> Array:
 
 
 def relative(name: str, x: Any, v: Any, axis: int = -1) -> tuple[Array, Array]:
-    """Relative positions and velocities [..., 3] of pairs, of one shape and precision, apart."""
+    """Return relative positions and velocities [..., 3] in one shape and precision, never zero."""
     x, v = vectors(f"{name}: x", x, axis), vectors(f"{name}: v", v, axis)
     if x.shape != v.shape:
         raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must be of one shape")
@@ -146,7 +146,7 @@ def _refuse_meetings(name: str, axis: int, x: Array) -> None:
 
 
 def per_pair(name: str, value: Any, shape: tuple[int, ...], dtype: Any, **bounds: Any) -> Array:
-    """A number for each pair of a batch of `shape`, from one number for all or one for each."""
+    """Broadcast one value, or a value per pair, to the batch `shape` of the pairs."""
     value = ranges.numbers(name, value, **bounds)
     few = len(value.shape) <= len(shape)
     if not few or any(n not in (1, m) for n, m in zip(value.shape[::-1], shape[::-1])):

@@ -1,8 +1,8 @@
-"""Bodies that feel none of one another, a share of them on each device of a mesh.
+"""Distribution of independent bodies over the devices of a mesh.
 
-Tracers, and whole systems of an ensemble: each device takes the steps of its own, in loops as long
-as these ask for, and nothing crosses. What they feel, the massive bodies, is on every device, which
-moves it to the same bits as all others.
+The bodies are tracers or whole systems of an ensemble. Each device steps its own share, in loops as
+long as that share needs, without communication. The massive bodies that act on tracers are
+replicated: every device advances them to bitwise identical values.
 """
 
 from collections.abc import Callable
@@ -18,17 +18,17 @@ from jaxgpu.devices.processes import place
 
 
 def spread(name: str, spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The state, spread as `spec.partition` says, and a step of it, for `jaxgpu.runs.run`.
+    """Distribute the state as `spec.partition` says; return it and its step for `jaxgpu.runs.run`.
 
     Args:
-        name: of the function that was called, which begins the sentence.
-        spec: with `step` and, where something can be spread, `partition`.
-        state: of one device.
-        mesh: what a caller gave.
+        name: the function that was called, the first word of error messages.
+        spec: has `step` and, if something can be distributed, `partition`.
+        state: the state on one device.
+        mesh: the argument of the caller.
 
     Raises:
-        ValueError: a spec of which nothing is spread, a mesh that does not divide what is.
-        TypeError: no mesh.
+        ValueError: `spec` has nothing to distribute, or the mesh does not divide its bodies.
+        TypeError: `mesh` is not a mesh.
     """
     mesh = flat(f"{name}: mesh", mesh)
     if not hasattr(spec, "partition"):
@@ -39,23 +39,23 @@ def spread(name: str, spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[
     places = spec.partition(state, *mesh.axis_names)
     leaves, structure = jax.tree.flatten(state)
     where = structure.flatten_up_to(places)
-    # every array that is spread has all of these bodies along the axis that is named last
+    # the last axis named in a PartitionSpec counts the bodies in every distributed array
     count = next(np.shape(x)[len(at) - 1] for x, at in zip(leaves, where) if len(at))
     return placed(name, state, places, mesh, count), partial(step, mesh, spec)
 
 
 def placed(name: str, state: Any, places: Any, mesh: Mesh, count: int) -> Any:
-    """`state` with each array where the PartitionSpec in its place says.
+    """Place each array of `state` on the mesh as its PartitionSpec says.
 
     Args:
-        name: of the function that was called, which begins the sentence.
-        state: of one device.
+        name: the function that was called, the first word of error messages.
+        state: the state on one device.
         places: a PartitionSpec for each array.
-        mesh: of one axis.
-        count: how many bodies or systems are spread.
+        mesh: a mesh with one axis.
+        count: number of bodies or systems that are distributed.
 
     Raises:
-        ValueError: there are none, or the mesh does not divide them.
+        ValueError: `count` is 0, or the mesh size does not divide it.
     """
     if count == 0:
         raise ValueError(
@@ -72,13 +72,13 @@ def placed(name: str, state: Any, places: Any, mesh: Mesh, count: int) -> Any:
 
 
 def of_shares(advance: Callable[[Any, Any], Any], mesh: Mesh, places: Any) -> Callable[..., Any]:
-    """`advance(spec, state)` by each device for its share of the state, as `places` says."""
+    """Make `advance(spec, state)` run on every device for its share of the state."""
     specs = PartitionSpec(), places
-    # the pair sums are primitives of our own, of which jax does not know that they vary
+    # JAX cannot infer how the results of this package's pair-sum primitives vary over the mesh
     return jax.shard_map(advance, mesh=mesh, in_specs=specs, out_specs=places, check_vma=False)
 
 
 def step(mesh: Mesh, spec: Any, state: Any) -> Any:
-    """The spread state a step of `spec` later."""
+    """Advance the distributed state by one step of `spec`."""
     places = spec.partition(state, *mesh.axis_names)
     return of_shares(lambda spec, state: spec.step(state), mesh, places)(spec, state)

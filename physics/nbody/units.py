@@ -1,4 +1,4 @@
-"""From N-body units, in which G = 1, to solar masses, parsecs, km/s and million years, and back.
+"""Conversion from N-body units, in which G = 1, to solar masses, parsecs, km/s and million years.
 
 Heggie & Mathieu (1986), doi:10.1007/BFb0116419. Constants: IAU 2015 resolution B3 for the Sun's GM,
 IAU 2012 B2 for the parsec, Julian years.
@@ -17,17 +17,17 @@ G = SUN / PARSEC  # pc (km/s)^2 / solar mass: 0.0043009
 
 @pytree
 class Scale:
-    """What one N-body unit of mass and of length are; the others follow from G = 1."""
+    """The N-body units of mass and length; all other units follow from G = 1."""
 
-    mass: float = number(baked=True, above=0, one=True, unit="solar masses")  # of the unit of mass
-    length: float = number(baked=True, above=0, one=True, unit="pc")  # of the unit of length
+    mass: float = number(baked=True, above=0, one=True, unit="solar masses")  # unit of mass
+    length: float = number(baked=True, above=0, one=True, unit="pc")  # unit of length
 
     def __post_init__(self):
         ranges.check("Scale", self)
 
     @property
     def velocity(self) -> float:
-        """km/s.
+        """The N-body unit of velocity in km/s.
 
         >>> round(Scale(mass=1000.0, length=1.0).velocity, 4)
         2.0739
@@ -36,7 +36,7 @@ class Scale:
 
     @property
     def time(self) -> float:
-        """Myr.
+        """The N-body unit of time in Myr.
 
         >>> round(Scale(mass=1000.0, length=1.0).time, 4)
         0.4715

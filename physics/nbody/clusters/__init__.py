@@ -1,10 +1,10 @@
 """Star clusters: block steps of order four and six, regularised pairs, tracers, escapes.
 
-Read `cluster` (the one call, `evolve`, and who escapes), `hermite` and `hermite6` (what a block
-does), `blocks` (the block structure of time), `scheduler` (who is due), `at_once` (blocks on GPUs,
-by `rows`), `tracers` and `close_encounters` (bodies without mass), and the room `binary`
-(regularised pairs). `checks` holds arguments to what they must be; `centres` makes bodies of bound
-pairs, `escape` notes who left.
+Read `cluster` (the function `evolve`, and escapes), `hermite` and `hermite6` (a block of each
+order), `blocks` (the block time steps), `scheduler` (which bodies are due), `at_once` (blocks on
+GPUs, by `rows`), `tracers` and `close_encounters` (bodies without mass), and the package `binary`
+(regularised pairs). `checks` validates arguments; `centres` merges bound pairs into single bodies,
+`escape` records escapes.
 """
 
 from .blocks import Pairing

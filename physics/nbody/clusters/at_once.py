@@ -1,13 +1,14 @@
-"""The blocks of an interval on NVIDIA's GPUs, which pay for a launch what many bodies cost.
+"""The blocks of an interval on NVIDIA GPUs, where a kernel launch costs as much as many bodies.
 
-All bodies are evaluated in each block and the due stay moved: nobody is looked for, nothing is
-gathered. A block of stars is seven launches: the time of the next block, the prediction, the pair
-sum and the sum of its parts, the correction, the next steps with all counts, and the question
-whether the interval is over; with tracers it is fourteen. Where bodies do not fill a kernel's
-threads copies of the last one do, without mass, which are dropped in the end.
+All bodies are evaluated in each block, and only the due ones keep the result, so nothing is
+searched or gathered. A block of stars takes seven launches: the time of the next block, the
+prediction, the pair sum and the sum of its parts, the correction, the next steps with all counters,
+and the test for the end of the interval. With tracers it takes fourteen. Massless copies of the
+last body pad the arrays to full kernels and are dropped at the end.
 
-Every row of a vector is an array of its own (`rows`), so that all of a correction has one shape and
-is one kernel. On a TPU rows cost copies where the loop begins and ends: it keeps what `block` does.
+Every row of a vector is a separate array (`rows`), so that all operations of a correction have the
+same shape and form one kernel. On a TPU rows cost copies at the start and end of the loop, so
+`block` is used there.
 """
 
 from collections.abc import Callable
@@ -22,47 +23,47 @@ from jaxgpu.inputs.fields import pytree
 
 from .rows import Vector, apart, together
 
-_WIDTH = 128  # bodies are a multiple of it
-_NEVER = -1.0  # a time at which nobody is due
-# (bodies, now) -> where they are predicted to be
+_WIDTH = 128  # bodies are padded to a multiple of it
+_NEVER = -1.0  # a time at which no body is due
+# (bodies, now) -> predicted states
 type Predict = Callable[[Any, Array], Vector]
-# (bodies, forces [D, N], now) -> bodies corrected, and which want a step below the floor
+# (bodies, forces [D, N], now) -> corrected bodies, and a mask of steps limited by the floor
 type Correct = Callable[[Any, Vector, Array], tuple[Any, Array]]
 
 
 @dataclass(frozen=True)
 class Motion:
-    """How an order moves bodies, each given all of them with their rows apart."""
+    """Prediction, correction and force of an integration order, for bodies stored as rows."""
 
-    stars: tuple[Predict, Correct]  # how stars are carried to a moment, and corrected there
-    tracers: tuple[Predict, Correct]  # the same of tracers
+    stars: tuple[Predict, Correct]  # prediction of stars to a time, and their correction there
+    tracers: tuple[Predict, Correct]  # the same for tracers
     # (masses, sources, path of the origin, now, points) -> forces [D, K]
     force: Callable[[Array, Vector, Any, Array, Vector], Array]
 
 
 @pytree
 class Moving:
-    """Bodies on their way through an interval."""
+    """Bodies during an interval, with their counters."""
 
-    group: Any  # with rows apart
-    steps: Array  # [N] int32: made so far
-    floored: Array  # [N] int32: how many of them should have been shorter
+    group: Any  # bodies stored as rows
+    steps: Array  # [N] int32: number of steps so far
+    floored: Array  # [N] int32: number of them that the floor limited
 
 
 def interval(
     motion: Motion, stars: Any, tracers: Any, m: Array, path: Any, gate: Array | None = None
 ) -> tuple[tuple[Any, Any], Array, Array, Array]:
-    """Stars and tracers at the end of an interval, or of a block in which a star's step is short.
+    """Advance stars and tracers to the end of an interval, or of a block with a short star step.
 
-    Returns also how many blocks there were, steps [2] of both, and how many were floored.
+    Also returns the number of blocks, the steps [2] of both, and the number of floored steps.
 
     Args:
-        motion: how they move.
-        stars: all of them, between two blocks.
-        tracers: the same; perhaps none.
+        motion: prediction, correction and force.
+        stars: all stars, between two blocks.
+        tracers: all tracers, possibly none.
         m: masses [N] of the stars.
-        path: of the origin in its galaxy.
-        gate: [N] steps, below which that of a star which has just made one is short.
+        path: path of the origin in the galaxy.
+        gate: [N] thresholds; a star that has just been advanced has a short step if it is below.
     """
 
     def unfinished(carry: tuple[Moving, Moving, Array, Array, Array]) -> Array:
@@ -71,18 +72,18 @@ def interval(
 
     def block(carry: tuple[Moving, Moving, Array, Array, Array]) -> tuple:
         stars, tracers, blocks, before, short = carry
-        # steps divide the interval, so that the last block is that of all bodies, at 1
-        following = lax.stop_gradient(_next(stars, tracers))  # a table's entry
+        # steps divide the interval, so all bodies are due in the last block, at 1
+        following = lax.stop_gradient(_next(stars, tracers))  # a power of two from a table
         now = following
         if gate is not None:
-            # asked of the block before and here, where it is one pass with `_next`: in a block that
-            # comes too late nobody is due
+            # the steps of the previous block are tested here, fused with `_next` into one pass; if
+            # one of them is short, no body is due in this extra block
             short = short_steps(stars.group, before, gate)
             now = jnp.where(short, _NEVER, following)
-        # a star must find itself among the sources to the bit, or it would pull on itself
+        # a star must be bitwise identical to its source, or it would pull on itself
         sources = lax.optimization_barrier(motion.stars[0](stars.group, now))
         force = lambda x: tuple(motion.force(m, sources, path, now, x))
-        # true of all stars: so the count of blocks has the shape of all else, and no launch
+        # equal for all stars: with the shape of the other arrays it needs no extra kernel launch
         block_begins = (stars.group.t < now).astype(jnp.int32)
         stars = _moved(motion.stars[1], stars, force(sources), now)
         if tracers.steps.size:
@@ -105,19 +106,19 @@ def interval(
 
 
 def short_steps(stars: Any, now: Array, gate: Array) -> Array:
-    """Whether any of those who made a step at `now` [] has one below its `gate` [N] before it."""
+    """Return whether a star that was advanced at `now` [] has a step below its `gate` [N]."""
     return jnp.any((stars.t == now) & (stars.dt < gate))
 
 
 def _begun(group: Any) -> Moving:
-    """Bodies that fill whole kernels, without a step."""
+    """Return bodies padded to full kernels, with counters of zero."""
     count = -(-group.t.size // _WIDTH) * _WIDTH
     none = jnp.zeros(count, jnp.int32)
     return Moving(apart(group, count), none, none)
 
 
 def _moved(correct: Correct, old: Moving, f: Vector, now: Array) -> Moving:
-    """All bodies corrected by the forces `f`, of whom those that are due stay so."""
+    """Correct all bodies with the forces `f`; bodies that are not due remain unchanged."""
     due = old.group.t + old.group.dt == now
     new, low = correct(old.group, f, now)
     return Moving(
@@ -128,6 +129,6 @@ def _moved(correct: Correct, old: Moving, f: Vector, now: Array) -> Moving:
 
 
 def _next(*groups: Moving) -> Array:
-    """When the next step of any body ends."""
+    """Return the earliest time at which the step of a body ends."""
     ends = [jnp.min(g.group.t + g.group.dt, initial=jnp.inf) for g in groups if g.steps.size]
     return jnp.min(jnp.stack(ends)) if len(ends) > 1 else ends[0]

@@ -1,11 +1,11 @@
-"""Bodies with steps of their own: the block structure of time, and the driver of all orders.
+"""Block time steps: individual steps of bodies, and the driver of all integration orders.
 
-Steps are powers of two of an interval and commensurate with the time (McMillan 1986), so that the
-bodies that are due are those whose time is equal to the bit. Makino & Aarseth (1992), PASJ 44, 141.
+Steps are powers of two of an interval and commensurate with the time (McMillan 1986), so the due
+bodies are those whose step ends at exactly the block time. Makino & Aarseth (1992), PASJ 44, 141.
 
-A block brings all bodies that are due to one moment: stars first, for what happens to them depends
-on stars alone, then tracers. `BlockSteps.step` is the loop over the blocks of an interval; what a
-block does is said by the order (`hermite`, `hermite6`).
+A block advances all due bodies to one time: first the stars, which depend only on stars, then the
+tracers. `BlockSteps.step` is the loop over the blocks of an interval; the orders implement a block
+(`hermite`, `hermite6`).
 """
 
 from abc import ABC, abstractmethod
@@ -33,46 +33,44 @@ from .scheduler import Packing, Schedule
 
 @pytree
 class Population:
-    """Bodies with their last known state, each at a time of its own."""
+    """Bodies with their last computed state, each at its individual time."""
 
     x: Vector  # [6, N] position and velocity
     a: Vector  # [D, N] acceleration and jerk, D = 6; with snap and crackle, D = 12
-    t: Array  # [N] time of that state, as a part of the interval: a dyadic number, exactly
-    dt: Array  # [N] step to take next, as a part of the interval: a power of two, exactly
+    t: Array  # [N] time of that state as a fraction of the interval: an exact dyadic number
+    dt: Array  # [N] next step as a fraction of the interval: an exact power of two
 
 
 @pytree
 class BlockState:
-    """Where bodies are; all are at the same time between two calls of `step`."""
+    """State of bodies and counters; between two calls of `step` all bodies have the same time."""
 
     stars: Population
-    tracers: Any  # bodies without mass, as the order has them
-    origin: Origin  # in the galaxy, of what positions are relative to
+    tracers: Any  # bodies without mass, in the class of the integration order
+    origin: Origin  # origin of the positions, in the galaxy
     blocks: Array  # [] int32: block steps so far
     steps: Array  # [2] float: steps of stars and of tracers so far
-    floored: Array  # [] int32: steps that should have been shorter than the shortest
+    floored: Array  # [] int32: steps that the floor limited, which should have been shorter
 
     def rewound(self) -> "BlockState":
-        """The same with times counted from the beginning of an interval."""
+        """Count times from the start of a new interval."""
         return replace(self, stars=rewound(self.stars), tracers=rewound(self.tracers))
 
 
 @pytree
 class BlockSteps(ABC):
-    """How to integrate. Lengths, times and masses in units in which G is 1."""
+    """Settings common to all integration orders, in units in which G is 1."""
 
-    eta: Array | float = number(
-        default=0.02, above=0
-    )  # [] accuracy of the steps: dt = sqrt(eta ...)
-    softening: Array | float = number(default=0.0, least=0)  # [] length; 0 for none
+    eta: Array | float = number(default=0.02, above=0)  # [] accuracy parameter: dt = sqrt(eta ...)
+    softening: Array | float = number(default=0.0, least=0)  # [] softening length; 0 for none
     interval: Array | float = number(
         default=0.125, above=0
     )  # [] time that one call of `step` covers
-    tide: Tide | Alone = Alone()  # of a galaxy
-    longest: int = whole(default=2, least=0)  # steps are at most interval / 2^longest
-    shortest: int = whole(default=40, least=1)  # and at least interval / 2^shortest; 23 in float32
+    tide: Tide | Alone = Alone()  # field of a galaxy
+    longest: int = whole(default=2, least=0)  # the longest step is interval / 2^longest
+    shortest: int = whole(default=40, least=1)  # the floor is interval / 2^shortest; 23 in float32
     tile: int = whole(default=16, least=1)  # bodies advanced together, on a CPU
-    bulk: int = whole(default=256, least=1)  # tracers advanced together where many are due
+    bulk: int = whole(default=256, least=1)  # tracers advanced together if many are due
 
     @abstractmethod
     def block(
@@ -83,23 +81,23 @@ class BlockSteps(ABC):
         path: Any,
         now: Array,
     ) -> tuple[Any, Schedule]:
-        """All bodies that are due brought to `now`, and their steps counted."""
+        """Advance all due bodies to `now` and count their steps."""
 
     @abstractmethod
     def motion(self) -> Motion:
-        """How bodies that are all single are moved at once, on NVIDIA's GPUs."""
+        """Return the functions that move single bodies simultaneously, on NVIDIA GPUs."""
 
     def at_once(self, path: Any, begin: Any) -> Any:
-        """The state at the end of the interval, all bodies evaluated in each block."""
+        """Advance to the end of the interval, with all bodies evaluated in each block."""
         return singles_at_once(self, path, begin)
 
     def moves_at_once(self, state: Any) -> bool:
-        """Whether `at_once` is worth it, and serves such a state."""
+        """Return whether `at_once` is worthwhile and supports the state."""
         return scheduler.all_at_once(state.stars.t.size, state.tracers.t.size)
 
     @reassociated
     def step(self, state: Any) -> Any:
-        """The state one interval later."""
+        """Advance the state by one interval."""
         path = self.tide.path(state.origin, self.interval)
         begin = state.rewound()
         in_turn = partial(self.in_turn, path)
@@ -111,10 +109,10 @@ class BlockSteps(ABC):
         return replace(end, origin=self.tide.moved(path, state.origin))
 
     def in_turn(self, path: Any, begin: Any, now: Array | float = 0.0) -> Any:
-        """The state at the end of the interval, each block after `now` that of who is due."""
+        """Advance to the end of the interval, evaluating only the due bodies of each block."""
         packing = Packing(begin.tracers)
         schedule = scheduler.open_schedule(packing, begin.tracers, (self.tile, self.bulk))
-        # the tracers are in the schedule meanwhile
+        # during the interval the tracers are in the schedule
         start = replace(begin, tracers=jax.tree.map(lambda q: q[..., :0], begin.tracers))
 
         def unfinished(carry: tuple[Any, Schedule, Any]) -> Array:
@@ -122,10 +120,10 @@ class BlockSteps(ABC):
 
         def one_block(carry: tuple[Any, Schedule, Any]) -> tuple[Any, Schedule, Any]:
             state, schedule, _ = carry
-            # steps divide the interval, so that the last block is that of all bodies, at 1
+            # steps divide the interval, so all bodies are due in the last block, at 1
             now = jnp.min(state.stars.t + state.stars.dt)
             now = jnp.minimum(now, jnp.min(schedule.soonest, initial=jnp.inf))
-            now = lax.stop_gradient(now)  # a table's entry; the least of no tracers has no slope
+            now = lax.stop_gradient(now)  # from a table; the minimum over no tracers is constant
             return *self.block(state, packing, schedule, path, now), now
 
         end, schedule, _ = lax.while_loop(unfinished, one_block, (start, schedule, now))
@@ -134,7 +132,7 @@ class BlockSteps(ABC):
 
 @pytree
 class Pairing:
-    """Which close pairs are regularised, and how; see `binary`. No slots, no pairs.
+    """Settings of the regularisation of close pairs; see `binary`. Without slots, no pairs form.
 
     >>> from jaxgpu.physics.nbody import Hermite
     >>> Hermite(pairing=Pairing(close=1e-3, slots=8)).pairing.slots
@@ -143,30 +141,30 @@ class Pairing:
 
     close: Array | float = number(
         default=0.0, least=0
-    )  # [] length: semi-major axis of a pair of mean stars at most
+    )  # [] length: maximum semi-major axis of a pair of mean stars
     weak: Array | float = number(
         default=1e-6, above=0
-    )  # [] perturbation below which a pair is slowed down, seen as a point
+    )  # [] perturbation below which a pair is slowed down and acts as a point
     strong: Array | float = number(
         default=0.05, above=0
-    )  # [] perturbation above which it is a pair no more
+    )  # [] perturbation above which a pair is dissolved
     kicks: Array | float = number(
         default=32.0, above=0
-    )  # [] by the others in an orbit; more if it is disturbed
-    slots: int = whole(default=0, least=0)  # how many pairs at a time
+    )  # [] kicks by other bodies per orbit; more if it is perturbed
+    slots: int = whole(default=0, least=0)  # maximum number of simultaneous pairs
 
 
 @pytree
 class PairedSteps(BlockSteps):
-    """Block steps of fourth order with regularised pairs, as all parts of `hermite` know them."""
+    """Fourth-order block steps with regularised pairs, the settings for all parts of `hermite`."""
 
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
 
 
 def singles_at_once(spec: BlockSteps, path: Any, begin: Any, gate: Array | None = None) -> Any:
-    """The state after the last block that all bodies made alone: at the end of the interval.
+    """Advance single bodies simultaneously to the end of the interval.
 
-    With a `gate` [N], steps, it is that in which a star which was due has a shorter one.
+    With thresholds `gate` [N], stop after the block in which a due star gets a shorter step.
     """
     (stars, tracers), blocks, steps, floored = at_once.interval(
         spec.motion(), begin.stars, begin.tracers, begin.m, path, gate
@@ -182,12 +180,12 @@ def singles_at_once(spec: BlockSteps, path: Any, begin: Any, gate: Array | None 
 
 
 def rewound[T: Any](group: T) -> T:
-    """Bodies whose times are counted from the beginning of an interval, where they all are."""
+    """Reset the times of bodies to 0 at the start of an interval."""
     return replace(group, t=jnp.zeros_like(group.t))
 
 
 def due_at(group: Population, now: Array) -> Array:
-    """[N] bool: whose steps end `now`, to the bit."""
+    """Return a mask [N] of bodies whose steps end at exactly `now`."""
     return group.t + group.dt == now
 
 
@@ -199,19 +197,19 @@ def advance_stars(
     force: Callable[[Array, Array], Array],
     corrected: Callable[[Population, Array], tuple[Population, Array]],
 ) -> tuple[Population, Array]:
-    """The stars with those that are `due` [N] corrected, and how many steps were floored.
+    """Correct the `due` [N] stars; also return the number of floored steps.
 
     Args:
-        spec: how to integrate.
-        stars: all of them.
-        due: which are corrected.
+        spec: settings of the integrator.
+        stars: all stars.
+        due: mask of stars to correct.
         sources: predicted states [D, N] of all stars.
-        force: on the stars of an index [K], predicted at [D, K].
-        corrected: stars [K] by the forces at the ends of their steps.
+        force: returns the force on the stars of an index [K], predicted at [D, K].
+        corrected: corrects stars [K] with the forces at the ends of their steps.
     """
 
     def move(index: Array, old: Population) -> tuple[Population, Array]:
-        # a star must find itself among the sources to the bit, or it would pull on itself
+        # a star must be bitwise identical to its source, or it would pull on itself
         guess = lax.optimization_barrier(jnp.take(sources, index, axis=-1, mode="clip"))
         return corrected(old, force(index, guess))
 
@@ -220,19 +218,19 @@ def advance_stars(
 
 
 def no_blocks_yet(dtype: Any) -> dict[str, Array]:
-    """Return what a state counts before the first block."""
+    """Return the counters of a state before the first block."""
     zero = jnp.zeros((), jnp.int32)
     return {"blocks": zero, "steps": jnp.zeros(2, dtype), "floored": jnp.zeros((), jnp.int32)}
 
 
 def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str, Array]:
-    """What a state counts after a block: fields `blocks`, `steps` and `floored`.
+    """Return the counters of a state after a block: `blocks`, `steps` and `floored`.
 
     Args:
-        state: before the block.
-        due: [N] bool, which stars were advanced.
-        tracers: [] how many tracers were.
-        floored: [] how many steps should have been shorter than the shortest.
+        state: the state before the block.
+        due: [N] bool, stars that were advanced.
+        tracers: [] number of tracers that were advanced.
+        floored: [] number of steps that the floor limited.
     """
     count = jnp.stack([jnp.sum(due, dtype=jnp.int32), tracers])
     return {
@@ -243,7 +241,7 @@ def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str,
 
 
 def predicted(spec: BlockSteps, group: Population, now: Array) -> Vector:
-    """Positions and velocities [6, N] at `now`, by Taylor series to the jerk."""
+    """Predict positions and velocities [6, N] at `now` by Taylor series to the jerk."""
     h = spec.interval * (now - group.t)
 
     def taylor(h: Array, x: Array, v: Array, a: Array, j: Array) -> tuple[Array, Array]:
@@ -253,10 +251,10 @@ def predicted(spec: BlockSteps, group: Population, now: Array) -> Vector:
 
 
 def first_step(spec: BlockSteps, a: Array, snap: Array) -> Array:
-    """The step [N] of bodies with acceleration and jerk [6, N] and `snap` [3, N], of the interval.
+    """Return the first step [N] from acceleration and jerk [6, N] and `snap` [3, N], in intervals.
 
-    Aarseth's criterion as for a circular orbit, whose crackle is to the snap as that to the jerk;
-    with no more than acceleration and jerk, a body at rest would take any step.
+    Aarseth's criterion for a circular orbit, where crackle / snap equals snap / jerk. With only
+    acceleration and jerk, a body at rest would take any step.
     """
     a, j, s = size(a[:3]), size(a[3:]), size(snap)
     free = s == 0
@@ -267,7 +265,7 @@ def first_step(spec: BlockSteps, a: Array, snap: Array) -> Array:
 def pull_and_snap(
     spec: BlockSteps, x: Array, sources: Array, a: Array, m: Array
 ) -> tuple[Array, Array]:
-    """Acceleration and jerk [6, K] at `x` by `sources`, and snap [3, K].
+    """Return acceleration and jerk [6, K] at `x` due to `sources`, and snap [3, K].
 
     a: acceleration [3, N] of the sources.
     """
@@ -279,7 +277,7 @@ def pull_and_snap(
 
 
 def next_step(spec: BlockSteps, dt: Array, wanted: Array, now: Array) -> tuple[Array, Array]:
-    """The next steps: shorter at once, longer by one power where the block structure allows."""
+    """Return the next steps: shorter immediately, longer by one power of two if commensurate."""
     wanted = wanted / spec.interval
     twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
     fits = jnp.floor(now / twice) * twice == now
@@ -289,24 +287,24 @@ def next_step(spec: BlockSteps, dt: Array, wanted: Array, now: Array) -> tuple[A
 
 
 def fitting_step(spec: BlockSteps, dt: Array, now: Array) -> Array:
-    """The largest power of two up to `dt` [] that divides `now`, where bodies begin anew."""
+    """Return the largest power of two up to `dt` [] that divides `now`, for restarted bodies."""
     steps = _powers(spec, dt)
     fits = (steps <= dt) & (jnp.floor(now / steps) * steps == now)
     return jnp.max(jnp.where(fits, steps, steps[-1]))
 
 
 def quantised(spec: BlockSteps, wanted: Array) -> Array:
-    """The largest allowed power of two that is not longer than `wanted`, part of an interval."""
+    """Return the largest allowed power of two not above `wanted`, a fraction of an interval."""
     deepest = _deepest(spec, wanted)
     depth = jnp.ceil(-jnp.log2(wanted))
     depth = jnp.where(jnp.isnan(depth), deepest, depth)
     depth = jnp.clip(depth, spec.longest, deepest).astype(jnp.int32)
-    # from a table, because XLA's exp2 is not exact and a block is found by equal times
+    # from a table, because XLA's exp2 is inexact and blocks are found by comparing times
     return _powers(spec, wanted)[depth]
 
 
 def _deepest(spec: BlockSteps, like: Array) -> int:
-    """How often an interval is halved at most: a shorter step would not move the time."""
+    """Return the maximum number of halvings of an interval: smaller steps would not change t."""
     return min(spec.shortest, jnp.finfo(like.dtype).nmant)
 
 
@@ -315,5 +313,5 @@ def _powers(spec: BlockSteps, like: Array) -> Array:
 
 
 def size(vector: Vector) -> Array:
-    """Euclidean length [...] of a vector [3, ...], or of a tuple of its rows."""
+    """Return the Euclidean length [...] of a vector [3, ...], or of a tuple of its rows."""
     return jnp.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])

@@ -1,9 +1,9 @@
-"""Bound pairs of stars as one body: what counts where a cluster is weighed and who leaves it.
+"""Bound pairs of stars merged into single bodies, for virial radii and escapes.
 
-A hard binary is one body for the cluster: its orbit's energy is no part of the cluster's, and its
-members' speed about each other takes neither of them away. Found as mutual nearest neighbours that
-are bound and that nothing else pulls apart, and that again among the bodies found, for triples and
-quadruples. O(N^2) time, O(N) memory.
+A hard binary is one body for the cluster. The energy of its orbit is not part of the cluster's, and
+the mutual velocity of its members makes neither of them escape. Pairs are mutual nearest neighbours
+that are bound and that the tide of the others does not disrupt. The search is repeated on the
+resulting bodies, for triples and quadruples. O(N^2) time, O(N) memory.
 """
 
 import jax.numpy as jnp
@@ -11,37 +11,37 @@ from jax import Array, lax
 
 from jaxgpu.inputs.fields import pytree
 
-_ROUNDS = 3  # up to eight stars in one body
-_TIDE = 0.1  # at most, of all others at the apocentre, over the attraction
-_ROWS = 64  # of the table of distances, at a time
+_ROUNDS = 3  # merges up to eight stars into one body
+_TIDE = 0.1  # maximum tide of all others at the apocentre, over the mutual attraction
+_ROWS = 64  # rows of the distance matrix computed at a time
 
 
 @pytree
 class Centres:
-    """The bodies of a cluster, a pair or a multiple one of them, in the places of stars."""
+    """Bodies of a cluster, with each bound pair or multiple as one body, in the slots of stars."""
 
     x: Array  # [6, N] position and velocity
-    m: Array  # [N] mass; 0 in the places of stars that are counted with another
-    keeper: Array  # [N] int32: the place that each star is counted in
-    bond: Array  # [] energy of the orbit, twice and positive, of the last two that were joined
+    m: Array  # [N] mass; 0 in the slots of stars that were merged into another
+    keeper: Array  # [N] int32: the slot of the body that each star belongs to
+    bond: Array  # [] m1 m2 / a of the last merger: twice its binding energy
 
     @property
     def count(self) -> Array:
-        """How many bodies [] there are."""
+        """Number of bodies []."""
         return jnp.sum(self.m > 0, dtype=jnp.int32)
 
     def of_stars(self) -> Array:
-        """Position and velocity [6, N] of the body that each star belongs to."""
+        """Return position and velocity [6, N] of the body that each star belongs to."""
         return jnp.take(self.x, self.keeper, axis=1)
 
 
 def singles(x: Array, m: Array) -> Centres:
-    """Every star at `x` [6, N] of mass m [N] a body of its own."""
+    """Return every star at `x` [6, N] of mass m [N] as a separate body."""
     return Centres(x, m, jnp.arange(m.shape[0], dtype=jnp.int32), jnp.zeros((), x.dtype))
 
 
 def joined(bodies: Centres, softening: Array | float = 0.0) -> Centres:
-    """The bodies, those that are bound to each other made one."""
+    """Merge bodies that are bound to each other."""
 
     def go(carry: tuple[Array, Centres]) -> tuple[Array, Centres]:
         turn, old = carry
@@ -53,7 +53,7 @@ def joined(bodies: Centres, softening: Array | float = 0.0) -> Centres:
 
 
 def virial_radius(bodies: Centres) -> Array:
-    """M^2 / 2 |W| [] of the bodies; of one alone, what its last two had on their mean orbit."""
+    """Return M^2 / 2 |W| [] of the bodies; a single one uses the mean orbit of its last merger."""
     alive = jnp.where(bodies.m > 0, bodies.m, 0)
 
     def potential(one: tuple[Array, Array]) -> Array:
@@ -68,7 +68,7 @@ def virial_radius(bodies: Centres) -> Array:
 
 
 def _paired(old: Centres, softening: Array | float) -> Centres:
-    """A round: mutual nearest neighbours that are bound and little disturbed become one."""
+    """Merge mutual nearest neighbours that are bound and weakly perturbed, for one round."""
     place = jnp.arange(old.m.shape[0], dtype=jnp.int32)
     other, pull = lax.map(lambda one: _around(old, *one), (old.x.T, place), batch_size=_ROWS)
     mutual = (jnp.take(other, other) == place) & (old.m > 0) & (other != place)
@@ -93,7 +93,7 @@ def _paired(old: Centres, softening: Array | float) -> Centres:
 
 
 def _around(bodies: Centres, x: Array, place: Array) -> tuple[Array, Array]:
-    """The nearest body to that at `x` [6], and sum m / d^3 of all but the two."""
+    """Return the nearest body to that at `x` [6], and the sum of m / d^3 over all but the two."""
     r2 = jnp.where(bodies.m > 0, _squares(bodies.x, x), jnp.inf).at[place].set(jnp.inf)
     nearest = jnp.argmin(r2).astype(jnp.int32)
     nearest = jnp.where(jnp.isfinite(r2[nearest]), nearest, place)
@@ -104,6 +104,6 @@ def _around(bodies: Centres, x: Array, place: Array) -> tuple[Array, Array]:
 
 
 def _squares(x: Array, place: Array) -> Array:
-    """Squared distances [N] of bodies at `x` [6, N] from a place [3 or 6]."""
+    """Return squared distances [N] of bodies at `x` [6, N] from a position [3 or 6]."""
     d = [x[k] - place[k] for k in range(3)]
     return d[0] * d[0] + d[1] * d[1] + d[2] * d[2]

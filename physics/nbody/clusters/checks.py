@@ -1,6 +1,6 @@
-"""What the doors of clusters hold their arguments to, and their energy on the way.
+"""Validation of the arguments of clusters, and of energy conservation during a run.
 
-Here bodies [N, 3] become the components first, [6, N], that everything inside works on.
+Bodies [N, 3] are converted here to [6, N], components first, the layout of all internal functions.
 """
 
 from typing import Any
@@ -14,23 +14,23 @@ from jaxgpu.inputs.calls import when_known
 
 from ..bodies import moderate, numbers, one_precision
 
-TOLERANCE = 1e-3  # of the energy, over a run; where an integration has lost what it was about
+TOLERANCE = 1e-3  # maximum energy error of a run; a larger error makes its results meaningless
 
 
 def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray, ...]:
-    """Stars [6, N], their masses [N] and tracers [6, M] as float64, each at its own place.
+    """Return stars [6, N], their masses [N] and tracers [6, M] in float64, at distinct positions.
 
     Args:
-        name: of the function that is called.
+        name: name of the calling function.
         x: positions of the stars [N, 3].
         v: their velocities [N, 3].
         m: their masses [N].
         tracers: positions and velocities [M, 3], or None.
 
     Raises:
-        ValueError: another shape, anything not finite, masses that are not positive, fewer than two
-            stars, bodies at the same place.
-        TypeError: no numbers.
+        ValueError: another shape, values that are not finite, masses that are not positive, fewer
+            than two stars, bodies at the same position.
+        TypeError: an argument that is not numeric.
     """
     stars = _wide_states(name, "", x, v)
     points = np.zeros((6, 0))
@@ -49,22 +49,22 @@ def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray,
 
 
 def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[Array, Array, Array]:
-    """Stars [6, N], masses [N] and tracers [6, M], as a state is made of them.
+    """Return stars [6, N], masses [N] and tracers [6, M] for an initial state.
 
-    What is traced passes.
+    Traced values are not checked.
 
     Args:
-        name: of the function that is called.
-        spec: how to integrate.
+        name: name of the calling function.
+        spec: settings of the integrator.
         x: positions of the stars [N, 3].
         v: their velocities [N, 3].
         m: their masses [N].
         tracers: positions and velocities [M, 3]; None for none.
 
     Raises:
-        ValueError: another shape, anything not finite, a number outside its range, two floating
-            types, bodies at the same place.
-        TypeError: no numbers.
+        ValueError: another shape, values that are not finite or out of range, two floating types,
+            bodies at the same position.
+        TypeError: an argument that is not numeric.
     """
     ranges.check(name, spec)
     stars = states(name, "", x, v)
@@ -83,7 +83,7 @@ def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[A
 
 
 def states(name: str, prefix: str, x: Any, v: Any) -> Array:
-    """Positions over velocities [6, N] of bodies at x [N, 3] with velocities v [N, 3]."""
+    """Return positions over velocities [6, N] of bodies at x [N, 3] with velocities v [N, 3]."""
     x = numbers(f"{name}: {prefix}x", x, shape=("N", 3))
     v = numbers(f"{name}: {prefix}v", v, shape=(x.shape[0], 3))
     x, v = one_precision(name, **{f"{prefix}x": x, f"{prefix}v": v})
@@ -91,14 +91,14 @@ def states(name: str, prefix: str, x: Any, v: Any) -> Array:
 
 
 def _wide_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
-    """As `states`, in float64 from whatever each of the two is given in."""
+    """Return `states` in float64, for x and v of any type."""
     x = _wide(f"{name}: {prefix}x", x, ("N", 3))
     v = _wide(f"{name}: {prefix}v", v, x.shape)
     return np.concatenate([x.T, v.T])
 
 
 def _wide(name: str, value: Any, shape: tuple) -> np.ndarray:
-    """The argument in float64."""
+    """Return the argument in float64."""
     return np.asarray(moderate(name, ranges.numbers(name, value, shape)), np.float64)
 
 
@@ -112,7 +112,7 @@ def _two(name: str, tracers: Any) -> tuple[Any, Any]:
 
 
 def intervals(name: str, interval: float, t: Any) -> int:
-    """How many intervals a time `t` is."""
+    """Return the number of intervals in a time `t`."""
     ranges.refuse(f"{name}: t", t, ranges.Range(least=0, one=True))
     if abs(round(t / interval) * interval - t) > 1e-12 * t:
         raise ValueError(f"{name}: t={t:g}; it must be a multiple of the interval, {interval:g}")
@@ -122,17 +122,17 @@ def intervals(name: str, interval: float, t: Any) -> int:
 def energy_kept(
     history: dict[str, np.ndarray], tolerance: float, unit: float, interval: float
 ) -> None:
-    """Raise where the energy of stars left that of the start.
+    """Raise if the energy error of the stars exceeds its tolerance.
 
     Args:
         history: "kinetic" and "potential" [1 + T], from the start.
-        tolerance: how far it may go, in `unit`.
-        unit: the energy of the cluster, M^2 / 4 R_v, without what is within bound pairs: theirs may
-            be a thousand times that, and would hide any error.
+        tolerance: maximum error, in `unit`.
+        unit: energy of the cluster, M^2 / 4 R_v, without that inside bound pairs, which may be a
+            thousand times larger and would hide any error.
         interval: time between two rows.
 
     Raises:
-        RuntimeError: it went farther.
+        RuntimeError: the error was larger.
     """
     total = history["kinetic"] + history["potential"]
     error = abs(total - total[0]) / unit

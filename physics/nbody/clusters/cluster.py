@@ -1,8 +1,8 @@
-"""A star cluster and its tracers, and who leaves it: `evolve`, the one call for clusters.
+"""Evolution of a star cluster with tracers and escapes, by the function `evolve`.
 
-`Cluster` is the spec behind it: block steps of either order, and the edge beyond which bodies have
-escaped. Bodies that leave are noted; tracers that do are then left alone: they keep the state they
-were seen with and cost nothing. `jaxgpu.runs.rollout` of `Cluster.step` is the pure twin.
+`Cluster` is the spec behind it: block steps of either order, and the radius outside which bodies
+have escaped. Escapes are recorded. Escaped tracers are not advanced any more: they keep the state
+at their escape and cost nothing. `jaxgpu.runs.rollout` of `Cluster.step` is the pure version.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,19 +33,19 @@ from .hermite import Hermite
 from .hermite6 import Hermite6
 from .scheduler import change_if
 
-_SLOTS, _SPARE = 64, 32  # pairs at a time at least, and beyond those of the start
-_FAR = 20.0  # virial radii; what is unbound there does not come back
+_SLOTS, _SPARE = 64, 32  # minimum number of slots for pairs, and of slots that are initially free
+_FAR = 20.0  # virial radii; unbound bodies at this distance do not return
 
 
 @pytree
 class State:
-    """A cluster on its way."""
+    """State of a cluster: its bodies, the escapes so far, and the time."""
 
     bodies: Any  # the state of the block steps
-    points: Array  # [6, N] positions over velocities of all stars, those in pairs too
-    stars_gone: escape.Escapes  # of the stars [N]
-    gone: escape.Escapes  # of the tracers [M]
-    time: Array  # [] since the beginning
+    points: Array  # [6, N] positions over velocities of all stars, including those in pairs
+    stars_gone: escape.Escapes  # escapes of the stars [N]
+    gone: escape.Escapes  # escapes of the tracers [M]
+    time: Array  # [] since the start
 
     @property
     def m(self) -> Array:
@@ -54,7 +54,7 @@ class State:
 
     @property
     def x(self) -> Array:
-        """Positions [N, 3] of all stars, those in pairs too."""
+        """Positions [N, 3] of all stars, also of pair members."""
         return self.points[:3].T
 
     @property
@@ -64,34 +64,34 @@ class State:
 
     @property
     def tracer_x(self) -> Array:
-        """Positions [M, 3] of the tracers; of the escaped, when they did."""
+        """Positions [M, 3] of the tracers; for escaped ones, at their escape."""
         return self.bodies.tracers.x[:3].T
 
     @on_host
     def view(self) -> dict[str, np.ndarray]:
-        """What `jaxgpu.show` shows: stars [N, 3] and tracers [M, 3], nan where one has escaped."""
+        """Return the stars [N, 3] and tracers [M, 3] for `jaxgpu.show`; escaped bodies are nan."""
         here = lambda x, gone: np.where(np.asarray(gone)[:, None], np.nan, np.asarray(x))
         seen = {"stars": here(self.x, self.stars_gone.gone)}
         return seen | {"tracers": here(self.tracer_x, self.gone.gone)}
 
     @property
     def tracer_v(self) -> Array:
-        """Velocities [M, 3] of the tracers; of the escaped, when they did."""
+        """Velocities [M, 3] of the tracers; for escaped ones, at their escape."""
         return self.bodies.tracers.x[3:].T
 
 
 @pytree
 class Cluster:
-    """A cluster, as `steps` integrates it, whose bodies escape beyond an edge."""
+    """A cluster that `steps` integrates and whose bodies escape outside the radius `edge`."""
 
     steps: Hermite | Hermite6 = Hermite()
     edge: Array | float = number(
         default=np.inf, above=0, infinite=True
-    )  # [] about the centre of mass of the stars that are still there; inf: nobody escapes
-    unbound: Array | bool = True  # [] bool: only those of positive energy do; False for a tide
+    )  # [] escape radius about the centre of mass of the remaining stars; inf: no escapes
+    unbound: Array | bool = True  # [] bool: only bodies of positive energy escape; False for a tide
 
     def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
-        """The state of stars [N, 3] and tracers [M, 3], from which nobody has escaped yet.
+        """Return the initial state of stars [N, 3] and tracers [M, 3], without escapes.
 
         Arguments and errors are those of `Hermite.init`.
         """
@@ -108,12 +108,12 @@ class Cluster:
 
     @reassociated
     def step(self, state: State) -> State:
-        """The cluster an interval later, and who left it.
+        """Advance the cluster by one interval and record the escapes.
 
-        A bound pair or multiple is judged as one body, at its centre of mass; a tracer that is
-        bound to a star, as that star. Energies are those in the field of a point of the mass of the
-        stars that are still there. In the tide of a galaxy, which does not give back what is
-        beyond the edge, say `unbound=False`.
+        A bound pair or multiple is judged as one body, at its centre of mass; a tracer bound to a
+        star is judged as that star. The potential is that of a point with the mass of the remaining
+        stars. In the tide of a galaxy, from which bodies outside the edge do not return, set
+        `unbound=False`.
         """
         self._check()
         bodies = self.steps.step(state.bodies)
@@ -129,7 +129,7 @@ class Cluster:
             x, v = d[:3].T, d[3:].T
             return escape.noted(escapes, time, x, v, depth, self.edge, unbound=self.unbound)
 
-        # where the centre of a pair is beyond the edge one of its members is: else none is asked
+        # if the centre of a pair is outside, so is a member; without one, no pairs need merging
         outside = size(points[:3] - centre[:3, None]) > self.edge
         judged = jnp.any(outside & ~state.stars_gone.gone)
         join = partial(centres.joined, softening=self.steps.softening)
@@ -145,7 +145,7 @@ class Cluster:
         )
 
     def measure(self, state: State) -> dict[str, Array]:
-        """The "kinetic" and "potential" energy of stars, regularised "pairs", tracers "gone"."""
+        """Return "kinetic" and "potential" energy, regularised "pairs" and "gone" tracers."""
         kinetic, potential = diagnostics.energy(state.x, state.v, state.m, self.steps.softening)
         return {
             "kinetic": kinetic,
@@ -155,9 +155,9 @@ class Cluster:
         }
 
     def check(self, state: State) -> None:
-        """Raise where places were lost, steps floored or pairs refused on the way to `state`.
+        """Raise if positions became invalid, steps hit the floor, or pairs found no slot.
 
-        The state may be that of many clusters.
+        The state may be a batch of clusters.
 
         Raises:
             RuntimeError: one of these.
@@ -192,31 +192,31 @@ class Cluster:
 
 @dataclass(frozen=True, repr=False)
 class Evolution(Run[State]):
-    """What `evolve` returns: a `Run` whose state is that of a cluster."""
+    """Result of `evolve`: a `Run` whose state is that of a cluster."""
 
     spec: Cluster
 
     @property
     def x(self) -> np.ndarray:
-        """Positions [N, 3] of all stars, those in pairs too."""
+        """Positions [N, 3] of all stars, also of pair members."""
         return np.asarray(self.state.points)[:3].T
 
     @property
     def v(self) -> np.ndarray:
-        """Velocities [N, 3] of all stars, those in pairs too."""
+        """Velocities [N, 3] of all stars, also of pair members."""
         return np.asarray(self.state.points)[3:].T
 
     @property
     def tracer_x(self) -> np.ndarray:
-        """Positions [M, 3] of the tracers; of the escaped, when they did.
+        """Positions [M, 3] of the tracers; for escaped ones, at their escape.
 
-        When that was, how fast and with what energy stands in `state.gone`.
+        `state.gone` has the time, speed and energy of each escape.
         """
         return np.asarray(self.state.bodies.tracers.x)[:3].T
 
     @property
     def tracer_v(self) -> np.ndarray:
-        """Velocities [M, 3] of the tracers; of the escaped, when they did."""
+        """Velocities [M, 3] of the tracers; for escaped ones, at their escape."""
         return np.asarray(self.state.bodies.tracers.x)[3:].T
 
 
@@ -240,53 +240,51 @@ def evolve(
 ) -> Evolution:
     """Evolve stars and tracers, bodies without mass, for a time t; G = 1.
 
-    In float64, whatever the global precision. The run can be killed at any moment and resumed to
-    the same bits. Without softening, `Hermite` regularises pairs of stars with a semi-major axis
-    below the virial radius over N (of heavy stars, longer in proportion to the pair's mass)
-    (`binary`), and tracers within the virial radius over N of a star follow their conic about it
-    (`close_encounters`).
+    Always in float64. The run can be killed at any time and resumed with bitwise identical results.
+    Without softening, `Hermite` regularises pairs of stars with a semi-major axis below the virial
+    radius over N (for heavy stars, proportionally larger with the pair's mass) (`binary`). Tracers
+    within the virial radius over N of a star follow their conic about it (`close_encounters`).
 
-    A bound pair or multiple counts as one body, at its centre of mass, in N, in the virial radius
-    and where it is judged who has escaped (`centres`).
+    A bound pair or multiple counts as one body, at its centre of mass, for N, for the virial radius
+    and for escapes (`centres`).
 
     Args:
-        x: positions [N, 3] of the stars; relative to `tide.Tide.origin`, where there is a galaxy.
+        x: positions [N, 3] of the stars; relative to `tide.Tide.origin`, if there is a galaxy.
         v: velocities [N, 3].
         m: masses [N], positive.
         t: a multiple of the interval of the steps, 1/8 by default.
         tracers: their positions and velocities, (x [M, 3], v [M, 3]); none by default.
-        spec: how to integrate: `Hermite` to fourth order, the default, or `Hermite6` to sixth for
-            energy errors below 1e-9; and in a `Cluster`, who escapes. By default, that is in a
-            cluster that is alone who is unbound beyond 20 virial radii, and in a galaxy nobody.
-            Where `Hermite.pairing` says nothing of `close` it is the virial radius over N, and
-            where it says nothing of `slots` there is room for the pairs of the start and 32 more,
-            and for 64 at least.
-        tolerance: how far the energy may go from that of the start, as a part of the cluster's own,
-            M^2 / 4 R_v, in which the orbits of bound pairs do not count; inf for any. A run that
-            goes farther ends there, as in NBODY6. 1e-3 by default where the cluster is alone; a
-            galaxy works on it, and none can be given there.
-        measure: more rows for the history, by name, of a state: `lambda s: {"x": s.x}`.
-        until: ends the run where it holds of a state.
-        mesh: devices to spread the tracers over, whose number must divide theirs. Stars are on all
-            of them, and every device takes the blocks of the stars and of its own tracers: nothing
-            crosses in a step. Stars have the bits of one device, tracers its accuracy, for they are
-            rounded otherwise; of blocks, the most of any device are counted.
+        spec: the integrator: `Hermite` of fourth order, the default, or `Hermite6` of sixth order
+            for energy errors below 1e-9; or a `Cluster`, which adds the rule for escapes. By
+            default, unbound bodies outside 20 virial radii escape from an isolated cluster, and
+            none escape in a galaxy. By default, `Hermite.pairing.close` is the virial radius over
+            N; `slots` has room for the initial pairs and 32 more, at least 64.
+        tolerance: maximum change of the energy since the start, in units of the cluster's energy
+            M^2 / 4 R_v without the orbits of bound pairs; inf for any. A run with a larger change
+            ends there, as in NBODY6. 1e-3 by default for an isolated cluster. A galaxy does work on
+            the cluster, so no tolerance can be given there.
+        measure: more entries for the history, by name, from a state: `lambda s: {"x": s.x}`.
+        until: ends the run when it holds for a state.
+        mesh: devices over which the tracers are distributed; it must divide their number. Stars are
+            replicated. Every device computes the blocks of the stars and of its own tracers,
+            without communication in a step. Stars are bitwise those of one device; tracers are as
+            accurate, but rounded differently. The number of blocks is the maximum over the devices.
         out: folder for checkpoints.
-        resume: go on from the last one there:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        resume: continue from the last checkpoint there:
+            True, names of values that may differ, or a `Branch`, as in `jaxgpu.runs.run`.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each
-        interval, the "kinetic" and "potential" energy of the stars, without the galaxy's, how many
-        "pairs" are regularised, how many tracers are "gone", and what `measure` adds.
+        interval, the "kinetic" and "potential" energy of the stars, without the galaxy's, the
+        numbers of regularised "pairs" and of "gone" tracers, and the results of `measure`.
 
     Raises:
-        ValueError: bodies at the same place, masses that are not positive, anything not finite, a
-        mesh without tracers or that does not divide them.
-        TypeError: no mesh.
-        RuntimeError: an encounter wanted steps below the floor, 2^-40 of an interval; there were
-        more close pairs than slots; the energy left its tolerance; or the stars' places are not
-        finite any more. It is raised where that happens, and not at the end.
+        ValueError: bodies at the same position, masses that are not positive, values that are not
+            finite, a mesh without tracers or one that does not divide their number.
+        TypeError: `mesh` is not a mesh.
+        RuntimeError: an encounter required steps below the floor, 2^-40 of an interval; there were
+            more close pairs than slots; the energy error exceeded its tolerance; or the stars'
+            positions became invalid. It is raised when that happens, not at the end.
 
     >>> m = np.array([0.7, 0.3])  # a binary whose apocentre is where it is
     >>> part = np.array([[-m[1]], [m[0]]])
@@ -349,9 +347,9 @@ def _measured_shares(
 
 @jax.jit
 def systems(points: Array, m: Array) -> tuple[Array, Array]:
-    """How many bodies there are, a pair or a multiple one of them, and their virial radius.
+    """Return the number of bodies, each pair or multiple being one, and their virial radius.
 
-    Of stars at `points` [6, N], positions over velocities, of masses m [N].
+    For stars at `points` [6, N], positions over velocities, with masses m [N].
     """
     bodies = centres.joined(centres.singles(points, m))
     return bodies.count, centres.virial_radius(bodies)
@@ -360,7 +358,7 @@ def systems(points: Array, m: Array) -> tuple[Array, Array]:
 def _with_defaults(
     spec: Hermite | Hermite6 | Cluster | None, stars: int, count: int, radius: Array
 ) -> Cluster:
-    """The spec of a cluster of `count` bodies, with what was left open decided, in float64."""
+    """Return the spec for a cluster of `count` bodies with all defaults filled in, in float64."""
     if not isinstance(spec, Cluster):
         steps = Hermite() if spec is None else spec
         if not isinstance(steps, Hermite | Hermite6):
@@ -378,16 +376,16 @@ def _with_defaults(
 
 
 def pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
-    """Slots for pairs of down to 3 kT, of `stars` that are points and form `count` bodies.
+    """Return the settings for pairs down to 3 kT, for `stars` points that form `count` bodies.
 
-    slots: how many; 0 for as many as are likely to be needed.
+    slots: number of slots; 0 to estimate it.
     """
     room = slots or max(_SLOTS, stars - count + _SPARE)
     return Pairing(close=radius / count, slots=min(stars // 2, room))
 
 
 def _tolerance(steps: Hermite | Hermite6, tolerance: float | None) -> float:
-    """The tolerance of the energy; none is kept where a galaxy works on the cluster."""
+    """Return the energy tolerance, inf if the tide of a galaxy does work on the cluster."""
     alone = isinstance(steps.tide, Alone)
     if tolerance is not None and not alone:
         raise ValueError(

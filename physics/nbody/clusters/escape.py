@@ -1,9 +1,9 @@
-"""Which bodies have left a cluster, when, how fast and with how much energy.
+"""Escapes from a cluster: which bodies, when, how fast and with how much energy.
 
-As NBODY6 counts them (Aarseth 2003, Gravitational N-Body Simulations, sect. 9.6): beyond a radius
-about the density centre, twice the tidal one in a tide, and unbound where the cluster is alone.
-Bodies are marked and stay where they are, so shapes never change. A tracer that has left may be
-`halted`: it keeps its last state and costs no force any more.
+As counted by NBODY6 (Aarseth 2003, Gravitational N-Body Simulations, sect. 9.6): outside a radius
+about the density centre, twice the tidal radius in a tide, and unbound if the cluster is isolated.
+Escaped bodies are marked but stay in the arrays, so shapes never change. An escaped tracer may be
+`halted`: it keeps its last state and needs no more force evaluations.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from jaxgpu.inputs.fields import pytree
 
 @pytree
 class Escapes:
-    """One entry a body; zeros for those that are still there.
+    """Escapes so far, one entry per body; zeros for bodies that have not escaped.
 
     >>> none_yet = Escapes(jnp.zeros(2, bool), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2))
     >>> int(none_yet.gone.sum())
@@ -27,13 +27,13 @@ class Escapes:
     """
 
     gone: Array  # [N] bool
-    time: Array  # [N] when it was first seen outside
-    speed: Array  # [N] then, relative to the cluster
-    energy: Array  # [N] then, per unit mass, relative to the cluster
+    time: Array  # [N] time at which it was first outside
+    speed: Array  # [N] speed then, relative to the cluster
+    energy: Array  # [N] energy then, per unit mass, relative to the cluster
 
 
 def none_yet(count: int, like: Array) -> Escapes:
-    """No escapes yet among `count` bodies, in the dtype of `like`."""
+    """Return an empty record of escapes for `count` bodies, in the dtype of `like`."""
     zero = jnp.zeros(count, like.dtype)
     return Escapes(jnp.zeros(count, bool), zero, zero, zero)
 
@@ -49,16 +49,16 @@ def noted(
     *,
     unbound: Array | bool = True,
 ) -> Escapes:
-    """The escapes, those added that are seen outside for the first time.
+    """Add the bodies that are outside for the first time to the escapes.
 
     Args:
-        escapes: those so far.
-        time: now.
+        escapes: the escapes so far.
+        time: current time.
         x: positions [N, 3] of the bodies relative to the centre of the cluster.
         v: velocities [N, 3] relative to it.
-        potential: of the cluster at the bodies [N], as `diagnostics.potential` gives it.
+        potential: potential of the cluster at the bodies [N], as from `diagnostics.potential`.
         radius: bodies within it have not escaped.
-        unbound: count only those of positive energy; False for all beyond the radius, in a tide.
+        unbound: count only bodies of positive energy; False, in a tide, for all outside the radius.
 
     >>> x, v = jnp.array([[9.0, 0, 0], [1.0, 0, 0]]), jnp.array([[1.0, 0, 0], [1.0, 0, 0]])
     >>> noted(none_yet(2, x), jnp.float32(3), x, v, -0.1 * jnp.ones(2), 5.0).gone
@@ -78,5 +78,5 @@ def noted(
 
 
 def halted[T: Any](tracers: T, gone: Array) -> T:
-    """The tracers, those `gone` [M] with infinite steps, so that they are never due again."""
+    """Give the `gone` [M] tracers infinite steps, so that they are never due again."""
     return replace(tracers, dt=jnp.where(gone, jnp.inf, tracers.dt))

@@ -1,14 +1,14 @@
-"""Star clusters by Hermite steps of fourth order, each body with a step of its own, tracers too.
+"""Star clusters by fourth-order Hermite steps, each body with an individual step, and tracers.
 
-Makino & Aarseth (1992), PASJ 44, 141: predict all sources, evaluate and correct those that are due.
+Makino & Aarseth (1992), PASJ 44, 141: predict all sources, evaluate and correct the due bodies.
 Steps are powers of two (McMillan 1986), chosen by Aarseth's criterion (Aarseth 2003, Gravitational
 N-Body Simulations, eq. 2.13). Units in which G = 1.
 
-Stars are stepped to fourth order, tracers, which are targets only, to sixth (`tracers`). A step of
-K due bodies costs N K pairs, and every block O(N + M / 128) to find out who is due (`scheduler`)
-and to predict the stars. `Hermite.pairing` regularises close pairs of stars (`binary`), and then
-tracers near a star move on conics about it (`close_encounters`); `Hermite.tide` lets the cluster
-fall through a galaxy, where it acts on stars, centres of pairs and tracers.
+Stars are integrated to fourth order, tracers, which are only targets, to sixth (`tracers`). A step
+of K due bodies costs N K pairs, and every block O(N + M / 128) to find the due bodies (`scheduler`)
+and to predict the stars. `Hermite.pairing` regularises close pairs of stars (`binary`); tracers
+near a star then move on conics about it (`close_encounters`). With `Hermite.tide` the cluster falls
+through a galaxy, whose field acts on stars, centres of pairs and tracers.
 """
 
 from dataclasses import replace
@@ -51,10 +51,10 @@ from .tracers import Tracers
 
 @pytree
 class State(BlockState):
-    """Where the cluster is; all bodies are at the same time between two calls of `step`."""
+    """State of the cluster; between two calls of `step` all bodies have the same time."""
 
     pairs: Pairs
-    refused: Array  # [] int32: how often a close pair found no slot free
+    refused: Array  # [] int32: how often no slot was free for a close pair
 
     @property
     def m(self) -> Array:
@@ -63,11 +63,11 @@ class State(BlockState):
 
     @property
     def regularised(self) -> Array:
-        """How many pairs [] are regularised."""
+        """Number of regularised pairs []."""
         return jnp.sum(self.pairs.held, dtype=jnp.int32)
 
     def rewound(self) -> "State":
-        """The same with times counted from the beginning of an interval."""
+        """Count times from the start of a new interval."""
         return replace(
             self,
             stars=rewound(self.stars),
@@ -78,37 +78,37 @@ class State(BlockState):
 
 @pytree
 class Hermite(PairedSteps):
-    """How to integrate to fourth order. Lengths, times and masses in units in which G is 1.
+    """Settings of the fourth-order integrator, in units in which G is 1.
 
-    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` is what one does.
+    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` does one block.
     """
 
     def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
-        """The state for stars at x [N, 3] with velocities v [N, 3] and masses m [N].
+        """Return the state for stars at x [N, 3] with velocities v [N, 3] and masses m [N].
 
         Args:
-            x: positions of the stars; relative to the origin, where there is a tide.
+            x: positions of the stars; relative to the origin, if there is a tide.
             v: their velocities.
             m: their masses, positive.
             tracers: positions and velocities [M, 3] of bodies without mass; none by default.
 
         Raises:
-            ValueError: another shape, anything not finite, a number outside its range, two
-                floating types, bodies at the same place.
-            TypeError: no numbers.
+            ValueError: another shape, values that are not finite or out of range, two floating
+                types, bodies at the same position.
+            TypeError: an argument that is not numeric.
         """
         return _init(self, *checks.start("Hermite.init", self, x, v, m, tracers))
 
     def block(
         self, state: State, packing: Packing[Tracers], schedule: Schedule, path: Any, now: Array
     ) -> tuple[State, Schedule]:
-        """All bodies that are due brought to `now`; stars depend on stars alone."""
+        """Advance all due bodies to `now`; stars depend only on stars."""
         if self.pairing.slots == 0:
             return _block_of_singles(self, state, packing, schedule, path, now)
         return _block_with_pairs(self, state, packing, schedule, path, now)
 
     def motion(self) -> Motion:
-        """How bodies that are all single are moved at once."""
+        """Return the functions that move all bodies simultaneously, if all are single."""
         return Motion(
             stars=(partial(predicted, self), partial(corrected, self)),
             tracers=(partial(tracers.predicted, self), partial(tracers.corrected, self)),
@@ -116,14 +116,14 @@ class Hermite(PairedSteps):
         )
 
     def moves_at_once(self, state: State) -> bool:
-        """Whether `at_once` is worth it; where stars may pair, tracers have hosts."""
+        """Return whether `at_once` is worthwhile; it does not support pairs with tracers."""
         hosts = self.pairing.slots > 0 and state.tracers.t.size > 0
         return super().moves_at_once(state) and not hosts
 
     def at_once(self, path: Any, begin: State) -> State:
-        """The state at the end of the interval: all bodies in each block while none are in a pair.
+        """Advance to the end of the interval, with all bodies in each block until a pair forms.
 
-        Once a pair is held the rest of the interval goes block by block, see `in_turn`.
+        Once there is a pair, the rest of the interval proceeds block by block, see `in_turn`.
         """
         if self.pairing.slots == 0:
             return super().at_once(path, begin)
@@ -135,7 +135,7 @@ class Hermite(PairedSteps):
         def on(carry: tuple[State, Array]) -> tuple[State, Array]:
             gate = formation.short_step(self, carry[0].pairs)
             state = singles_at_once(self, path, carry[0], gate)
-            now = lax.stop_gradient(jnp.max(state.stars.t))  # of the last block
+            now = lax.stop_gradient(jnp.max(state.stars.t))  # time of the last block
             form = partial(_with_new_pair, self, now=now)
             short = at_once.short_steps(state.stars, now, gate)
             return scheduler.change_if(short, form, state), now
@@ -144,7 +144,7 @@ class Hermite(PairedSteps):
         return self.in_turn(path, state, now)
 
     def points(self, state: State) -> Array:
-        """Positions over velocities [6, N] of all stars, those in pairs too, between two steps."""
+        """Return states [6, N] of all stars, also of pair members, between two steps."""
         if self.pairing.slots == 0:
             return state.stars.x
         stars, now, held = state.stars, jnp.max(state.stars.t), state.pairs.held
@@ -154,7 +154,7 @@ class Hermite(PairedSteps):
         return x.at[:, pairs.batch.second].set(members.two, mode="drop")
 
     def followed(self, state: State, stars: Array) -> Array:
-        """Where tracers are [6, M], or the `stars` [6, N] that they are bound to."""
+        """Return states [6, M] of tracers; a bound one has that of its star in `stars` [6, N]."""
         tracers, m = state.tracers, state.m
         gm = jnp.take(m, tracers.host, mode="clip")
         r, v = size(tracers.s[:3]), size(tracers.s[3:])
@@ -163,7 +163,7 @@ class Hermite(PairedSteps):
 
 
 def _init(spec: Hermite, stars: Array, m: Array, tracer_states: Array) -> State:
-    """The state of stars [6, N] and tracers [6, M]."""
+    """Return the state of stars [6, N] and tracers [6, M]."""
     origin = spec.tide.begin(stars)
     path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
     tide = partial(spec.tide.on, path, zero)
@@ -202,7 +202,7 @@ def _block_of_singles(
     path: Any,
     now: Array,
 ) -> tuple[State, Schedule]:
-    """A block without regularised pairs."""
+    """Advance a block without regularised pairs."""
     sources = lax.optimization_barrier(predicted(spec, state.stars, now))
     due = due_at(state.stars, now)
     force = partial(_force_of_singles, spec, state.m, sources, path, now)
@@ -223,16 +223,16 @@ def _block_with_pairs(
     path: Any,
     now: Array,
 ) -> tuple[State, Schedule]:
-    """A block in which close pairs of stars are regularised, and tracers have hosts."""
+    """Advance a block in which close pairs of stars are regularised, and tracers have hosts."""
     stars, pairs = state.stars, state.pairs
     sources = lax.optimization_barrier(predicted(spec, stars, now))
     due = due_at(stars, now)
     any_due = jnp.any(due)
-    # orbits first: forces come from where the members are at `now`
+    # orbits come first, since forces depend on the members at `now`
     pairs = ks_steps.caught_up(spec, stars, pairs, now, any_due)
-    # the centre of a pair that is to be dissolved is brought to the next time that stars are due
+    # the centre of a dissolving pair is advanced to the next time at which stars are due
     due = due.at[pairs.first].max(pairs.batch.dissolving & any_due, mode="drop")
-    # stars feel resolved pairs as two, tracers all of them
+    # resolved pairs act on stars as two stars; all pairs do on tracers
     asked = pairs.held if schedule.soonest.size else _resolved_or_leaving(spec, pairs)
     relative, members = members_if_any(spec, pairs, sources, now, asked)
     acting, on_centres = forces.on_due_centres(spec, pairs, sources, due, members)
@@ -250,7 +250,7 @@ def _block_with_pairs(
     widths = spec.tile, spec.bulk
     schedule, count, below = scheduler.advance(packing, schedule, now, move, again, widths)
 
-    # pairs change last, when all that is at `now` is known there; no place or velocity changes
+    # pairs change last, when all due bodies are at `now`; positions and velocities do not change
     tide = partial(spec.tide.on, path, now)
     stars, pairs = formation.dissolve(spec, stars, pairs, relative, now, tide)
     count = counted(state, due, count, low + below)
@@ -259,20 +259,20 @@ def _block_with_pairs(
 
 
 def _with_new_pair(spec: Hermite, state: State, now: Array) -> State:
-    """The state with the star of the shortest step and its neighbour made a pair, if they fit."""
+    """Pair the star of the shortest step with its neighbour, if possible."""
     stars, pairs, refused = formation.form(spec, state.stars, state.pairs, now)
     return replace(state, stars=stars, pairs=pairs, refused=state.refused + refused)
 
 
 def _resolved_or_leaving(spec: Hermite, pairs: Pairs) -> Array:
-    """[S] the pairs whose members are needed where there are no tracers."""
+    """Return a mask [S] of pairs whose members are needed without tracers."""
     return resolved(spec.pairing, pairs) | pairs.batch.dissolving
 
 
 def _force_of_singles(
     spec: BlockSteps, m: Array, sources: Vector, path: Any, now: Array, x: Vector
 ) -> Array:
-    """Acceleration and jerk [6, K] at `x` [6, K] by stars that are all single, and the galaxy."""
+    """Return acceleration and jerk [6, K] at `x` [6, K] due to single stars and the galaxy."""
     return pair_forces.pull(x, sources, m, spec.softening) + spec.tide.on(path, now, stacked(x))
 
 
@@ -287,7 +287,7 @@ def _force_on_stars(
     index: Array,
     x: Array,
 ) -> Array:
-    """Acceleration and jerk [6, K] of stars, by stars and resolved pairs, and the galaxy."""
+    """Return acceleration and jerk [6, K] of stars due to stars, resolved pairs and the galaxy."""
     pull = forces.on_stars(pairs, sources, members, on_centres, index, x)
     return pull + spec.tide.on(path, now, x)
 
@@ -301,14 +301,14 @@ def _force_on_tracers(
     now: Array,
     x: Array,
 ) -> Array:
-    """Acceleration and jerk [6, K] at tracers, by single stars, members and the galaxy."""
+    """Return acceleration and jerk [6, K] of tracers due to stars, pair members and the galaxy."""
     return forces.on_tracers(pairs, sources, members, x) + spec.tide.on(path, now, x)
 
 
 def _move_tracers(
     spec: Hermite, stars: int, force: Any, now: Array, index: Array, old: Tracers
 ) -> tuple[Tracers, Array]:
-    """The tracers of a tile brought to `now`, but for those with a host, which move afterwards."""
+    """Advance the tracers of a tile to `now`; tracers with a host move afterwards."""
     guess = lax.optimization_barrier(tracers.predicted(spec, old, now))
     new, low = tracers.corrected(spec, old, force(guess), now)
     if spec.pairing.slots == 0:
@@ -319,14 +319,14 @@ def _move_tracers(
 
 
 def corrected(spec: Hermite, old: Population, f: Vector, now: Array) -> tuple[Population, Array]:
-    """Stars pulled at `now` by `f` [6, B], corrected, and which want a step below the floor."""
+    """Correct stars with the force `f` [6, B] at `now`; also return a mask of floored steps."""
     part = now - old.t
-    h = spec.interval * jnp.where(part > 0, part, 1)  # spare lanes are not due: no 0 / 0
+    h = spec.interval * jnp.where(part > 0, part, 1)  # padding lanes are not due: avoids 0 / 0
     known = old.x[:3], old.x[3:], old.a[:3], old.a[3:], f[:3], f[3:]
     x, v, snap, crackle = each(_interpolated, (h,), *known)
     a, j, s, c = (size(q) for q in (f[:3], f[3:], snap, crackle))
     above, below = a * s + j * j, j * c + s * s
-    # no force at all, whatever rounding left of the one before: the longest step
+    # without any force, up to rounding of the previous one, the step is the longest
     free = (above == 0) | (below == 0)
     wanted = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
     dt, low = next_step(spec, old.dt, jnp.where(free, jnp.inf, wanted), now)
@@ -336,7 +336,7 @@ def corrected(spec: Hermite, old: Population, f: Vector, now: Array) -> tuple[Po
 def _interpolated(
     h: Array, x: Array, v0: Array, a0: Array, j0: Array, a1: Array, j1: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Position, velocity, snap and crackle after a step `h`, of forces known at both ends."""
+    """Return position, velocity, snap and crackle after a step `h`, from forces at both ends."""
     v = v0 + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
     x = x + h / 2 * (v0 + v) + h * h / 12 * (a0 - a1)
     crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)

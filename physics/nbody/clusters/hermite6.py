@@ -1,11 +1,11 @@
-"""Star clusters by Hermite steps of sixth order, each body with a step of its own, tracers too.
+"""Star clusters by sixth-order Hermite steps, each body with an individual step, and tracers.
 
 Nitadori & Makino (2008), doi:10.1016/j.newast.2008.01.010: as `hermite`, with the snap computed and
-the crackle interpolated. A step costs 1.7 times as much and errs as its sixth power: the cheaper
-way to relative energy errors below 1e-9. Blocks and schedule as there; G = 1. Close pairs are not
-regularised: a hard binary costs its own steps, and an encounter without softening its own.
+the crackle interpolated. A step costs 1.7 times as much, with a sixth-order error: cheaper for
+relative energy errors below 1e-9. Blocks and schedule as in `hermite`; G = 1. Close pairs are not
+regularised: hard binaries and, without softening, close encounters take short steps.
 
-The field of a galaxy may act on all: positions are then relative to an origin that falls in it.
+A galaxy may act on all bodies; positions are then relative to an origin that falls in its field.
 """
 
 from dataclasses import replace
@@ -39,21 +39,21 @@ from .scheduler import Packing, Schedule
 
 @pytree
 class State(BlockState):
-    """Where the cluster is; all bodies are at the same time between two calls of `step`."""
+    """State of the cluster; between two calls of `step` all bodies have the same time."""
 
     m: Array  # [N] masses of the stars
 
     @property
     def regularised(self) -> Array:
-        """How many pairs [] are regularised: none."""
+        """Number of regularised pairs [], always 0."""
         return jnp.int32(0)
 
 
 @pytree
 class Hermite6(BlockSteps):
-    """How to integrate to sixth order. Lengths, times and masses in units in which G is 1.
+    """Settings of the sixth-order integrator, in units in which G is 1.
 
-    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` is what one does.
+    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` does one block.
     """
 
     eta: Array | float = number(
@@ -62,13 +62,13 @@ class Hermite6(BlockSteps):
     tile: int = whole(default=32, least=1)  # bodies advanced together, on a CPU
 
     def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
-        """The state for stars and tracers, all as `Hermite.init` has them."""
+        """Return the state for stars and tracers, with the arguments of `Hermite.init`."""
         return _init(self, *checks.start("Hermite6.init", self, x, v, m, tracers))
 
     def block(
         self, state: State, packing: Packing[Population], schedule: Schedule, path: Any, now: Array
     ) -> tuple[State, Schedule]:
-        """All bodies that are due brought to `now`; stars depend on stars alone."""
+        """Advance all due bodies to `now`; stars depend only on stars."""
         sources = lax.optimization_barrier(predicted(self, state.stars, now))
         due = due_at(state.stars, now)
         force = partial(_force, self, state.m, sources, path, now)
@@ -85,32 +85,32 @@ class Hermite6(BlockSteps):
         return replace(state, stars=stars, **counted(state, due, count, low + below)), schedule
 
     def motion(self) -> Motion:
-        """How all bodies are moved at once."""
+        """Return the functions that move all bodies simultaneously."""
         move = partial(predicted, self), partial(corrected, self)
         return Motion(stars=move, tracers=move, force=partial(_force, self))
 
     def points(self, state: State) -> Array:
-        """Positions over velocities [6, N] of all stars, between two steps."""
+        """Return positions over velocities [6, N] of all stars, between two steps."""
         return state.stars.x
 
     def followed(self, state: State, stars: Array) -> Array:
-        """Where tracers are [6, M]."""
+        """Return the states [6, M] of the tracers."""
         return state.tracers.x
 
 
 def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State:
-    """The state of stars [6, N] and tracers [6, M]."""
+    """Return the state of stars [6, N] and tracers [6, M]."""
     origin = spec.tide.begin(stars)
     path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
     at_rest = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:3])])
     force = lambda x, sources: _force(spec, m, sources, path, zero, x)
-    # the force needs accelerations for its snap alone
+    # the force uses the accelerations of bodies only for the snap
     of_stars = force(at_rest(stars), at_rest(stars))[:3]
 
     def population(x: Array) -> Population:
         first = force(at_rest(x), at_rest(stars))[:3]
         a = force(jnp.concatenate([x, first]), jnp.concatenate([stars, of_stars]))
-        # before derivatives beyond the snap are known: far inside of what they will allow
+        # without derivatives above the snap, the first step is far below the usual criterion
         wanted = spec.eta / 8 * jnp.sqrt(size(a[:3]) / size(a[6:]))
         wanted = jnp.minimum(wanted, spec.eta / 8 * size(a[:3]) / size(a[3:6]))
         a = at_rest(a)  # no crackle is known yet
@@ -126,12 +126,12 @@ def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State
 
 
 def _force(spec: Hermite6, m: Array, sources: Vector, path: Any, now: Array, x: Vector) -> Array:
-    """Acceleration, jerk and snap [9, K] at `x`, by stars at `sources` [9, N] and the galaxy."""
+    """Return acceleration, jerk and snap [9, K] due to stars at `sources` [9, N] and the galaxy."""
     return snaps.pull(x, sources, m, spec.softening) + spec.tide.pull(path, now, stacked(x))
 
 
 def predicted(spec: Hermite6, group: Population, now: Array) -> Vector:
-    """Positions, velocities and accelerations [9, N] at `now`, by Taylor series to the crackle."""
+    """Predict states [9, N] at `now` (x, v and a) by Taylor series to the crackle."""
     h = spec.interval * (now - group.t)
 
     def taylor(
@@ -146,9 +146,9 @@ def predicted(spec: Hermite6, group: Population, now: Array) -> Vector:
 
 
 def corrected(spec: Hermite6, old: Population, f: Vector, now: Array) -> tuple[Population, Array]:
-    """Bodies with new forces `f` [9, B], corrected, and which want a step below the floor."""
+    """Correct bodies with the force `f` [9, B] at `now`; also return a mask of floored steps."""
     part = now - old.t
-    h = spec.interval * jnp.where(part > 0, part, 1)  # spare lanes are not due: no 0 / 0
+    h = spec.interval * jnp.where(part > 0, part, 1)  # padding lanes are not due: avoids 0 / 0
     at_start, at_end = ([q[k : k + 3] for k in (0, 3, 6)] for q in (old.a, f))
     polynomial = each(_interpolated, (h,), old.x[:3], old.x[3:], *at_start, *at_end)
     x, v, crackle, pop, last = polynomial
@@ -171,10 +171,10 @@ def _interpolated(
     j1: Array,
     s1: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Position and velocity after a step `h`, and crackle, pop and what comes after it there."""
+    """Return position, velocity, crackle, pop and the next derivative after a step `h`."""
     v = v0 + h / 2 * (a0 + a1 + h / 5 * (j0 - j1 + h / 12 * (s0 + s1)))
     x = x + h / 2 * (v0 + v + h / 5 * (a0 - a1 + h / 12 * (j0 + j1)))
-    # the polynomial of degree five through all six, in parts of the step
+    # the polynomial of degree five through all six values, with the step as unit of time
     d, j0, j1, s0, s1 = a1 - a0, h * j0, h * j1, h * h / 2 * s0, h * h / 2 * s1
     third = 10 * d - 6 * j0 - 4 * j1 - 3 * s0 + s1
     fourth = -15 * d + 8 * j0 + 7 * j1 + 3 * s0 - 2 * s1

@@ -1,8 +1,8 @@
 """Vectors of bodies as one array [3, N], or as a tuple of three rows [N].
 
-A CPU goes through an array in one loop. XLA for a GPU makes one kernel of all that has one shape,
-and several, with copies between them, of what is stacked: there every row is an array of its own
-(`at_once`). What is written once for both takes a vector's rows by `each` and `joined`.
+A CPU processes an array in one loop. XLA for a GPU fuses operations of equal shape into one kernel,
+but stacked arrays need several, with copies between them. There every row is a separate array
+(`at_once`). Code for both representations accesses the rows with `each` and `joined`.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ type Vector = Any
 def each(
     f: Callable[..., tuple[Array, ...]], numbers: tuple[Array, ...], *vectors: Vector
 ) -> tuple[Vector, ...]:
-    """The vectors that `f(*numbers, *vectors)` gives, row by row where they are tuples of rows.
+    """Apply `f(*numbers, *vectors)`, which returns vectors, row by row if they are tuples of rows.
 
-    numbers: [N], one a body.
+    numbers: [N], one per body.
 
     >>> moved = lambda h, x, v: (x + h * v, v)
     >>> x, v = (jnp.zeros(1), jnp.ones(1)), (jnp.ones(1), jnp.ones(1))
@@ -36,19 +36,19 @@ def each(
 
 
 def joined(*vectors: Vector) -> Vector:
-    """The rows of all vectors, one after the other."""
+    """Concatenate the rows of all vectors."""
     if not isinstance(vectors[0], tuple):
         return jnp.concatenate(vectors)
     return tuple(row for vector in vectors for row in vector)
 
 
 def stacked(vector: Vector) -> Array:
-    """The vector as one array."""
+    """Return the vector as one array."""
     return jnp.stack(vector) if isinstance(vector, tuple) else vector
 
 
 def apart(group: Any, count: int) -> Any:
-    """Bodies whose arrays [D, N] are tuples of rows, the last one repeated up to `count` bodies."""
+    """Split arrays [D, N] of bodies into tuples of rows, padded with the last body to `count`."""
     there = jnp.arange(count) < group.t.size
 
     def row(value: Array) -> Array:
@@ -62,10 +62,10 @@ def apart(group: Any, count: int) -> Any:
 
 
 def together[T](group: T, count: int) -> T:
-    """The first `count` bodies of `group`, whose tuples of rows are arrays again."""
+    """Stack the tuples of rows of the first `count` bodies of `group` into arrays."""
     return _with(lambda value: stacked(value)[..., :count], group)
 
 
 def _with[T](change: Callable[[Any], Any], group: T) -> T:
-    flat: Any = group  # a dataclass, which no type says
+    flat: Any = group  # a dataclass; T cannot express that
     return type(group)(**{f.name: change(getattr(flat, f.name)) for f in fields(flat)})

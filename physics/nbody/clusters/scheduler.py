@@ -1,24 +1,23 @@
-"""The active-particle scheduler: who is due at a block, and how these bodies are advanced.
+"""The active-particle scheduler: it finds the due bodies of a block and advances them.
 
-Of N bodies with steps of their own only the *active* ones, whose steps end now, are advanced in a
-block (Makino & Aarseth 1992, PASJ 44, 141). They are gathered into tiles of fixed size, whose
-number is known at run time, so that one program serves a block of one body and a block of all, at
-the cost of those that are active. Many bodies go in large tiles, which spend little on gathering;
-what is left goes in small ones, which waste few lanes.
+Of N bodies with individual steps, a block advances only the *active* ones, whose steps end now
+(Makino & Aarseth 1992, PASJ 44, 141). They are gathered into tiles of fixed size, whose number is
+determined at run time. One program thus serves blocks of one body and of all, at the cost of the
+active ones. Many bodies go into large tiles, which spend little on gathering; the remaining ones go
+into small tiles, which waste few lanes.
 
-Stars are few, and all are predicted in each block: `advance_group` finds the active ones in N
-times. Tracers may be millions: a `Schedule` keeps the times at which their steps end apart, a page
-of 128 bodies at a time, with the soonest of each page, so that a block looks at these, and into
-those pages alone where one is due. All that is known of a tracer lies side by side in a row, so
-that to fetch it is to touch four lines of a cache and not thirty; `Packing` says which columns of
-the row are which field.
+Stars are few, and all are predicted in each block: `advance_group` finds the active ones among N
+times. Tracers may be millions: a `Schedule` stores the end times of their steps in pages of 128
+bodies, with the earliest of each page. A block reads these, and only those pages that contain a due
+body. All data of a tracer are contiguous in a row, so that fetching it touches four cache lines and
+not thirty; `Packing` defines the columns of each field.
 
-Accelerators pay for a launch what thousands of bodies cost: there all bodies of a block are moved
-and the due stay moved, up to some thousands of them (`group_at_once`, `schedule_at_once`; where
-no pairs are regularised a GPU keeps no schedule at all, see `at_once`).
+On accelerators a kernel launch costs as much as thousands of bodies. There, up to some thousands of
+bodies are all advanced in every block, and only the due ones keep the result (`group_at_once`,
+`schedule_at_once`; without regularised pairs a GPU needs no schedule at all, see `at_once`).
 
 Read downwards: `Packing`, `Schedule`, `advance` (a block of tracers), `advance_group` (a block of
-stars), `in_tiles` (the loop over tiles), `due_indices` (who is due).
+stars), `in_tiles` (the loop over tiles), `due_indices` (indices of the due bodies).
 """
 
 import math
@@ -33,28 +32,28 @@ from jax import Array, lax
 
 from jaxgpu.inputs.fields import pytree
 
-_PAGE, _LOOKED_INTO = 128, 8  # bodies a page, pages looked into at a time
-_MANY = 16  # times a large tile: of fewer bodies all go in small ones
-_FEW, _ROW = 64, 128  # indices found at a time, and the bits that are counted for them
-# on accelerators: of so many bodies all are evaluated in each block, for to find those that are due
-# costs twenty launches and more, as much as 4096^2 pairs do; of more, tiles of so many. Tracers are
-# kept in pages, which cost more launches
+_PAGE, _LOOKED_INTO = 128, 8  # bodies per page, pages searched at a time
+_MANY = 16  # minimum number of large tiles; fewer bodies use only small tiles
+_FEW, _ROW = 64, 128  # indices found at a time, and bits per row that are counted for them
+# On accelerators, up to this number of bodies are all evaluated in each block: finding the due ones
+# takes at least twenty launches, as long as 4096^2 pairs. Larger numbers use tiles of `_WIDE`. The
+# limit is higher for tracers, whose pages take more launches.
 AT_ONCE, _WIDE, _TRACERS_AT_ONCE = 4096, 256, 16384
 
-# (indices [B] of bodies, the bodies) -> the bodies moved, and which of them [B] bool floored
+# (indices [B] of bodies, the bodies) -> the advanced bodies, and a mask [B] of floored steps
 type Move[T] = Callable[[Array, T], tuple[T, Array]]
 
-# which of a tile move again [B] bool; and how, given how many there are of all tiles
+# mask [B] of a tile's bodies that move again; the move, from their total number in all tiles
 type Again[T] = tuple[Callable[[T], Array], Callable[[Array], Move[T]]]
 
 
 def all_at_once(stars: int, tracers: int) -> bool:
-    """Whether an accelerator evaluates all of so many bodies in each block, by no schedule."""
+    """Return whether an accelerator evaluates all bodies in each block, without a schedule."""
     return 0 < stars <= AT_ONCE and tracers <= _TRACERS_AT_ONCE
 
 
 class Stepped(Protocol):
-    """A flat dataclass of arrays [..., M] of bodies, each at a time of its own."""
+    """A flat dataclass of arrays [..., M] of bodies, each at its individual time."""
 
     @property
     def t(self) -> Array: ...
@@ -64,12 +63,12 @@ class Stepped(Protocol):
 
 
 class Packing[T: Stepped]:
-    """Which columns of a row [C] hold which field of a body; integers are floats there, exactly."""
+    """Layout of the fields of a body in a row [C]; integers are stored as exact floats."""
 
     def __init__(self, group: T) -> None:
         self._type, self._dtype = type(group), group.t.dtype
-        flat: Any = group  # a dataclass, which a protocol cannot say
-        self.columns: dict[str, slice] = {}  # of each field, in the order of the class
+        flat: Any = group  # a dataclass, which a protocol cannot express
+        self.columns: dict[str, slice] = {}  # columns of each field, in the order of the class
         self._like: dict[str, Array] = {}
         width = 0
         for field in fields(flat):
@@ -78,7 +77,7 @@ class Packing[T: Stepped]:
             self.columns[field.name], self._like[field.name] = slice(start, width), value
 
     def rows(self, group: T) -> Array:
-        """Rows [B, C] of a group of [..., B]."""
+        """Pack a group of [..., B] into rows [B, C]."""
         columns = [
             value.astype(self._dtype).reshape(math.prod(value.shape[:-1]), value.shape[-1])
             for value in (getattr(group, name) for name in self.columns)
@@ -86,7 +85,7 @@ class Packing[T: Stepped]:
         return jnp.concatenate(columns).T
 
     def group(self, rows: Array) -> T:
-        """The group of [..., B] whose rows [B, C] they are."""
+        """Unpack the group of [..., B] from rows [B, C]."""
         values = {}
         for name, columns in self.columns.items():
             like = self._like[name]
@@ -97,25 +96,25 @@ class Packing[T: Stepped]:
 
 @pytree
 class Schedule:
-    """The tracers between two blocks.
+    """The tracers between two blocks, with the end times of their steps.
 
-    Invariants: `ends` are `t + dt` of the rows, `soonest` is the least of each page of `ends`; the
-    lists mean something within a block alone, and are kept so that none is allocated in each.
+    Invariants: `ends` are `t + dt` of the rows, `soonest` is the minimum of each page of `ends`.
+    The lists are valid only within a block, and stored to avoid an allocation in each.
     """
 
-    rows: Array  # [M, C] a body each, its fields as `Packing` has them
-    ends: Array  # [R, 128] when their steps end, infinite past the last body
-    soonest: Array  # [R] of each page
-    active: Array  # [M + spare] int32: who was due in the last block
-    again: Array  # [M + spare] int32: who moved twice in it
+    rows: Array  # [M, C] one body per row, in the layout of `Packing`
+    ends: Array  # [R, 128] end times of their steps, infinite past the last body
+    soonest: Array  # [R] earliest end time of each page
+    active: Array  # [M + spare] int32: indices of the bodies due in the last block
+    again: Array  # [M + spare] int32: indices of the bodies moved twice in it
 
 
 def open_schedule[T: Stepped](packing: Packing[T], group: T, widths: tuple[int, int]) -> Schedule:
-    """The schedule of a group of M bodies that will be advanced in tiles of `widths`."""
+    """Return the schedule of a group of M bodies, to be advanced in tiles of `widths`."""
     count = group.t.shape[0]
     ends = group.t + group.dt
     ends = jnp.pad(ends, (0, -count % _PAGE), constant_values=jnp.inf).reshape(-1, _PAGE)
-    # room for a whole tile, or all pages looked into, that begins with the last body
+    # padding for a full tile, or for all pages of a search, that starts at the last body
     widest = max(_PAGE * _LOOKED_INTO, *widths, *_wide_tiles(count))
     unused = jnp.zeros(count + widest, jnp.int32)
     return Schedule(
@@ -135,15 +134,15 @@ def advance[T: Stepped](
     again: Again[T] | None,
     widths: tuple[int, int],
 ) -> tuple[Schedule, Array, Array]:
-    """The schedule with those moved whose steps end `now`; how many they are, and were floored.
+    """Advance the due bodies of a schedule; also return the numbers of due and of floored ones.
 
     Args:
-        packing: of the rows.
-        schedule: before the block.
+        packing: layout of the rows.
+        schedule: the schedule before the block.
         now: time of the block.
-        move: moves the bodies of a tile.
-        again: which of those that were moved move once more, and how; None for none. They are few,
-            and gathered into tiles of their own after all have moved once.
+        move: advances the bodies of a tile.
+        again: mask of advanced bodies that move a second time, and their move; None for none. They
+            are few, and gathered into separate tiles after all have moved once.
         widths: bodies in a small tile and in a large one, on a CPU.
     """
     count = schedule.rows.shape[0]
@@ -165,22 +164,22 @@ def schedule_by_pages[T: Stepped](
     widths: tuple[int, int],
     schedule: Schedule,
 ) -> tuple[Schedule, Array, Array]:
-    """As `advance`, looking into those pages alone where a body is due."""
+    """Do as `advance`, reading only the pages that contain a due body."""
     if schedule.rows.shape[0] < _MANY * widths[1]:
-        widths = widths[0], 0  # so few are seldom due together: one loop is half the program
+        widths = widths[0], 0  # few are rarely due together; one loop halves the program
     pages, hits = due_indices(schedule.soonest == now, _LOOKED_INTO)
     looks = lax.div(hits + _LOOKED_INTO - 1, jnp.int32(_LOOKED_INTO))
     active, total = _active(schedule, pages, looks, now)
     schedule = replace(schedule, active=active)
     schedule, low = _moved(packing, move, again, widths, schedule, total)
-    # only pages that were looked into have changed
+    # only pages that were searched have changed
     return replace(schedule, soonest=_soonest(schedule, pages, looks)), total, low
 
 
 def schedule_in_wide_tiles[T: Stepped](
     packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
-    """As `advance`, looking at all bodies in one launch, and moving the due in wide tiles."""
+    """Do as `advance`, testing all bodies in one launch and moving due ones in wide tiles."""
     active, total = _listed(schedule.ends.ravel() == now, schedule.active)
     schedule = replace(schedule, active=active)
     widths = _wide_tiles(schedule.rows.shape[0])
@@ -191,7 +190,7 @@ def schedule_in_wide_tiles[T: Stepped](
 def schedule_at_once[T: Stepped](
     packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
-    """As `advance`, with all bodies moved, of whom the due stay moved."""
+    """Do as `advance`, moving all bodies and keeping the result of the due ones."""
     count = schedule.rows.shape[0]
     due = schedule.ends.ravel()[:count] == now
     old = packing.group(schedule.rows)
@@ -210,12 +209,12 @@ def schedule_at_once[T: Stepped](
 
 
 def _wide_tiles(count: int) -> tuple[int, int]:
-    """Bodies in a small tile and in a large one, on accelerators."""
+    """Return the numbers of bodies in a small and in a large tile, on accelerators."""
     return _WIDE, _MANY * _WIDE if count > _TRACERS_AT_ONCE else 0
 
 
 def _listed(due: Array, room: Array) -> tuple[Array, Array]:
-    """`room` [M + spare] with the indices of those that are due in front; how many they are."""
+    """Write the indices of due bodies to the front of `room` [M + spare]; return their number."""
     rank = jnp.cumsum(due, dtype=jnp.int32) - 1
     index = jnp.arange(due.size, dtype=jnp.int32)
     return room.at[jnp.where(due, rank, room.size)].set(index, mode="drop"), rank[-1] + 1
@@ -229,7 +228,7 @@ def _moved[T: Stepped](
     schedule: Schedule,
     total: Array,
 ) -> tuple[Schedule, Array]:
-    """The schedule with the first `total` of `active` moved, and how many of them were floored."""
+    """Move the first `total` of `active`; also return the number of floored steps."""
     count, none = schedule.rows.shape[0], jnp.int32(0)
 
     def first(index: Array, carry: tuple) -> tuple:
@@ -237,7 +236,7 @@ def _moved[T: Stepped](
         schedule, new, low = _move_rows(packing, move, index, schedule, low)
         if again is None:
             return schedule, low, listed
-        take = again[0](new) & (index < count)  # spare lanes hold the index `count`
+        take = again[0](new) & (index < count)  # padding lanes have the index `count`
         rank = listed + running_sums(take.astype(jnp.int32)) - 1
         rank = jnp.where(take, rank, schedule.again.size)
         schedule = replace(schedule, again=schedule.again.at[rank].set(index, mode="drop"))
@@ -258,7 +257,7 @@ def _moved_again[T: Stepped](
     total: Array,
     low: Array,
 ) -> tuple[Schedule, Array]:
-    """The schedule with the first `total` of `again` moved, and how many were floored by now."""
+    """Move the first `total` of `again`; also return the number of floored steps so far."""
 
     def second(index: Array, carry: tuple[Schedule, Array]) -> tuple[Schedule, Array]:
         schedule, _, low = _move_rows(packing, move, index, *carry)
@@ -269,7 +268,7 @@ def _moved_again[T: Stepped](
 
 
 def _active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple[Array, Array]:
-    """The bodies whose steps end `now`, in front of anything, and how many they are."""
+    """Return a list that starts with the bodies whose steps end `now`, and their number."""
 
     def listed(i: Array, carry: tuple) -> tuple:
         active, total = carry
@@ -277,7 +276,7 @@ def _active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple
         ends = jnp.take(schedule.ends, page, axis=0, mode="fill", fill_value=jnp.inf)
         place, more = due_indices((ends == now).reshape(-1), 0)
         index = jnp.take(page, place // _PAGE, mode="clip") * _PAGE + place % _PAGE
-        # what stands behind the last one is overwritten by the next turn, or means nothing
+        # entries after the last index are overwritten by the next iteration, or are padding
         return lax.dynamic_update_slice(active, index, (total,)), total + more
 
     return lax.fori_loop(0, looks, listed, (schedule.active, jnp.int32(0)))
@@ -286,9 +285,9 @@ def _active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple
 def _move_rows[T: Stepped](
     packing: Packing[T], move: Move[T], index: Array, schedule: Schedule, low: Array
 ) -> tuple[Schedule, T, Array]:
-    """The schedule with the bodies of a tile moved, these, and how many were floored so far."""
+    """Move the bodies of a tile; return the schedule, these bodies and the floored steps so far."""
     count = schedule.rows.shape[0]
-    # spare lanes read the last body and write nowhere; the barrier keeps the gather out of the loop
+    # padding lanes read the last body, write nothing; the barrier keeps the gather out of pair sums
     rows = lax.optimization_barrier(jnp.take(schedule.rows, index, axis=0, mode="clip"))
     new, below = move(index, packing.group(rows))
     rows = schedule.rows.at[index].set(packing.rows(new), mode="drop")
@@ -299,7 +298,7 @@ def _move_rows[T: Stepped](
 
 
 def _soonest(schedule: Schedule, pages: Array, looks: Array) -> Array:
-    """When the first step of each page [R] ends, after those looked into have changed."""
+    """Return the earliest end time of each page [R] after an update of the searched pages."""
 
     def earliest(i: Array, soonest: Array) -> Array:
         page = lax.dynamic_slice(pages, (i * _LOOKED_INTO,), (_LOOKED_INTO,))
@@ -312,14 +311,14 @@ def _soonest(schedule: Schedule, pages: Array, looks: Array) -> Array:
 def advance_group[T](
     group: T, due: Array, move: Move[T], tile: int, move_all: Move[T] | None = None
 ) -> tuple[T, Array]:
-    """`group` with those bodies moved that are `due` [N]; how many steps were floored.
+    """Move the bodies of `group` that are `due` [N]; also return the number of floored steps.
 
     Args:
         group: pytree of arrays [..., N].
-        due: which bodies.
-        move: moves the bodies of a tile; spare lanes hold the last body, and are dropped.
+        due: mask of the due bodies.
+        move: moves the bodies of a tile; padding lanes hold the last body and are dropped.
         tile: bodies in a tile, on a CPU.
-        move_all: the same of all bodies, each where its index says; `move` by default.
+        move_all: the same for all bodies in the order of the group; `move` by default.
     """
     if due.shape[0] == 0:
         return group, jnp.int32(0)
@@ -330,7 +329,7 @@ def advance_group[T](
 
 
 def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T, Array]:
-    """As `advance_group`, at the cost of those that are due."""
+    """Do as `advance_group`, at the cost of the due bodies."""
     count = due.shape[0]
     tile = min(tile, count)
     index, total = due_indices(due, tile)
@@ -347,7 +346,7 @@ def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T
 
 
 def group_at_once[T](move: Move[T], group: T, due: Array) -> tuple[T, Array]:
-    """As `advance_group`, in a few launches whoever is due: all move, and the due stay moved."""
+    """Do as `advance_group` in few launches: move all, and keep the result of the due bodies."""
     new, low = move(jnp.arange(due.shape[0], dtype=jnp.int32), group)
     moved = jax.tree.map(lambda new, old: jnp.where(due, new, old), new, group)
     return moved, jnp.sum(low & due, dtype=jnp.int32)
@@ -361,15 +360,15 @@ def in_tiles[C](
     each: Callable[[Array, C], C],
     carry: C,
 ) -> C:
-    """What is carried through `each` of the tiles, in order.
+    """Apply `each` to all tiles in order and return the final carry.
 
     Args:
-        index: of bodies; those behind the first `total` mean nothing.
-        total: how many are to be moved.
-        count: how many bodies there are; the index of spare lanes.
+        index: indices of bodies; those after the first `total` are padding.
+        total: number of bodies to move.
+        count: total number of bodies, which is the index of padding lanes.
         widths: bodies in a small tile and in a large one, which may be 0 for none.
         each: (indices [B], carry) -> carry, with the bodies of a tile moved.
-        carry: all bodies, and what goes with them.
+        carry: all bodies, and other values of the loop.
     """
     tile, bulk = widths
 
@@ -385,7 +384,7 @@ def in_tiles[C](
 
     done = jnp.int32(0)
     if bulk:
-        # a large tile that is nearly full costs less than the small ones instead
+        # a large tile that is at least three quarters full costs less than small ones
         tiles = lax.div(total + bulk // 4, jnp.int32(bulk))
         carry, done = loop(done, tiles, bulk, carry), tiles * bulk
     rest = jnp.maximum(total - done, 0)
@@ -393,10 +392,10 @@ def in_tiles[C](
 
 
 def due_indices(due: Array, spare: int) -> tuple[Array, Array]:
-    """Indices of the bodies that are due, in front of `spare` and more of N; how many there are.
+    """Return the indices of due bodies, padded to N + `spare` entries, and their number.
 
-    Most blocks are of few bodies: they are found by counting bits, a vector of them at a time,
-    without a scatter.
+    Most blocks have few bodies: they are found by counting bits in vector registers, without a
+    scatter.
     """
     count = due.shape[0]
     lanes = jnp.pad(due, (0, -count % _ROW)).reshape(-1, _ROW // 32, 32)
@@ -415,9 +414,9 @@ def due_indices(due: Array, spare: int) -> tuple[Array, Array]:
 
 
 def _ranked(words: Array, start: Array, ends: Array, first: Array, count: int) -> Array:
-    """Indices [_FEW] of the bodies due from the rank `first` on, then `count`.
+    """Return the indices [_FEW] of due bodies from the rank `first` on, then `count`.
 
-    words: [R, W] bits of the rows, of ranks from `start` [R] to before `ends` [R].
+    words: [R, W] bits of the rows, whose ranks run from `start` [R] to before `ends` [R].
     """
     rank = first + jnp.arange(_FEW, dtype=jnp.int32)
     row = jnp.sum(ends[:, None] <= rank[None], 0, dtype=jnp.int32)
@@ -427,7 +426,7 @@ def _ranked(words: Array, start: Array, ends: Array, first: Array, count: int) -
     for k in range(1, words.shape[1]):
         beyond, rest = _beyond(word, rest)
         word, lane = jnp.where(beyond, of_row[:, k], word), jnp.where(beyond, 32 * k, lane)
-    # the bit of that rank within its word, by halves
+    # the bit of that rank is found by bisection of its word
     for width in (16, 8, 4, 2, 1):
         low = word & jnp.uint32(2**width - 1)
         beyond, rest = _beyond(low, rest)
@@ -437,13 +436,13 @@ def _ranked(words: Array, start: Array, ends: Array, first: Array, count: int) -
 
 
 def _beyond(word: Array, rank: Array) -> tuple[Array, Array]:
-    """Whether the bit of that rank is not in the word, and its rank in what comes after."""
+    """Return whether the bit of that rank is after the word, and its rank in the remainder."""
     bits = lax.population_count(word).astype(jnp.int32)
     return rank >= bits, jnp.where(rank >= bits, rank - bits, rank)
 
 
 def running_sums(x: Array) -> Array:
-    """Sums [R] of the first, the first two ..., in one pass where they are few."""
+    """Return the cumulative sums [R], in one pass if they are few."""
     if x.shape[0] > 512:
         return lax.associative_scan(jnp.add, x)
     index = jnp.arange(x.shape[0], dtype=jnp.int32)
@@ -451,10 +450,10 @@ def running_sums(x: Array) -> Array:
 
 
 def change_if[T](condition: Array, change: Callable[[T], T], value: T) -> T:
-    """`change(value)` where `condition` [] bool, else `value`: a loop of at most one turn.
+    """Return `change(value)` if `condition` [] bool, else `value`, by a loop of one iteration.
 
-    XLA's CPU backend makes a module of every operation in a branch of `lax.cond`, at some 15 ms of
-    compilation each, and one of all operations in a loop, unless one of these is a scatter.
+    XLA's CPU backend compiles every operation in a branch of `lax.cond` as a separate module, at
+    some 15 ms each. A loop is one module for all its operations, unless one of these is a scatter.
 
     >>> change_if(jnp.bool_(True), lambda x: x + 1, jnp.float32(1.0)).item()
     2.0

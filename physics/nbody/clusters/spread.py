@@ -1,8 +1,8 @@
-"""A cluster over several devices: each has all stars, and a share of the tracers.
+"""A cluster over several devices: stars are replicated, tracers are distributed.
 
-What happens to stars depends on stars alone, so that every device brings them to the same bits,
-whichever blocks its own tracers ask for. What is counted differs: while a run lasts a state holds
-the counts of each device, [D, ...], and `summed` makes one of them wherever it is looked at.
+The evolution of stars depends only on stars. Every device therefore advances them to bitwise
+identical values, whichever blocks its own tracers need. Counters differ between devices: during a
+run the state holds them per device, [D, ...], and `summed` combines them for every observer.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from .. import shares
 
 
 def begun(spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The state of `spec`, a `Cluster`, at the start, spread over a mesh; and a step of it.
+    """Distribute the initial state of a `Cluster` over a mesh; return it and its step.
 
     Raises:
-        ValueError: no tracers, or a mesh that does not divide them.
-        TypeError: no mesh.
+        ValueError: no tracers, or a mesh size that does not divide their number.
+        TypeError: `mesh` is not a mesh.
     """
     mesh = flat("evolve: mesh", mesh)
     places, count = partition(state, *mesh.axis_names), state.gone.gone.shape[0]
@@ -35,21 +35,21 @@ def begun(spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def counted_apart(state: Any, mesh: Mesh) -> Any:
-    """The state of one device with the counts of each, [D, ...]; those so far are the first's."""
+    """Give the state counters per device, [D, ...]; the counts so far go to the first device."""
     later = lambda q: jnp.concatenate([q[None], jnp.zeros((mesh.size - 1, *q.shape), q.dtype)])
     return _with_counts(state, later)
 
 
 def seen(look: Callable[[Any], Any], state: Any) -> Any:
-    """`look` at a spread state, with counts as one device has them."""
+    """Apply `look` to a distributed state after its counters have been combined."""
     return look(summed(state))
 
 
 def summed(state: Any) -> Any:
-    """The spread state with one count of each kind.
+    """Combine the counters of all devices in a distributed state.
 
-    Of blocks and of floored steps that is the most of any device, since all of them have those of
-    the stars; of steps the stars' once, and the tracers' of all devices.
+    Blocks and floored steps are the maximum over the devices, since each device counts those of the
+    stars. Steps are those of the stars once, plus those of all tracers.
     """
     bodies = state.bodies
     stars, tracers = jnp.max(bodies.steps[:, 0]), jnp.sum(bodies.steps[:, 1])
@@ -60,7 +60,7 @@ def summed(state: Any) -> Any:
 
 @reassociated
 def step(mesh: Mesh, spec: Any, state: Any) -> Any:
-    """The spread state an interval later: each device steps its own, and nothing crosses."""
+    """Advance the distributed state by one interval, without communication."""
 
     def advance(spec: Any, state: Any) -> Any:
         return _with_counts(spec.step(_with_counts(state, lambda q: q[0])), lambda q: q[None])
@@ -69,7 +69,7 @@ def step(mesh: Mesh, spec: Any, state: Any) -> Any:
 
 
 def partition(state: Any, axis: str) -> Any:
-    """Where each array of a state lies: tracers and counts are spread, the rest is everywhere."""
+    """Return the placement of a state: tracers and counters distributed, the rest replicated."""
     everywhere = jax.tree.map(lambda _: PartitionSpec(), state)
     last = lambda q: PartitionSpec(*[None] * (jnp.ndim(q) - 1), axis)  # the tracers' axis
     tracers, gone = jax.tree.map(last, (state.bodies.tracers, state.gone))
@@ -78,7 +78,7 @@ def partition(state: Any, axis: str) -> Any:
 
 
 def _with_counts(state: Any, change: Callable[[Array], Any]) -> Any:
-    """The state with its counts changed: of blocks, of steps, and of those floored."""
+    """Apply `change` to the counters of a state: blocks, steps and floored steps."""
     bodies = state.bodies
     counts = {name: change(getattr(bodies, name)) for name in ("blocks", "steps", "floored")}
     return replace(state, bodies=replace(bodies, **counts))

@@ -1,13 +1,13 @@
-"""Tracers, bodies without mass: block steps of sixth order with one force a step.
+"""Tracers, bodies without mass: block steps of sixth order with one force evaluation per step.
 
 The Hermite corrector (Makino & Aarseth 1992, PASJ 44, 141) interpolates acceleration and jerk at
-both ends of a step. With those at the start of the step before, which are known, the polynomial is
-of degree five and the error falls with the sixth power of the step, at no further force. What the
-sixth order adds to the fourth measures the error of the step and sets the next one. Where no step
-is remembered (a beginning, a step much shorter than the last) the step is of fourth order and as
-long as Aarseth's criterion allows a star.
+both ends of a step. Together with the stored values at the start of the previous step they define a
+polynomial of degree five. The error falls with the sixth power of the step, without another force
+evaluation. The difference between sixth and fourth order estimates the error of the step and sets
+the next one. Without a usable previous step (at the start, or if the step is now much shorter) the
+step is of fourth order, with the length of Aarseth's criterion for stars.
 
-Nothing feels tracers: they are targets of the pair sum alone.
+Tracers do not act on other bodies: they are only targets of the pair sum.
 """
 
 from collections.abc import Callable
@@ -21,43 +21,43 @@ from jaxgpu.inputs.fields import pytree
 from .blocks import PairedSteps, first_step, next_step, pull_and_snap, size
 from .rows import Vector, each, joined
 
-_REMEMBERED = 4.0  # a last step of up to so many times this one's length is of use
-_CAUTION = 12.5  # a step is at most sqrt(12.5) times as long as Aarseth's criterion says
+_REMEMBERED = 4.0  # maximum ratio of the previous step to this one for a usable previous step
+_CAUTION = 12.5  # a step is at most sqrt(12.5) times that of Aarseth's criterion
 _TOLERANCE = 0.0375  # times eta^2: as accurate as fourth-order steps by Aarseth's criterion
 
 
 @pytree
 class Tracers:
-    """Tracers with their last known state, each at a time of its own.
+    """Tracers with their last computed state, each at its individual time.
 
-    Invariant: a tracer with a host keeps its state relative to it in `s` and the tide in `past`,
-    and has forgotten its last step (`gap` 0); another keeps snap and crackle, and the step before.
+    Invariant: a tracer with a host stores its state relative to the host in `s` and the tide in
+    `past`, without a previous step (`gap` 0). Others store snap and crackle, and the previous step.
     """
 
     x: Array  # [6, M] position and velocity
     a: Array  # [6, M] acceleration and jerk
     s: Array  # [6, M] snap and crackle; with a host, position and velocity relative to it
-    past: Array  # [6, M] acceleration and jerk a step ago; with a host, the tide and its derivative
-    gap: Array  # [M] length of the last step, time; 0 where it is forgotten
-    t: Array  # [M] time of the state, as a part of the interval: a dyadic number, exactly
-    dt: Array  # [M] step to take next, as a part of the interval: a power of two, exactly
-    host: Array  # [M] int32: the star it is close to, see `close_encounters`; N for none
+    past: Array  # [6, M] previous acceleration and jerk; with a host, the tide and its derivative
+    gap: Array  # [M] length of the previous step, time; 0 if it is not usable
+    t: Array  # [M] time of the state as a fraction of the interval: an exact dyadic number
+    dt: Array  # [M] next step as a fraction of the interval: an exact power of two
+    host: Array  # [M] int32: its host star, see `close_encounters`; N for none
 
 
 def begin(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: Callable) -> Tracers:
-    """Tracers at `x` [6, M] between two steps, none with a host yet.
+    """Return tracers at `x` [6, M] between two steps, without hosts.
 
     Args:
-        spec: how to integrate.
+        spec: settings of the integrator.
         x: positions over velocities.
-        stars: those of the stars [6, N].
+        stars: positions over velocities of the stars [6, N].
         m: masses of the stars [N].
         a: acceleration [3, N] of the stars.
-        tide: acceleration and jerk [6, M] from outside.
+        tide: returns external acceleration and jerk [6, M].
     """
     f, snap = pull_and_snap(spec, x, stars, a, m)
     f = f + tide(x)
-    end = jnp.ones(x.shape[1], x.dtype)  # as between any two calls of `step`
+    end = jnp.ones(x.shape[1], x.dtype)  # all times are 1 between two calls of `step`
     return Tracers(
         x=x,
         a=f,
@@ -71,7 +71,7 @@ def begin(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: C
 
 
 def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Vector:
-    """Positions and velocities [6, M] at `now`, by Taylor series to the crackle."""
+    """Predict positions and velocities [6, M] at `now` by Taylor series to the crackle."""
     h = spec.interval * (now - tracers.t)
 
     def taylor(
@@ -85,13 +85,13 @@ def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Vector:
 
 
 def corrected(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[Tracers, Array]:
-    """Tracers pulled at `now` by `f` [6, B], corrected, and which want a step below the floor.
+    """Correct tracers with the force `f` [6, B] at `now`; also return a mask of floored steps.
 
-    Between the ends a(t) = cubic + t^2 (t - h)^2 (alpha + beta t), which leaves both ends and their
-    jerks alone and passes through acceleration and jerk at -g, where the last step began.
+    Between the ends a(t) = cubic + t^2 (t - h)^2 (alpha + beta t). The correction does not change
+    acceleration and jerk at both ends. It matches them also at -g, the start of the previous step.
     """
     part = now - old.t
-    h = spec.interval * jnp.where(part > 0, part, 1)  # spare lanes are not due: no 0 / 0
+    h = spec.interval * jnp.where(part > 0, part, 1)  # padding lanes are not due: avoids 0 / 0
     known = (old.gap > 0) & (old.gap <= _REMEMBERED * h)
     given = (q[k : k + 3] for q in (old.x, old.a, old.past, f) for k in (0, 3))
     numbers = h, jnp.where(known, old.gap, h), known
@@ -125,9 +125,9 @@ def _interpolated(
     a1: Array,
     j1: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Position, velocity, snap and crackle after a step `h`, and by how much the cubic missed.
+    """Return position, velocity, snap and crackle after a step `h`, and the error of the cubic.
 
-    g: the step before it, where it is `known`.
+    g: the previous step, if it is `known`.
     """
     snap = (-6 * (a0 - a1) - h * (4 * j0 + 2 * j1)) / (h * h)  # of the cubic, at the start
     crackle = (12 * (a0 - a1) + 6 * h * (j0 + j1)) / (h * h * h)
@@ -138,7 +138,7 @@ def _interpolated(
     beta, alpha = jnp.where(known, beta, 0), jnp.where(known, first + beta * g, 0)
     v = v0 + h / 2 * (a0 + a1) + h * h / 12 * (j0 - j1)
     v = v + h**5 * (alpha / 30 + beta * h / 60)
-    # the polynomial twice integrated: the usual corrector of positions is of lower order
+    # twice the integral of the polynomial, since the usual position corrector has a lower order
     x = 3 * a1 + 7 * a0 + h / 3 * (3 * j0 - 2 * j1) + h**4 * (alpha / 3 + beta * h / 7)
     x = x0 + h * v0 + h * h / 20 * x
     end = alpha + beta * h
@@ -147,10 +147,10 @@ def _interpolated(
 
 
 def _wanted(spec: PairedSteps, f: Vector, s: Vector, h: Array, error: Array) -> Array:
-    """The step [B] after one of `h` that missed the mean acceleration by `error`; inf: unknown."""
+    """Return the next step [B] after a step `h`; `error` is that of the cubic, inf if unknown."""
     a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
     above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap
-    # no force at all, whatever rounding left of the one before: the longest step
+    # without any force, up to rounding of the previous one, the step is the longest
     free = (above == 0) | (below == 0)
     aarseth = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
     room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, smallest(a.dtype))

@@ -1,9 +1,9 @@
-"""Gravity: of bodies on each other, of relativity, and of a galaxy.
+"""Gravity: between bodies, with relativistic corrections, and from a galaxy.
 
-Read `sums` first, the sum over pairs that stores none, and `tiles`, its kernels on accelerators;
-then `pairs`, acceleration and jerk by it, `snaps`, the snap too, and `hilo`, the same in pairs of
-float32; `powers` are those of a distance. These have components first. `relativity` and
-`potentials` take places [..., 3]; `tide` holds a cluster in a field.
+Read `sums` first (pair sums that store no value per pair) and `tiles` (their GPU and TPU kernels).
+Then read `pairs` (acceleration and jerk), `snaps` (also the snap), `hilo` (the same in pairs of
+float32) and `powers` (inverse powers of the distance). These have components first. `relativity`
+and `potentials` take positions [..., 3]; `tide` places a cluster in an external field.
 """
 
 from . import hilo, pairs, potentials, powers, relativity, snaps, sums, tide, tiles

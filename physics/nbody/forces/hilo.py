@@ -1,15 +1,15 @@
-"""The pull of `pairs` for devices whose float64 is slow or absent: sums of two float32 numbers.
+"""The pull of `pairs` with two float32 numbers per value, for devices with slow or no float64.
 
-A coordinate is a pair hi + lo, good to 2^-48 of itself. Separations, where digits cancel, are taken
-of both parts; all that follows is float32, with a relative error that no later step enlarges. So a
-close pair deep in a cluster is pulled as exactly as any other: at a separation of 1e-7 of the
-coordinates, float32 alone has lost every digit (Gaburov, Harfst & Portegies Zwart 2009,
-doi:10.1016/j.newast.2009.03.002, do so on graphics processors).
+A coordinate is a pair hi + lo with a relative precision of 2^-48. Separations, where digits cancel,
+use both parts. All later terms are float32, with a relative error that no later operation
+amplifies. A close pair deep in a cluster is thus pulled as accurately as any other. At a separation
+of 1e-7 of the coordinates, float32 alone has no correct digit (Gaburov, Harfst & Portegies Zwart
+2009, doi:10.1016/j.newast.2009.03.002, do the same on GPUs).
 
-A pair costs 12 operations more than in float32, 51 and an inverse root. Sums run over at most 4096
-sources in float32 and from there in pairs; on GPUs and TPUs one kernel adds all terms in pairs.
-Compilers that reorder sums destroy this arithmetic: never give `precision.reassociation` to a
-program that holds it.
+A pair costs 12 operations more than in float32: 51 and an inverse square root. Sums run in float32
+over at most 4096 sources, and the partial sums are added in pairs. On GPUs and TPUs one kernel adds
+all terms in pairs. Compilers that reorder sums destroy this arithmetic: never apply
+`precision.reassociation` to a program that contains it.
 """
 
 from collections.abc import Callable
@@ -27,9 +27,9 @@ _CHUNK = 4096
 
 
 def split(x: Array) -> Array:
-    """The float32 pair [2, ...] hi, lo whose sum is the float64 `x` [...], to 2^-48 of itself.
+    """Split the float64 `x` [...] into a float32 pair [2, ...] hi, lo, to a relative 2^-48.
 
-    Up to float32's largest number, 3e38; below 1e-30 the lower part fades out.
+    Valid up to float32's largest number, 3e38; below 1e-30 the lower part loses its digits.
     """
     if x.dtype != jnp.float64:
         raise TypeError(f"hilo.split: x is {x.dtype}; must be float64; a float32 has no lower part")
@@ -38,22 +38,22 @@ def split(x: Array) -> Array:
 
 
 def joined(x: Array) -> Array:
-    """The float64 [...] that is the sum of the pair [2, ...]."""
+    """Return the float64 sum [...] of the pair [2, ...]."""
     return x[0].astype(jnp.float64) + x[1].astype(jnp.float64)
 
 
 def pull(points: Array, sources: Array, m: Array, softening: Array | float = 0.0) -> Array:
-    """Acceleration and jerk [2, 6, K] at points by N sources, in pairs; see `pairs.pull`.
+    """Return acceleration and jerk [2, 6, K] at points in pairs of float32; see `pairs.pull`.
 
     Args:
-        points: positions and velocities [2, 6, K], float32, as `split` makes them.
+        points: positions and velocities [2, 6, K], float32, as `split` returns them.
         sources: positions and velocities [2, 6, N].
         m: masses of the sources [N], float32.
-        softening: length at which the pull is softened; 0 for none.
+        softening: softening length; 0 for none.
 
-    Separations are within 2u + 11 u^2 |x| / r of the true ones, u = 2^-24, and so is a term of the
-    acceleration within 16u + 21 u^2 |x| / r. They must lie between 1e-12 and 1e12, for float32 to
-    hold their cubes. Nothing but float32 is computed. Forward mode runs through.
+    Separations have an error of at most 2u + 11 u^2 |x| / r, with u = 2^-24, and a term of the
+    acceleration at most 16u + 21 u^2 |x| / r. Separations must lie between 1e-12 and 1e12, so that
+    float32 can hold their cubes. All operations are float32. Supports forward-mode differentiation.
 
     >>> point, source = jnp.zeros((2, 2, 6, 1)).at[:, 0, 0].set(1.0)
     >>> source = source.at[1, 0].set(2.0**-30)  # at 1 + 2^-30, which is 1 in float32
@@ -76,14 +76,14 @@ def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable
 
 
 def _pull_in_chunks(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
-    """Float32 sums over chunks of the sources, which are added in pairs."""
+    """Sum in float32 over chunks of the sources and add the chunks in pairs."""
     terms = lambda t, s: _pull_terms(t, s, list(numbers), inverse_powers)
     columns = jnp.concatenate([sources[0], sources[1][None]])
     count = -(-columns.shape[1] // _CHUNK)
     if count == 1:
         total = summed(terms, targets, [columns], 6)
         return jnp.stack([total, jnp.zeros_like(total)])
-    # filled up with sources that have no mass, and are so far away that no power overflows
+    # padding: massless sources, distant enough for finite inverse powers (no overflow)
     spare = jnp.full((13, count * _CHUNK - columns.shape[1]), 1e18, jnp.float32).at[12].set(0)
     columns = jnp.concatenate([columns, spare], 1)
 
@@ -99,7 +99,7 @@ _pull_sum = pair_sum("pair_pull_hilo", _pull_terms, 6, plain=_pull_in_chunks, ex
 
 
 def _added(x: Array, term: Array) -> Array:
-    """The pair [2, ...] plus a float32 [...]: the exact sum of two, the rest to the rest."""
+    """Add a float32 term [...] to the pair [2, ...]; the rounding error goes to the low part."""
     high, low = two_sum(x[0], term)
     low = low + x[1]
     total = high + low

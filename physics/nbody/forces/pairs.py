@@ -1,13 +1,13 @@
-"""Forces between pairs of points, summed (`sums`) without ever storing one value a pair.
+"""Forces between pairs of points, summed (`sums`) without storing a value per pair.
 
-A pair of `pull` is 38 operations, a division and a square root; of its sources it reads 56 bytes,
-from cache, and nothing is written but the six sums. A core of an AMD EPYC (Zen 4, 3.66 GHz) does
-1.06e9 divisions with a root a second and nothing else; the whole pair, in float64, 0.98e9, 93 % of
-that and as many as a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`).
+A pair of `pull` takes 38 operations, a division and a square root. It reads the 56 bytes of its
+source from cache; only the six sums are written. A core of an AMD EPYC (Zen 4, 3.66 GHz) does
+1.06e9 divisions with a square root per second alone. It evaluates 0.98e9 complete pairs in float64,
+93 % of that, as many as a C loop with AVX-512 intrinsics (`benchmarks/pair_kernel.py`).
 
-A gradient costs one such pass for the targets and one for the sources: the rules below are written
-out, so no tape of N x K values is kept. On GPUs and TPUs every pass is one kernel (`tiles`). For
-devices whose float64 is slow, see `hilo`.
+A gradient costs one such pass for the targets and one for the sources: the derivative rules below
+are explicit, so no tape of N x K values is stored. On GPUs and TPUs every pass is one kernel
+(`tiles`). For devices with slow float64, see `hilo`.
 """
 
 from collections.abc import Callable
@@ -24,25 +24,25 @@ from .sums import check_rows, pair_sum, summed
 
 
 def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
-    """Acceleration and jerk [6, K] at points by N sources, with G = 1.
+    """Return acceleration and jerk [6, K] at points due to N sources, with G = 1.
 
     a = sum m d / r^3 and its time derivative sum m (w - 3 (d . w) d / r^2) / r^3, where d and w are
     the separation and the relative velocity and r^2 = d . d + softening^2. A point that is one of
-    the sources is not pulled by itself. On CPUs all pulls are softened below 1e-77 (float32: 1e-9);
-    elsewhere there are none below 1e-12 in float32.
+    the sources is not pulled by itself. On CPUs, pulls at separations below 1e-77 (float32: 1e-9)
+    are softened; on other devices, float32 pulls at separations below 1e-12 are zero.
 
-    On a TPU, which has no true float64, float64 is computed of pairs of float32: separations as
-    good as in float64 and between 1e-12 and 1e12, each pull to float32's roundings (see `hilo`).
-    A program that holds it is exported as `jaxgpu.devices.kernels` says.
+    On a TPU, which has no true float64, float64 uses pairs of float32. Separations are as accurate
+    as in float64; between 1e-12 and 1e12, each pull has float32 rounding errors (see `hilo`).
+    Export of a program that contains this sum is described in `jaxgpu.devices.kernels`.
 
     Args:
         points: positions and velocities [6, K], or a tuple of their six rows [K].
         sources: positions and velocities [6, N], or their rows.
         m: masses of the sources [N].
-        softening: length at which the pull is softened; 0 for none.
+        softening: softening length; 0 for none.
 
-    Differentiable in points, sources and m, not in the softening: forward mode is one more pass,
-    reverse mode two, and neither keeps anything a pair. Only second derivatives need O(N K) memory.
+    Differentiable in points, sources and m, not in the softening: forward mode costs one more pass,
+    reverse mode two, without storing values per pair. Only second derivatives need O(N K) memory.
 
     Raises:
         ValueError: points, sources or masses of another shape.
@@ -66,13 +66,13 @@ def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable
 
 
 def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
-    # a point is at no distance from itself: 0 / least is 0, and spares each pair a comparison
+    # with `least` in the denominator a point does not pull itself (0 / least), without a comparison
     softening, m = numbers[0], sources[-1]
     least = softening * softening + float(jnp.finfo(m.dtype).tiny) ** 0.5
 
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
         d, w = _between(t, s)
-        # divider and multipliers work side by side: 1.3 times the rate of XLA's inverse root
+        # divider and multipliers work in parallel: 1.3 times as fast as XLA's inverse square root
         u2 = 3 / (least + d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
         p, q = s[6] * (u2 * jnp.sqrt(u2)), dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
@@ -88,7 +88,7 @@ def _pull_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 def _tangent(given: tuple, tangents: tuple) -> Array:
-    """The change [6, K] of acceleration and jerk, linear in the tangents."""
+    """Return the tangent [6, K] of acceleration and jerk, linear in the input tangents."""
     points, sources, m, softening = given
     by_point, by_source, by_mass = tangents
     return _change_sum([points, by_point], [sources, m, by_source, by_mass], softening[None])
@@ -106,7 +106,7 @@ def _change_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callab
 
 
 def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
-    """The gradients with respect to points [6, K], sources [6, N] and masses [N]."""
+    """Return the gradients with respect to points [6, K], sources [6, N] and masses [N]."""
     points, sources, m, softening = given
     for_points = _points_sum([points, ct], [sources, m], softening[None])
     for_sources = _sources_sum([sources, m], [points, ct], softening[None])
@@ -114,7 +114,7 @@ def _cotangent(given: tuple, ct: Array) -> tuple[Array, Array, Array]:
 
 
 def _gradients(d: list, w: list, u2: Array, p: Array, q: Array, ct: list) -> list[Array]:
-    """By the separation and the relative velocity of a pair."""
+    """Return the gradients with respect to the separation and relative velocity of each pair."""
     alpha, beta = ct[:3], ct[3:]
     ad, bw, bd = dot(alpha, d), dot(beta, w), dot(beta, d)
     fall = 3 * u2 * (ad + bw - q * bd) - 2 * q * bd * u2
@@ -128,19 +128,19 @@ def _points_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callab
 
 
 def _sources_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
-    """Of a source, which is the target here, from each point."""
+    """Return the gradients of a source, the target of this sum, due to each point."""
     d, w, u2, u3, q = _pair(s, t, c[0], powers)
     by_mass = dot(s[6:9], d) + dot(s[9:], w) - q * dot(s[9:], d)
     return [*_gradients(d, w, u2, t[6] * u3, q, s[6:]), u3 * by_mass]
 
 
 def pair_tangent(given: tuple, tangents: tuple) -> Array:
-    """`_tangent`, in a form that can be transposed: JAX cannot transpose a variadic reduction."""
+    """Return `_tangent` in a form that JAX can transpose, unlike a variadic reduction."""
     return _tangent_sum(*given, *tangents, batch=0)
 
 
 def _batched(f: Callable, batch: int) -> Callable:
-    """`f(given, linear)` over `batch` leading axes of all arguments."""
+    """Map `f(given, linear)` over `batch` leading axes of all arguments."""
     for _ in range(batch):
         f = jax.vmap(f)
     return f
@@ -154,7 +154,7 @@ def _transpose(ct: Array, args: list, *, batch: int) -> list:
     return [None] * 4 + list(_batched(_cotangent, batch)(tuple(args[:4]), ct))
 
 
-# four arguments that are given, then the tangents of the first three, in which it is linear
+# the arguments are four fixed values, then the tangents of the first three (the linear inputs)
 _tangent_sum = primitive(
     "pair_tangent",
     _evaluate,
@@ -166,14 +166,14 @@ _tangent_sum = primitive(
 
 
 def _between(t: list[Array], s: list[Array]) -> list[list[Array]]:
-    """Separation and relative velocity of every pair, from targets to sources."""
+    """Return separation and relative velocity of every pair, from targets to sources."""
     return [[b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3)]
 
 
 def _pair(
     t: list[Array], s: list[Array], softening: Array, powers: Callable
 ) -> tuple[list[Array], list[Array], Array, Array, Array]:
-    """Separation, relative velocity, 1 / r^2, 1 / r^3 and 3 (d . w) / r^2 of every pair."""
+    """Return separation, relative velocity, 1 / r^2, 1 / r^3 and 3 (d . w) / r^2 of every pair."""
     d, w = _between(t, s)
     u2, u3 = powers(dot(d, d) + softening * softening)
     return d, w, u2, u3, 3 * dot(d, w) * u2
@@ -186,13 +186,13 @@ _sources_sum = pair_sum("pair_gradient_of_sources", _sources_terms, 7)
 
 
 def pull_of_few(sources: Array, gm: Array, x: Array) -> Array:
-    """Acceleration [K, 3, B] at points `x` [K, 3, B] by N sources at [K, N, 3].
+    """Return the acceleration [K, 3, B] at points `x` [K, 3, B] due to N sources at [K, N, 3].
 
-    One variadic reduction over the sources: all three sums in one pass, the pair's expression
-    computed once, and the targets along the machine's vectors, so it needs no compiler options.
-    For N up to some tens; K is any batch, such as the nodes of a step.
+    One variadic reduction over the sources computes all three sums in one pass, with the pair's
+    expression evaluated once. The targets fill the vector registers, so no compiler options are
+    needed. Meant for N up to some tens; K is any batch, such as the nodes of a step.
 
-    A pair is 19 operations and an inverse square root and reads nothing from memory but its target.
+    A pair takes 19 operations and an inverse square root, and reads only its target from memory.
     """
     d = [sources[:, :, k].T[:, :, None] - x[:, k][None] for k in range(3)]
     u = lax.rsqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])

@@ -1,11 +1,11 @@
-"""Gravity from outside a cluster: a point mass, a disc, a halo, a bulge, and the Milky Way of them.
+"""External gravitational fields: point mass, disc, halo, bulge, and a model of the Milky Way.
 
 MWPotential2014 of Bovy (2015), doi:10.1088/0067-0049/216/2/29, table 1: a bulge of density
 r^-1.8 exp(-(r / 1.9 kpc)^2), the disc of Miyamoto & Nagai (1975) and the halo of Navarro, Frenk &
-White (1997), which make 5, 60 and 35 % of the squared circular speed at the Sun.
+White (1997), which contribute 5, 60 and 35 % of the squared circular speed at the Sun.
 
-A field has `potential(x)` and `pull(x)` for places [..., 3], in any units: its parameters carry
-them. All are differentiable in parameters and places.
+A field has `potential(x)` and `pull(x)` for positions [..., 3], in the units of its parameters.
+All fields are differentiable in parameters and positions.
 """
 
 from typing import Protocol
@@ -25,25 +25,25 @@ from .. import units
 
 
 class Field(Protocol):
-    """A potential that does not change with time."""
+    """A gravitational field that is constant in time."""
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [..., 3]."""
+        """Return the potential [...] at positions [..., 3]."""
         ...
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [..., 3], minus the gradient of the potential."""
+        """Return the acceleration [..., 3], minus the gradient of the potential."""
         ...
 
 
 @pytree
 class PointMass:
-    """-GM / r."""
+    """Field of a point mass, -GM / r."""
 
     gm: Array | float = number(least=0)  # [] gravitational parameter
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [..., 3].
+        """Return the potential [...] at positions [..., 3].
 
         >>> float(PointMass(8.0).potential(jnp.array([0.0, 2, 0])))
         -4.0
@@ -51,31 +51,31 @@ class PointMass:
         return -self.gm / _radius(x)
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [..., 3]."""
+        """Return the acceleration [..., 3]."""
         return -self.gm / _radius(x)[..., None] ** 3 * x
 
 
 @pytree
 class Cusp:
-    """A sphere of density A r^-slope exp(-(r / cut)^2)."""
+    """Field of a sphere with the density A r^-slope exp(-(r / cut)^2)."""
 
     amplitude: Array | float = number(least=0)  # [] G A, for r in the unit of length
     slope: Array | float = number(below=2)  # []
     cut: Array | float = number(above=0)  # [] length
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [..., 3], zero far away."""
+        """Return the potential [...] at positions [..., 3], zero at infinity."""
         r = _radius(x)
         u = (r / self.cut) ** 2
         a = jnp.asarray(1 - self.slope / 2, r.dtype)
-        # mass within over r, and the shells outside
+        # the enclosed mass contributes M / r; the shells outside contribute `outer`
         outer = jnp.exp(gammaln(a)) * (1 - gammainc(jnp.broadcast_to(a, u.shape), u))
         return (
             -self._mass(u) / r - 2 * np.pi * self.amplitude * self.cut ** (2 - self.slope) * outer
         )
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [..., 3]."""
+        """Return the acceleration [..., 3]."""
         r = _radius(x)
         return -(self._mass((r / self.cut) ** 2) / r**3)[..., None] * x
 
@@ -87,20 +87,20 @@ class Cusp:
 
 @pytree
 class MiyamotoNagai:
-    """-GM / sqrt(x^2 + y^2 + (a + sqrt(z^2 + b^2))^2)."""
+    """Field of a disc, -GM / sqrt(x^2 + y^2 + (a + sqrt(z^2 + b^2))^2)."""
 
     gm: Array | float = number(least=0)  # [] gravitational parameter
-    a: Array | float = number(least=0)  # [] length of the disc
-    b: Array | float = number(above=0)  # [] its thickness; at 0 the pull has no value in the plane
+    a: Array | float = number(least=0)  # [] scale length of the disc
+    b: Array | float = number(above=0)  # [] thickness; at 0 the pull is undefined in the plane
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [..., 3]."""
+        """Return the potential [...] at positions [..., 3]."""
         x, y, z = _components(x)
         height = self.a + jnp.sqrt(z * z + self.b**2)
         return -self.gm / jnp.sqrt(x * x + y * y + height * height)
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [..., 3]."""
+        """Return the acceleration [..., 3]."""
         x, y, z = _components(x)
         thick = jnp.sqrt(z * z + self.b**2)
         height = self.a + thick
@@ -110,22 +110,22 @@ class MiyamotoNagai:
 
 @pytree
 class NavarroFrenkWhite:
-    """-GM ln(1 + s / a) / s, where s^2 = x^2 + y^2 + (z / q)^2."""
+    """Field of a halo, -GM ln(1 + s / a) / s, where s^2 = x^2 + y^2 + (z / q)^2."""
 
     gm: Array | float = number(least=0)  # [] gravitational parameter of the mass 4 pi rho_0 a^3
     a: Array | float = number(above=0)  # [] length
     q: Array | float = number(default=1.0, above=0)  # [] flattening of the potential; 1 is a sphere
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [..., 3]."""
+        """Return the potential [...] at positions [..., 3]."""
         s = self._flattened_radius(x)
         return -self.gm * jnp.log1p(s / self.a) / s
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [..., 3]."""
+        """Return the acceleration [..., 3]."""
         s = self._flattened_radius(x)
         u = s / self.a
-        # ln(1 + u) - u / (1 + u) cancels where u is small
+        # for small u, ln(1 + u) - u / (1 + u) suffers from cancellation
         series = u * u * (0.5 - u * (2 / 3 - u * (0.75 - 0.8 * u)))
         within = jnp.where(u < 1e-3, series, jnp.log1p(u) - u / (1 + u))
         scale = -self.gm * within / s**3
@@ -140,27 +140,27 @@ class NavarroFrenkWhite:
 
 @pytree
 class Sum:
-    """Several fields together."""
+    """Sum of several fields."""
 
     parts: tuple[Field, ...]
 
     def potential(self, x: Array) -> Array:
-        """Potential [...] at places [..., 3]."""
+        """Return the potential [...] at positions [..., 3]."""
         return sum((part.potential(x) for part in self.parts), jnp.zeros(x.shape[:-1], x.dtype))
 
     def pull(self, x: Array) -> Array:
-        """Acceleration [..., 3]."""
+        """Return the acceleration [..., 3]."""
         return sum((part.pull(x) for part in self.parts), jnp.zeros_like(x))
 
 
 @explained
 @on_host
 def milky_way(radius: Array | float = 8.0, speed: Array | float = 220.0) -> Sum:
-    """MWPotential2014 with a circular speed of `speed` at `radius` from the centre.
+    """Make MWPotential2014 with the circular speed `speed` at `radius` from the centre.
 
     Args:
-        radius: of the Sun's orbit, in the unit of length that is wanted; 8 for kpc.
-        speed: in the unit of velocity that is wanted; 220 for km/s.
+        radius: radius of the Sun's orbit in the desired unit of length; 8 for kpc.
+        speed: circular speed there in the desired unit of velocity; 220 for km/s.
 
     >>> field = milky_way()
     >>> x = jnp.array([8.0, 0, 0])
@@ -187,19 +187,19 @@ def milky_way(radius: Array | float = 8.0, speed: Array | float = 220.0) -> Sum:
 
 
 def milky_way_in(scale: units.Scale) -> Sum:
-    """`milky_way` in N-body units."""
+    """Make `milky_way` in N-body units."""
     return milky_way(8000 / scale.length, 220 / scale.velocity)
 
 
 @explained
 def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-    """The pull, and its first and second time derivative along a path; all [..., 3].
+    """Return the pull and its first and second time derivative along a path, each [..., 3].
 
     Args:
-        field: where from.
-        x: places [..., 3].
+        field: the gravitational field.
+        x: positions [..., 3].
         v: velocities there [..., 3].
-        a: accelerations there [..., 3], of all forces together.
+        a: total accelerations there [..., 3], from all forces.
     """
     along = lambda x, v: jax.jvp(field.pull, (x,), (v,))
     (pull, jerk), (_, snap) = jax.jvp(along, (x, v), (v, a))
@@ -208,9 +208,9 @@ def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Arra
 
 @explained
 def tidal_radius(mass: Array | float, enclosed: Array | float, radius: Array | float) -> Array:
-    """R (M / 3 M_G)^(1/3): the Jacobi radius of a cluster on a circle about a point mass.
+    """Return R (M / 3 M_G)^(1/3), the Jacobi radius of a cluster on a circle about a point mass.
 
-    King (1962), doi:10.1086/108756. On a flat rotation curve 2 stands for 3.
+    King (1962), doi:10.1086/108756. For a flat rotation curve the 3 becomes 2.
 
     >>> round(float(tidal_radius(3.0, 1e9, 1000.0)), 6)
     1.0
@@ -226,5 +226,5 @@ def _components(x: Array) -> tuple[Array, Array, Array]:
 
 
 def _radius(x: Array) -> Array:
-    """Distance [...] of places [..., 3] from the centre."""
+    """Return the distance [...] of positions [..., 3] from the centre."""
     return length(_components(x))

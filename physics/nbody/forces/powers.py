@@ -1,7 +1,7 @@
-"""Inverse powers of the distance of a pair of points, of which one pulls the other.
+"""Inverse powers of the distance between two points, for their gravity.
 
-A point does not pull itself: where there is no distance the powers are 0, and no constant is needed
-that a device may not hold.
+The powers are 0 at zero distance, so that a point does not pull itself. No tiny constant is needed,
+which some devices could not represent.
 """
 
 import jax
@@ -11,7 +11,7 @@ from jax import Array, lax
 
 @jax.custom_jvp
 def inverse_powers(r2: Array) -> tuple[Array, Array]:
-    """1 / r^2 and 1 / r^3, and 0 for both where there is no distance, as are their derivatives."""
+    """Return 1 / r^2 and 1 / r^3; values and derivatives are 0 where the distance is 0."""
     return _powers(jnp.where(r2 > 0, r2, jnp.inf))
 
 
@@ -23,8 +23,8 @@ def _inverse_powers_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 
 
 def powers_in_kernel(r2: Array) -> tuple[Array, Array]:
-    """1 / r^2 and 1 / r^3, and 0 for both where there is no distance, or in float32 below 1e-12."""
-    least = 1e-24 if r2.dtype == jnp.float32 else 0.0  # whose cube leaves float32
+    """Return 1 / r^2 and 1 / r^3, but 0 at zero distance (in float32: below 1e-12)."""
+    least = 1e-24 if r2.dtype == jnp.float32 else 0.0  # its inverse cube overflows float32
     u = jnp.where(r2 > least, lax.rsqrt(r2), jnp.zeros_like(r2))
     return u * u, u * (u * u)
 

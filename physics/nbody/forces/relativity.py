@@ -2,7 +2,7 @@
 
 Einstein, Infeld & Hoffmann (1938), doi:10.2307/1968714, in the form that planetary ephemerides
 integrate (Park et al. 2021, doi:10.3847/1538-3881/abd414, eq. 27) with the parameters of general
-relativity, beta = gamma = 1. Where the speed of light is infinite they are Newton's.
+relativity, beta = gamma = 1. With an infinite speed of light they reduce to Newton's equations.
 """
 
 import jax
@@ -15,12 +15,12 @@ from jaxgpu.inputs.doors import explained
 
 from .. import bodies
 
-LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units a day
+LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units per day
 
 
 @explained
 def newton(x: Array, gm: Array) -> Array:
-    """Acceleration [N, 3] of each body by all others, sum_j GM_j (x_j - x_i) / r_ij^3.
+    """Return the acceleration [N, 3] of each body, sum_j GM_j (x_j - x_i) / r_ij^3.
 
     Args:
         x: positions [N, 3].
@@ -37,7 +37,7 @@ def newton(x: Array, gm: Array) -> Array:
 
 @explained
 def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
-    """Acceleration [N, 3] of each body by all others, to first order in 1 / light^2.
+    """Return the acceleration [N, 3] of each body by all others, to first order in 1 / light^2.
 
     Args:
         x: barycentric positions [N, 3].
@@ -46,13 +46,13 @@ def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float
         light: speed of light in the units of `v`; infinity gives Newton's gravity.
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite, two bodies at one place, two
+        ValueError: inconsistent shapes, values that are not finite, two bodies at one position, two
             floating types.
     """
     x, v, gm, light = _checked("relativity.einstein_infeld_hoffmann", x, v, gm, light)
     d, u = _apart(x)
     pull = gm[None] * u * u * u
-    a = jnp.sum(pull[..., None] * d, 1)  # Newton's: its corrections would be of second order
+    a = jnp.sum(pull[..., None] * d, 1)  # Newtonian: corrections to it would be of second order
     depth = jnp.sum(gm[None] * u, 1)
     v2 = jnp.sum(v * v, 1)
     apart_speed = jnp.sum(d * v[None], -1) * u
@@ -73,14 +73,14 @@ def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float
 
 
 def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | float) -> list[Array]:
-    """What relativity adds to the pull of one heavy body on a tracer.
+    """Return the relativistic correction to the pull of a heavy body on a tracer.
 
     GM / (c^2 r^3) ((4 GM / r - v^2) x + 4 (x . v) v), in harmonic coordinates: the acceleration of
     Einstein, Infeld and Hoffmann where all but one mass vanish.
 
     Args:
         x: components of the position relative to the heavy body, three arrays of one shape.
-        v: those of the relative velocity.
+        v: components of the relative velocity.
         gm: gravitational parameter of the heavy body.
         light: speed of light.
     """
@@ -94,9 +94,9 @@ def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | floa
 
 @explained
 def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
-    """Lagrangian of the system times G, to first order in 1 / light^2.
+    """Return the Lagrangian of the system times G, to first order in 1 / light^2.
 
-    Landau & Lifshitz, The Classical Theory of Fields, section 106. Euler's equations of it are
+    Landau & Lifshitz, The Classical Theory of Fields, section 106. Its Euler-Lagrange equations are
     those of `einstein_infeld_hoffmann`, up to terms of second order.
     """
     x, v, gm, light = _checked("relativity.lagrangian", x, v, gm, light)
@@ -116,10 +116,10 @@ def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
 
 @explained
 def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Array, Array, Array]:
-    """Energy [], momentum [3] and angular momentum [3], each times G: what the motion keeps.
+    """Return energy [], momentum [3] and angular momentum [3], each times G.
 
     By Noether's theorem from `lagrangian`: p = dL/dv, E = v . p - L, sum x cross p. The equations
-    of motion keep them up to terms of order 1 / light^4.
+    of motion conserve them up to terms of order 1 / light^4.
     """
     x, v, gm, light = _checked("relativity.conserved", x, v, gm, light)
     value, p = jax.value_and_grad(lagrangian, 1)(x, v, gm, light)
@@ -129,7 +129,7 @@ def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Arra
 def _checked(
     name: str, x: Array, v: Array, gm: Array, light: Array | float
 ) -> tuple[Array, Array, Array, Array | float]:
-    """Positions and velocities [N, 3], parameters [N] and the speed of light."""
+    """Return positions, velocities [N, 3], parameters [N] and the speed of light after checks."""
     x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
     gm = bodies.numbers(f"{name}: gm", gm, least=0)
     if gm.ndim != 1 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
@@ -142,7 +142,7 @@ def _checked(
 
 
 def _apart(x: Array) -> tuple[Array, Array]:
-    """Separations x_j - x_i [N, N, 3] and inverse distances [N, N], 0 for a body and itself."""
+    """Return separations x_j - x_i [N, N, 3] and inverse distances [N, N], 0 on the diagonal."""
     d = x[None] - x[:, None]
     r2 = jnp.sum(d * d, -1)
     same = jnp.eye(x.shape[0], dtype=bool)

@@ -1,8 +1,8 @@
-"""Acceleration, jerk and snap of pairs of points, summed without storing one value a pair.
+"""Acceleration, jerk and snap of pairs of points, summed without storing a value per pair.
 
 Nitadori & Makino (2008), doi:10.1016/j.newast.2008.01.010, eqs. 8 to 12. The snap depends on the
-accelerations of both points, which therefore are arguments. One pass as in `pairs`: 67 operations
-and an inverse square root a pair, against 38 of acceleration and jerk.
+accelerations of both points, which are therefore arguments. One pass as in `pairs`: 67 operations
+and an inverse square root per pair, compared with 38 for acceleration and jerk.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from .sums import check_rows, pair_sum
 
 
 def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
-    """Acceleration, jerk and snap [9, K] at points by N sources, with G = 1.
+    """Return acceleration, jerk and snap [9, K] at points due to N sources, with G = 1.
 
     Args:
         points: positions, velocities and accelerations [9, K], or a tuple of their nine rows [K].
         sources: positions, velocities and accelerations [9, N], or their rows.
         m: masses of the sources [N].
-        softening: length at which the pull is softened; 0 for none.
+        softening: softening length; 0 for none.
 
-    A source at zero distance (the point itself) pulls with nothing. Forward mode runs through;
-    reverse mode does not.
+    A source at zero distance (the point itself) has no pull. Supports forward-mode differentiation,
+    but not reverse mode.
 
     Raises:
         ValueError: points, sources or masses of another shape.

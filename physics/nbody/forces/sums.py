@@ -1,13 +1,13 @@
-"""Sums over all pairs of targets and sources, without ever storing one value a pair.
+"""Sums over all pairs of targets and sources that never store a value per pair.
 
-`pair_sum` makes one that is a kernel of its own on GPUs and TPUs (`tiles`). On CPUs, and where it
-is differentiated, it is what `summed` writes for XLA, of which only a CPU's compiler makes a loop.
+`pair_sum` makes a function that runs as a kernel on GPUs and TPUs (`tiles`). On CPUs, and for
+derivatives, it uses `summed`, written for XLA; only XLA's CPU compiler turns it into a loop.
 
-In `summed` every sum is one variadic reduction over the sources: all outputs in one pass, the
-pair's expression computed once for all of them. Sources are the leading, reduced axis, so that
-targets lie along the machine's vectors and no sum has to be reordered to be fast. Targets go in
-tiles of 512, beyond which XLA's CPU backend stops vectorising the loop (0.6e9 pairs a second and
-core become 0.13e9).
+In `summed` every sum is one variadic reduction over the sources: one pass computes all outputs and
+evaluates the pair's expression once for all of them. Sources are the leading, reduced axis. Targets
+therefore fill the vector registers, and no sum must be reordered to be fast. Targets go in tiles of
+512, because XLA's CPU backend does not vectorise larger loops (0.6e9 pairs per second and core
+become 0.13e9).
 """
 
 from collections.abc import Callable
@@ -35,10 +35,10 @@ type PairSum = Callable[[list[Array], list[Array], Array], Array]
 
 
 def check_rows(name: str, count: int, points: Any, sources: Any, m: Any) -> None:
-    """Raise where points or sources are not `count` rows, or not every source has a mass.
+    """Raise if points or sources do not have `count` rows, or if m is not one mass per source.
 
     Raises:
-        ValueError: of another shape; a row too many would be read as masses.
+        ValueError: another shape; an extra row would be read as masses.
     """
     shapes: list[tuple[int, ...]] = []
     for what, given in (("points", points), ("sources", sources)):
@@ -61,16 +61,16 @@ def check_rows(name: str, count: int, points: Any, sources: Any, m: Any) -> None
 def summed(
     terms: Terms, targets: list[Array], sources: list[Array], outputs: int, most: int = TILE
 ) -> Array:
-    """Sum of `terms` over all sources for each target, [outputs, K].
+    """Return the sum of `terms` over all sources for each target, [outputs, K].
 
     Args:
-        terms: of a pair, from the rows of all targets and the rows of all sources.
-        targets: arrays [K] or [C, K], whose rows follow one another.
+        terms: the terms of a pair, from the rows of all targets and the rows of all sources.
+        targets: arrays [K] or [C, K], whose rows are concatenated.
         sources: arrays [N] or [C, N].
-        outputs: how many terms a pair has.
-        most: targets in a tile.
+        outputs: number of terms per pair.
+        most: maximum number of targets per tile.
 
-    Forward mode runs through; reverse mode does not.
+    Supports forward-mode but not reverse-mode differentiation.
 
     >>> apart = lambda t, s: [(s[0] - t[0]) * s[1]]
     >>> x, m = jnp.array([1.0, 2.0]), jnp.array([10.0, 1.0])
@@ -79,7 +79,7 @@ def summed(
     """
     zero = (jnp.zeros((), targets[0].dtype),) * outputs
     add = lambda a, b: tuple(p + q for p, q in zip(a, b))
-    # a gather or stack fused into the loop would cost it its vectors: 6 to 13 times
+    # a gather or stack fused into the loop prevents vectorisation: 6 to 13 times slower
     across = _rows(lax.optimization_barrier([s[..., None] for s in sources]))
 
     def tile(targets: list[Array]) -> Array:
@@ -107,24 +107,24 @@ def pair_sum(
     exact: bool = False,
     cpu: PairSum | None = None,
 ) -> PairSum:
-    """The function of (targets, sources, numbers) that sums `terms`, by the platform's best means.
+    """Make the function of (targets, sources, numbers) that sums `terms` on any platform.
 
-    Where a device has no true float64, a TPU, sums of float64 are computed of pairs of float32:
-    separations are as good as in float64, all that is computed of them has float32's roundings.
+    On a device without true float64, such as a TPU, float64 sums use pairs of float32 numbers.
+    Separations are then as accurate as in float64; all later terms have float32 rounding errors.
 
     Args:
-        name: as it stands in a jaxpr.
-        terms: of a pair, from the rows of its target, those of its source, the numbers, and a
-            function of r^2 that gives 1 / r^2 and 1 / r^3.
-        outputs: how many terms a pair has.
-        plain: the form for other platforms, and to be differentiated, if not by `summed`.
-        apart: the first rows of targets and sources, of which only differences are used.
+        name: name of the primitive in a jaxpr.
+        terms: the terms of a pair, from the rows of its target, those of its source, the numbers,
+            and a function from r^2 to 1 / r^2 and 1 / r^3.
+        outputs: number of terms per pair.
+        plain: implementation for other platforms and for derivatives; `summed` by default.
+        apart: number of leading rows of targets and sources that enter only as differences.
         exact: whether sums are pairs of numbers, [2, outputs, K] for [outputs, K].
-        cpu: the form for CPUs, if it is another one.
+        cpu: implementation for CPUs, if it is a different one.
 
-    The function takes arrays [T, K] or [K] of targets, [S, N] or [N] of sources, whose rows follow
-    one another, and numbers [C] that all pairs share. Forward mode runs through; reverse mode does
-    not.
+    The function takes arrays [T, K] or [K] of targets, [S, N] or [N] of sources, whose rows are
+    concatenated, and numbers [C] that all pairs share. It supports forward-mode differentiation,
+    but not reverse mode.
     """
 
     def by_terms(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
@@ -170,7 +170,7 @@ def pair_sum(
 
 
 def _jvp(form: PairSum, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """Value and tangent of `form` in one pass, along those tangents only that are not zero."""
+    """Return value and tangent of `form` in one pass, along the nonzero tangents only."""
     args, tree = jax.tree.flatten(primals)
     changes = dict(enumerate(tree.flatten_up_to(tangents)))
     changes = {i: t for i, t in changes.items() if not isinstance(t, SymbolicZero)}
@@ -182,8 +182,8 @@ def _jvp(form: PairSum, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return _in_front(value), _in_front(tangent)
 
 
-# the same array, with copies of a `vmap` along its first axis: where the batch of a value lies must
-# be where its rule of derivatives says that it lies, and the value's is always in front
+# The identity, with the batch axis of a `vmap` moved to the front: value and tangent must have
+# their batch axis in the same place, and the primitive always puts that of the value in front.
 _in_front = primitive(
     "pair_copies_in_front",
     lambda a: a,
@@ -194,17 +194,17 @@ _in_front = primitive(
 
 
 def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
-    """`form` under a vmap for each of `maps`, outermost first: which arguments have copies."""
+    """Apply `form` under one `vmap` per entry of `maps`, the flags of the batched arguments."""
     f = lambda *args: form(list(args[:count]), list(args[count:-1]), args[-1])
-    for copied in reversed(maps):
+    for copied in reversed(maps):  # the outermost `vmap` comes first
         f = jax.vmap(f, [0 if has else None for has in copied])
-    # a program is lowered after its trace, where 64-bit types may be off again
+    # lowering follows tracing, and 64-bit types may be disabled again by then
     with scope(args):
         return f(*args)
 
 
 def _like(outputs: tuple[int, ...], *args: Any, count: int, maps: tuple) -> Any:
-    """The abstract sums, from abstract arguments."""
+    """Return the abstract value of the sums for abstract arguments."""
     batch, seen = [], [0] * len(args)
     for copied in maps:
         first = copied.index(True)
@@ -214,5 +214,5 @@ def _like(outputs: tuple[int, ...], *args: Any, count: int, maps: tuple) -> Any:
 
 
 def _rows(groups: list[Array]) -> list[Array]:
-    """Every row [1, K] or [N, 1] of arrays of these; slices of what is in memory."""
+    """Return every row, [1, K] or [N, 1], of the arrays, as slices of memory."""
     return [row for group in groups for row in (group if group.ndim > 2 else [group])]

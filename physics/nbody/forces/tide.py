@@ -1,9 +1,9 @@
-"""A cluster that falls through a galaxy: differences of the field, in a frame that falls too.
+"""A cluster in the field of a galaxy, in a non-rotating frame that falls with the cluster.
 
-Axes do not turn. The origin follows its own orbit in the field; bodies feel the field where they
-are less the field at the origin, so their coordinates stay as small as the cluster and lose no
-digits to the size of the galaxy. The origin's path over an interval is one Gauss-Radau step, far
-shorter than an orbit; bodies with steps of their own read it at any moment.
+The origin follows its own orbit in the field. Bodies are accelerated by the field at their position
+minus the field at the origin. Their coordinates therefore stay as small as the cluster and lose no
+digits to the size of the galaxy. The path of the origin over an interval is one Gauss-Radau step,
+far shorter than an orbit; bodies with individual steps evaluate it at any moment.
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ from ..steps import radau
 from ..steps.dense_output import DenseOutput
 from . import potentials
 
-_ROUNDS = 8  # of fixed-point iteration: each gains (omega dt)^2 / 5
+_ROUNDS = 8  # fixed-point iterations; each multiplies the error by (omega dt)^2 / 5
 
 
 @pytree
 class Origin:
-    """Where the frame is in the galaxy."""
+    """Position and velocity of the frame in the galaxy."""
 
     x: Array = number()  # [3] position from the galaxy's centre
     v: Array = number()  # [3] velocity
@@ -31,44 +31,44 @@ class Origin:
 
 @pytree
 class Alone:
-    """No field."""
+    """No external field."""
 
     def begin(self, like: Array) -> Origin:
-        """An origin that is nowhere, in the dtype of `like`."""
+        """Return a placeholder origin of zeros, in the dtype of `like`."""
         return Origin(jnp.zeros(3, like.dtype), jnp.zeros(3, like.dtype))
 
     def path(self, origin: Origin, interval: Any) -> Any:
-        """Nothing to know of the origin's way."""
+        """Return an empty path, since there is no orbit to follow."""
         return ()
 
     def pull(self, path: Any, fraction: Array, points: Array) -> Array:
-        """Zeros [9, K]."""
+        """Return zeros [9, K]."""
         return jnp.zeros((9, points.shape[1]), points.dtype)
 
     def on(self, path: Any, fraction: Array, points: Array) -> Array:
-        """Zeros [6, K]."""
+        """Return zeros [6, K]."""
         return jnp.zeros_like(points)
 
     def moved(self, path: Any, origin: Origin) -> Origin:
-        """The origin, which stays."""
+        """Return the origin unchanged."""
         return origin
 
 
 @pytree
 class Tide:
-    """A field that acts on a cluster and on the origin of its coordinates."""
+    """External field that acts on a cluster and on the origin of its coordinates."""
 
     field: potentials.Field
-    origin: Origin  # where it begins
+    origin: Origin  # at the start
 
     def begin(self, like: Array) -> Origin:
-        """The origin at the start, in the dtype of `like`."""
+        """Return the origin at the start, in the dtype of `like`."""
         x = ranges.numbers("Tide: origin.x", self.origin.x, (3,))
         v = ranges.numbers("Tide: origin.v", self.origin.v, (3,))
         return Origin(jnp.asarray(x, like.dtype), jnp.asarray(v, like.dtype))
 
     def path(self, origin: Origin, interval: Array | float) -> DenseOutput:
-        """The origin's way over an interval."""
+        """Return the path of the origin over an interval."""
         dt = jnp.asarray(interval, origin.x.dtype)
         x, v = origin.x[None], origin.v[None]
         force = lambda first, x, v: self.field.pull(x)
@@ -77,29 +77,29 @@ class Tide:
         return DenseOutput(x=x[None], v=v[None], a=a[None], dt=dt)
 
     def pull(self, path: DenseOutput, fraction: Array, points: Array) -> Array:
-        """Acceleration, jerk and snap [9, K] relative to the origin.
+        """Return acceleration, jerk and snap [9, K] relative to the origin.
 
         Args:
-            path: the origin's way over the interval.
-            fraction: of the interval that is past [].
+            path: path of the origin over the interval.
+            fraction: elapsed fraction [] of the interval.
             points: positions, velocities and accelerations [9, K] relative to the origin.
         """
         x, v = (q[0, 0] for q in path.at(fraction[None]))
         a = self.field.pull(x)
         here = jnp.concatenate([x, v, a])[:, None]
-        # the origin among the points, so that a body that rests there feels zero to the bit; the
-        # rounding of two expressions, differentiated, would ask for ever shorter steps
+        # The origin is one of the points, so that a body at rest there has zero acceleration
+        # exactly; rounding differences between two expressions would make steps ever shorter.
         at = jnp.concatenate([points + here, here], 1)
         by_field = potentials.derivatives(self.field, at[:3].T, at[3:6].T, at[6:].T)
         columns = jnp.concatenate([q.T for q in by_field])
         return columns[:, :-1] - columns[:, -1:]
 
     def on(self, path: DenseOutput, fraction: Array, points: Array) -> Array:
-        """Acceleration and jerk [6, K] relative to the origin, of `points` [6, K]."""
+        """Return acceleration and jerk [6, K] relative to the origin, at `points` [6, K]."""
         still = jnp.zeros_like(points[:3])
         return self.pull(path, fraction, jnp.concatenate([points, still]))[:6]
 
     def moved(self, path: DenseOutput, origin: Origin) -> Origin:
-        """The origin at the end of the interval."""
+        """Return the origin at the end of the interval."""
         x, v = path.at(jnp.ones(1, origin.x.dtype))
         return Origin(x[0, 0], v[0, 0])

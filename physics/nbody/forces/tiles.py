@@ -1,11 +1,11 @@
-"""Sums over pairs as one kernel on an accelerator: a target's sums never leave its registers.
+"""Pair sums as one kernel on an accelerator, which keeps the sums of a target in registers.
 
-`on_gpu` gives a thread one or two targets and lets it walk through the sources, which all threads
-read at once; where targets are few, the sources are shared out among several programs. `on_tpu`
-lays targets along the lanes and eight sources down a vector, and walks through blocks of sources.
-Neither stores one value a pair. A pair of `pairs.pull` is 28 issue slots and an inverse root.
+`on_gpu` gives each thread one or two targets. All threads loop over the sources and read the same
+one at a time; with few targets, several programs share the sources. `on_tpu` puts targets in the
+lanes and eight sources in the sublanes, and loops over blocks of sources. Neither stores a value
+per pair. A pair of `pairs.pull` takes 28 issue slots and an inverse square root.
 
-Where `exact`, a sum is a pair of numbers, by Knuth's exact sum of two (see `hilo`).
+With `exact`, a sum is a pair of numbers, computed by Knuth's exact sum of two (see `hilo`).
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ type PairTerms = Callable[[list[Array], list[Array], list[Array], Callable], lis
 # `on_gpu` or `on_tpu`
 type Kernel = Callable[..., Array]
 
-_PROGRAMS = 1024  # that a GPU can well hold at once: eight for each of its processors
-_SHARE = 32  # the fewest sources a program is worth
-_PARTIAL = 4_000_000  # bytes of sums by part, at most, unless one part has more
-_LANES, _COLUMN, _BLOCK = 256, 8, 1024  # targets, and sources at once and in a block, on a TPU
-_FAR = 1e18  # where sources are put that fill up: no power of the distance leaves float32
+_PROGRAMS = 1024  # programs that run concurrently on a GPU: eight per multiprocessor
+_SHARE = 32  # minimum number of sources per program
+_PARTIAL = 4_000_000  # maximum bytes of partial sums, unless a single part is larger
+_LANES, _COLUMN, _BLOCK = 256, 8, 1024  # on a TPU: targets, sources per vector and per block
+_FAR = 1e18  # coordinate of padding sources: powers of the distance stay within float32
 
 
 def on_gpu(
@@ -41,12 +41,12 @@ def on_gpu(
     exact: bool = False,
     interpret: bool = False,
 ) -> Array:
-    """The sums [outputs, K], with `exact` [2, outputs, K], at targets by sources.
+    """Return the sums [outputs, K] over sources at each target; with `exact` [2, outputs, K].
 
     Args:
-        terms: of a pair.
-        outputs: how many terms a pair has.
-        targets: arrays [T, K], whose rows follow one another.
+        terms: the terms of a pair.
+        outputs: number of terms per pair.
+        targets: arrays [T, K], whose rows are concatenated.
         sources: arrays [S, N].
         numbers: [C], the same for all pairs.
         exact: whether a sum is a pair of numbers.
@@ -94,9 +94,10 @@ def on_tpu(
     exact: bool = False,
     interpret: bool = False,
 ) -> Array:
-    """The same of float32 arrays, on a TPU; the first three rows of the sources are places.
+    """Return the sums of `on_gpu` for float32 arrays on a TPU.
 
-    The terms of a source vanish that is far away, and zero otherwise.
+    The first three rows of the sources are positions. A distant source whose other rows are zero
+    must have vanishing terms.
     """
     k, n = targets[0].shape[1], sources[0].shape[1]
     rows, count = (sum(a.shape[0] for a in group) for group in (sources, targets))
@@ -113,7 +114,7 @@ def on_tpu(
         def start():
             total_ref[...] = jnp.zeros_like(total_ref)
 
-        # sources lie along the lanes in memory, where columns of a few would fill vectors of 128
+        # in memory the sources are along the lanes, since rows of few values are padded to 128
         column_ref[...] = s_ref[...].T
         t = [t_ref[i : i + 1, :] for i in range(count)]
         c = [c_ref[:, i : i + 1] for i in range(numbers.size)]
@@ -159,10 +160,10 @@ def in_pairs(
     apart: int,
     **options: bool,
 ) -> Array:
-    """The sums of float64 arrays, which a kernel computes of pairs of float32.
+    """Return the sums of float64 arrays, computed by a kernel with pairs of float32.
 
-    Of the first `apart` rows only differences between targets and sources are used, right to 2^-48
-    of the coordinates; of all other rows the float32. Sums are kept in pairs.
+    The first `apart` rows enter only as differences between targets and sources, accurate to 2^-48
+    of the coordinates. All other rows are rounded to float32. Sums are stored in pairs.
     """
     rows = [jnp.concatenate(group) for group in (targets, sources)]
     high = [q.astype(jnp.float32) for q in rows]
@@ -181,7 +182,7 @@ def in_pairs(
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The sum of two numbers, and what rounding took from it."""
+    """Return the rounded sum of two numbers and its rounding error."""
     total = a + b
     virtual = total - a
     return total, (a - (total - virtual)) + (b - virtual)
@@ -196,7 +197,7 @@ def _added(total: tuple, terms: list[Array], exact: bool) -> tuple:
 
 
 def _total(parts: Array, exact: bool) -> Array:
-    """The sum over the first axis, of pairs of numbers where `exact`."""
+    """Return the sum over the first axis, of pairs of numbers if `exact`."""
     if not exact:
         return jnp.sum(parts, 0)
     high, low = jnp.split(parts, 2, 1)
@@ -216,7 +217,7 @@ def _filled(targets: list[Array], block: int) -> list[Array]:
 
 
 def _far(sources: Array, block: int) -> Array:
-    """Filled up with sources that are far away and zero otherwise: they add nothing."""
+    """Pad with sources that are distant and zero otherwise, which add nothing to the sums."""
     spare = -sources.shape[1] % block
     places = jnp.pad(sources[:3], ((0, 0), (0, spare)), constant_values=_FAR)
     return (

@@ -1,4 +1,4 @@
-"""What one asks of a cluster: energies, the core, radii, bound pairs, mass segregation.
+"""Diagnostics of clusters: energies, core, Lagrangian radii, bound pairs, mass segregation.
 
 Read `diagnostics`, then `segregation`. Positions and velocities are [N, 3], masses [N].
 """

@@ -1,4 +1,4 @@
-"""What one asks of a star cluster: its energy, its centre, the radii that hold its mass.
+"""Diagnostics of a star cluster: energy, density centre, Lagrangian radii and bound pairs.
 
 Stars are at x [N, 3] with velocities v [N, 3] and masses m [N]; G = 1.
 """
@@ -20,7 +20,7 @@ from .. import bodies
 
 @explained
 def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tuple[Array, Array]:
-    """Kinetic and potential energy of stars at x [N, 3] with velocities v [N, 3] and masses m [N].
+    """Return kinetic and potential energy of stars at x, v [N, 3] with masses m [N].
 
     A pass over pairs without storing them: O(N^2) time, O(N) memory.
 
@@ -37,7 +37,7 @@ def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tupl
 
 @explained
 def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0) -> Array:
-    """Potential [K] at `points` [K, 3] of stars at x [N, 3], but for one at the point itself.
+    """Return the potential [K] at `points` [K, 3] of stars at x [N, 3], except one at the point.
 
     >>> potential(jnp.zeros((1, 3)), jnp.array([[2.0, 0, 0], [4, 0, 0]]), jnp.ones(2))
     Array([-0.75], dtype=float32)
@@ -51,7 +51,7 @@ def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0)
 
 
 def _stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
-    """Positions [3, N] of stars at x [N, 3], components first, and their masses [N]."""
+    """Return checked positions [3, N], components first, and masses [N] of stars at x [N, 3]."""
     x = bodies.numbers(f"{name}: x", x, shape=("N", 3))
     m = bodies.numbers(f"{name}: m", m, least=0)
     if m.shape != x.shape[:1] or not m.size:
@@ -62,7 +62,7 @@ def _stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
 
 
 def _moving_stars(name: str, x: Array, v: Array, m: Array) -> tuple[Array, Array, Array]:
-    """Positions and velocities [3, N] of stars, components first, and their masses [N]."""
+    """Return checked positions and velocities [3, N], components first, and masses [N]."""
     x, m = _stars(name, x, m)
     v = bodies.numbers(f"{name}: v", v, shape=(m.shape[0], 3))
     x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
@@ -70,7 +70,7 @@ def _moving_stars(name: str, x: Array, v: Array, m: Array) -> tuple[Array, Array
 
 
 def _potential(points: Array, stars: Array, m: Array, softening: Array | float) -> Array:
-    """Potential [K] at `points` [3, K] of stars at [3, N]."""
+    """Return the potential [K] at `points` [3, K] of stars at [3, N]."""
     d = [stars[k][:, None] - points[k][None] for k in range(3)]
     r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
     apart = r2 > 0
@@ -80,11 +80,11 @@ def _potential(points: Array, stars: Array, m: Array, softening: Array | float) 
 
 @explained
 def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
-    """Centre [3] and radius [] of the core of stars at x [N, 3], weighted by density.
+    """Return density centre [3] and core radius [] of stars at x [N, 3].
 
     Casertano & Hut (1985), doi:10.1086/163589, eqs. II.3, II.6 and V.3 with the unbiased density
-    from the distance of the sixth neighbour; the radius as NBODY6 weights it, with the density
-    squared. O(N^2) time, O(N) memory.
+    from the distance of the sixth neighbour. The radius is weighted with the squared density, as in
+    NBODY6. O(N^2) time, O(N) memory.
 
     >>> from jaxgpu.physics import nbody
     >>> x, _ = nbody.plummer(jax.random.key(0), 500)
@@ -104,21 +104,21 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
         d = x - place[:, None]
         return lax.top_k(-(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), neighbours + 1)
 
-    near, index = lax.map(about, x.T, batch_size=64)  # itself comes first
-    enclosed = jnp.sum(m[index[:, 1:neighbours]], 1)  # neither itself nor the last
+    near, index = lax.map(about, x.T, batch_size=64)  # the star itself comes first
+    enclosed = jnp.sum(m[index[:, 1:neighbours]], 1)  # excludes the star itself and the last one
     density = enclosed / (-near[:, neighbours]) ** 1.5
     centre = jnp.sum(density[None] * x, 1) / jnp.sum(density)
     r2 = jnp.sum((x - centre[:, None]) ** 2, 0)
-    weight = (density / jnp.max(density)) ** 2  # of very light stars the square would be 0
+    weight = (density / jnp.max(density)) ** 2  # normalised: squares could underflow
     return centre, jnp.sqrt(jnp.sum(weight * r2) / jnp.sum(weight))
 
 
 @explained
 def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
-    """Radii [F] about `centre` [3] that hold the `fractions` [F] of the mass of bodies at x [N, 3].
+    """Return the radii [F] about `centre` [3] that enclose mass `fractions` [F] of x [N, 3].
 
-    Where the fraction falls between two bodies, the outer one's radius: no interpolation. Bodies
-    without mass are counted by giving them equal `m`.
+    If the fraction falls between two bodies, the radius is that of the outer one, without
+    interpolation. For bodies without mass, pass equal `m` to use the fraction of their number.
 
     >>> x = jnp.array([[1.0, 0, 0], [2, 0, 0], [3, 0, 0], [4, 0, 0]])
     >>> lagrangian_radii(x, jnp.ones(4), jnp.zeros(3), jnp.array([0.25, 0.5]))
@@ -142,7 +142,7 @@ def _about(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array,
 
 
 def _radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
-    """Radii [F] about a centre of bodies at x [3, N]."""
+    """Return the Lagrangian radii [F] about a centre of bodies at x [3, N]."""
     r = jnp.sqrt(jnp.sum((x - centre[:, None]) ** 2, 0))
     order = jnp.argsort(r)
     share = jnp.cumsum(m[order]) / jnp.sum(m)
@@ -154,14 +154,14 @@ def _radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
 def class_radii(
     x: Array, m: Array, centre: Array, fractions: Array, edges: Array
 ) -> tuple[Array, Array]:
-    """Lagrangian radii [C, F] of each class of mass, and how many stars it has [C].
+    """Return Lagrangian radii [C, F] of each mass class, and its number of stars [C].
 
     Args:
         x: positions [N, 3].
         m: masses [N].
-        centre: where radii are measured from [3].
-        fractions: shares [F] of the mass of the class.
-        edges: limits [C + 1] of the classes, ascending; a class holds edges[c] <= m < edges[c + 1].
+        centre: point from which radii are measured [3].
+        fractions: fractions [F] of the mass of the class.
+        edges: ascending limits [C + 1]; class c contains edges[c] <= m < edges[c + 1].
 
     The radii of an empty class are nan.
 
@@ -194,7 +194,7 @@ def _refuse_order(name: str, edges: Array) -> None:
 def half_mass_relaxation_time(
     count: int, radius: Array | float, mass: Array | float = 1.0, coulomb: float = 0.11
 ) -> Array:
-    """0.138 N r^1.5 / (sqrt(M) ln(gamma N)), with G = 1.
+    """Return 0.138 N r^1.5 / (sqrt(M) ln(gamma N)), with G = 1.
 
     Spitzer (1987), eq. 2-63, with the Coulomb logarithm of Giersz & Heggie (1994),
     doi:10.1093/mnras/268.1.257: gamma = 0.11 for equal masses.
@@ -202,7 +202,7 @@ def half_mass_relaxation_time(
     Args:
         count: number of stars N, above 1 / gamma.
         radius: half-mass radius r.
-        mass: of all stars together.
+        mass: total mass of the stars.
         coulomb: gamma; 0.02 suits a spectrum of masses (Giersz & Heggie 1996).
 
     >>> round(float(half_mass_relaxation_time(1024, 0.7686)), 1)
@@ -224,22 +224,22 @@ def half_mass_relaxation_time(
 
 @pytree
 class Budget:
-    """Where the energy of a cluster is; G = 1."""
+    """Energy of a cluster by its parts; G = 1."""
 
-    kinetic: Array  # [] of the motions about the centre of mass
+    kinetic: Array  # [] kinetic energy of the motions about the centre of mass
     bulk: Array  # [] kinetic energy of the centre of mass
-    potential: Array  # [] of all pairs of stars
-    outside: Array  # [] of the stars in a potential from outside
-    binaries: Array  # [] within bound pairs: kinetic and potential of their relative motion
+    potential: Array  # [] potential energy of all pairs of stars
+    outside: Array  # [] energy of the stars in an external potential
+    binaries: Array  # [] kinetic and potential energy of the relative motion in bound pairs
 
     @property
     def total(self) -> Array:
-        """The sum; what is within pairs is a part of the others."""
+        """Total energy; `binaries` is not added, being a part of the other terms."""
         return self.kinetic + self.bulk + self.potential + self.outside
 
     @property
     def virial_ratio(self) -> Array:
-        """Kinetic energy over the absolute of the potential: 1/2 in equilibrium."""
+        """Kinetic energy over the absolute potential energy: 1/2 in equilibrium."""
         return self.kinetic / jnp.abs(self.potential)
 
 
@@ -251,14 +251,14 @@ def budget(
     softening: Array | float = 0.0,
     outside: Array | None = None,
 ) -> Budget:
-    """The energy of stars by its parts.
+    """Return the energy of stars by its parts.
 
     Args:
         x: positions [N, 3].
         v: velocities [N, 3].
         m: masses [N].
-        softening: length; 0 for none.
-        outside: potential [N] from outside at each star; none by default.
+        softening: softening length; 0 for none.
+        outside: external potential [N] at each star; none by default.
 
     O(N^2) time; O(N) memory.
 
@@ -287,17 +287,17 @@ def budget(
 
 @pytree
 class Pairs:
-    """Bound pairs, each listed at its first star; zeros elsewhere."""
+    """Bound pairs, each entered at its first star; zeros elsewhere."""
 
     partner: Array  # [N] int32: the other star; N where there is none
-    energy: Array  # [N] of the relative motion, negative
+    energy: Array  # [N] energy of the relative motion, negative
     a: Array  # [N] semi-major axis
     e: Array  # [N] eccentricity
 
 
 @explained
 def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
-    """Stars that are each other's nearest and bound to each other: O(N^2) time, O(N) memory.
+    """Find pairs of mutual nearest neighbours that are bound, in O(N^2) time and O(N) memory.
 
     >>> x = jnp.array([[0.0, 0, 0], [0.1, 0, 0], [9.0, 0, 0]])
     >>> v = jnp.array([[0.0, -1, 0], [0, 1, 0], [0, 0, 0]])
@@ -325,7 +325,7 @@ def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
 
 @explained
 def nearest(points: Array, x: Array) -> Array:
-    """Index [K] of the star at x [N, 3] nearest to each of `points` [K, 3], but for one at it.
+    """Return the index [K] of the star in x [N, 3] nearest to each point [K, 3], except one at it.
 
     >>> nearest(jnp.zeros((1, 3)), jnp.array([[3.0, 0, 0], [1, 0, 0], [0, 0, 0]]))
     Array([1], dtype=int32)
@@ -338,7 +338,7 @@ def nearest(points: Array, x: Array) -> Array:
 
 
 def _nearest(points: Array, x: Array) -> Array:
-    """Index [K] of the star at [3, N] nearest to each of `points` [3, K], but for one at it."""
+    """Return the index [K] of the star at [3, N] nearest to each point [3, K], except one at it."""
 
     def of_one(place: Array) -> Array:
         d = x - place[:, None]

@@ -1,9 +1,9 @@
-"""Mass segregation: are the heavy stars closer together than any stars would be?
+"""Mass segregation: are the heavy stars closer together than random stars?
 
-Allison et al. (2009), doi:10.1111/j.1365-2966.2009.14508.x: the length of the shortest network
-that joins the heaviest stars, against that of as many stars drawn at random. No centre is needed.
-Olczak, Spurzem & Henning (2011), doi:10.1051/0004-6361/201116902, take the geometric mean of the
-network's edges instead of their sum, which one far star cannot rule.
+Allison et al. (2009), doi:10.1111/j.1365-2966.2009.14508.x: the length of the minimum spanning tree
+of the heaviest stars, compared with that of equally many random stars. No centre is needed.
+Olczak, Spurzem & Henning (2011), doi:10.1051/0004-6361/201116902, use the geometric mean of the
+edges instead of their sum, which a single distant star cannot dominate.
 """
 
 import jax
@@ -16,7 +16,7 @@ from jaxgpu.inputs.doors import explained
 
 @explained
 def tree_edges(x: Array) -> Array:
-    """Lengths [N - 1] of the edges of the minimum spanning tree of points [N, D].
+    """Return the edge lengths [N - 1] of the minimum spanning tree of points [N, D].
 
     Prim (1957), doi:10.1002/j.1538-7305.1957.tb01515.x: O(N^2) time, O(N) memory.
 
@@ -49,14 +49,14 @@ def tree_edges(x: Array) -> Array:
 def segregation_ratio(
     key: Array, x: Array, m: Array, heaviest: int, draws: int = 500, geometric: bool = False
 ) -> tuple[Array, Array]:
-    """Lambda_MSR and its standard error: 1 without segregation, more where heavy stars crowd.
+    """Return Lambda_MSR and its standard error: 1 without segregation, above 1 with it.
 
     Args:
-        key: of the random draws.
+        key: JAX random key.
         x: positions [N, D], projected or not.
         m: masses [N]; those of tracers may be any label that orders them.
-        heaviest: how many of the heaviest stars are joined, at least 2 and below N.
-        draws: random sets of as many stars to compare with.
+        heaviest: number of heaviest stars in the tree, at least 2 and below N.
+        draws: number of random sets of the same size to compare with.
         geometric: compare geometric means of the edges (Gamma_MSR of Olczak et al.).
 
     Cost O(draws heaviest^2), memory O(draws heaviest).

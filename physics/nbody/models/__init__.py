@@ -1,4 +1,4 @@
-"""Clusters to begin with: spheres, masses, binaries, the Milky Way's globulars, snapshots.
+"""Initial conditions of clusters: spheres, masses, binaries, Milky Way globulars, snapshots.
 
 Read `spheres` (Plummer, and N-body units), `lowered` (King), `masses`, `primordial` (binaries),
 `globulars` (ten of the Milky Way) and `snapshots` (files of NBODY6 and McLuster).

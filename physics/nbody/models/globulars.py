@@ -1,4 +1,4 @@
-"""Ten globular clusters of the Milky Way with their mass, King structure and orbit.
+"""Ten globular clusters of the Milky Way with mass, King structure and orbit.
 
 Sources are named in data/globulars.csv. Galactocentric axes: x from the Sun's side through the
 centre, y along the Sun's rotation, z to the north Galactic pole; right-handed.
@@ -16,16 +16,16 @@ from jaxgpu.devices.precision import in_float64
 from . import lowered
 
 _concentration = jax.jit(lambda depth: lowered.profile(depth).concentration)
-_PER_MAS = 4.740470463533349  # km/s of a milliarcsecond a year at one kpc
-_POLE_RA, _POLE_DEC, _NODE = np.deg2rad([192.85948, 27.12825, 122.93192])  # of the Galaxy, J2000
+_PER_MAS = 4.740470463533349  # km/s per milliarcsecond per year at one kpc
+_POLE_RA, _POLE_DEC, _NODE = np.deg2rad([192.85948, 27.12825, 122.93192])  # Galactic, J2000
 
 
 @dataclass(frozen=True)
 class Globular:
-    """One cluster."""
+    """Catalogue data of one globular cluster."""
 
-    name: str  # as catalogues have it
-    alias: str  # "" where it has none
+    name: str  # as in catalogues
+    alias: str  # "" if it has none
     mass: float  # solar masses
     core: float  # core radius, pc
     half: float  # half-light radius, pc
@@ -33,19 +33,19 @@ class Globular:
     ra: float  # degrees, J2000
     dec: float  # degrees
     distance: float  # kpc
-    pm_ra: float  # mas/yr, with the cosine of dec
-    pm_dec: float  # mas/yr
-    radial: float  # km/s
+    pm_ra: float  # proper motion in ra, mas/yr, times the cosine of dec
+    pm_dec: float  # proper motion in dec, mas/yr
+    radial: float  # radial velocity, km/s
 
     @property
     def concentration(self) -> float:
-        """log10 of tidal over core radius, what King's models are ordered by."""
+        """King concentration, log10 of tidal over core radius."""
         return float(np.log10(self.tidal / self.core))
 
     @property
     @in_float64
     def depth(self) -> float:
-        """W0 of the King model with this concentration."""
+        """Central potential W0 of the King model with this concentration."""
         low, high = 0.1, 16.0
         for _ in range(40):
             middle = (low + high) / 2
@@ -55,7 +55,7 @@ class Globular:
 
 
 def names() -> list[str]:
-    """Of the clusters that are here.
+    """Return the names of the available clusters.
 
     >>> names()[0], len(names())
     ('NGC 104', 10)
@@ -64,7 +64,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Globular:
-    """The cluster of that name or alias.
+    """Return the cluster with the given name or alias.
 
     >>> load("47 Tuc").distance
     4.52
@@ -83,12 +83,12 @@ def galactocentric(
     height: float = 0.0208,
     sun: tuple[float, float, float] = (11.1, 232.24, 7.25),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Position and velocity [3] about the centre of the Galaxy, kpc and km/s.
+    """Return position and velocity [3] about the centre of the Galaxy, kpc and km/s.
 
     Args:
-        cluster: which.
+        cluster: a globular cluster.
         radius: distance of the Sun from the axis of the Galaxy, kpc.
-        height: of the Sun above its plane, kpc.
+        height: height of the Sun above the Galactic plane, kpc.
         sun: velocity of the Sun, towards the centre, along the rotation and to the north; the
             circular speed of 220 km/s and the motion of Schoenrich, Binney & Dehnen (2010),
             doi:10.1111/j.1365-2966.2010.16253.x, by default.
@@ -101,7 +101,7 @@ def galactocentric(
     v = cluster.radial * away + _PER_MAS * cluster.distance * motion
     to = galactic_axes()
     x, v = to @ (cluster.distance * away), to @ v
-    # the line to the centre dips under the plane, for the Sun is above it
+    # the Sun is above the plane, so the direction to the centre points slightly below it
     far = np.hypot(radius, height)
     c, s = radius / far, height / far
     level = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
@@ -110,7 +110,7 @@ def galactocentric(
 
 
 def galactic_axes() -> np.ndarray:
-    """Rotation [3, 3] from the equator of J2000 to Galactic axes, whose x leads to the centre.
+    """Return the rotation [3, 3] from J2000 equatorial to Galactic axes; x points to the centre.
 
     Perryman et al. (1997), The Hipparcos and Tycho Catalogues, vol. 1, sect. 1.5.3.
     """

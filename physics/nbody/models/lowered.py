@@ -1,8 +1,8 @@
-"""King's models of star clusters with an edge: lowered isothermal spheres.
+"""King models of star clusters with an edge: lowered isothermal spheres.
 
 King (1966), doi:10.1086/109857; Binney & Tremaine (2008), Galactic Dynamics, sect. 4.3.3(c). The
 density at depth W of the potential, in units of the velocity dispersion, is proportional to
-e^W P(5/2, W) with the regularised incomplete gamma function; Poisson's equation is solved for the
+e^W P(5/2, W) with the regularised incomplete gamma function. Poisson's equation is solved for the
 square of the radius as a function of W, which is regular in the centre and at the edge.
 """
 
@@ -19,26 +19,26 @@ from jaxgpu.inputs.fields import pytree
 
 from .spheres import centred, directions
 
-_STEPS = 2000  # of Runge-Kutta in W; halving them changes the radii of W0 = 12 by at most 4e-8
+_STEPS = 2000  # Runge-Kutta steps in W; halved steps change the radii of W0 = 12 by at most 4e-8
 
 
 @pytree
 class Profile:
-    """A King model on K depths, from the centre to the edge; lengths in King's core radius r0."""
+    """A King model at K depths, from the centre to the edge; lengths in King's core radius r0."""
 
     depth: Array  # [K] potential W, from W0 to 0
     r: Array  # [K] radius
-    mass: Array  # [K] mass within, in units of rho0 r0^3
+    mass: Array  # [K] enclosed mass, in units of rho0 r0^3
 
     @property
     def concentration(self) -> Array:
-        """log10 of the tidal over the core radius."""
+        """King concentration, log10 of the tidal over the core radius."""
         return jnp.log10(self.r[-1])
 
     @property
     def virial_radius(self) -> Array:
-        """-M^2 / (2 U), with U the potential energy and G = 1."""
-        # U = -integral of M dM / r, by the trapezium rule in M
+        """Virial radius -M^2 / (2 U), with U the potential energy and G = 1."""
+        # U = -integral of M dM / r is computed by the trapezium rule in M
         inverse = jnp.concatenate([jnp.zeros_like(self.r[:1]), 1 / self.r[1:]])
         pull = self.mass * inverse
         energy = jnp.sum((self.mass[1:] - self.mass[:-1]) * (pull[1:] + pull[:-1])) / 2
@@ -46,9 +46,9 @@ class Profile:
 
 
 def profile(depth: Array | float) -> Profile:
-    """The model of central depth W0, 0.1 to 16; differentiable in it."""
+    """Compute the King model of central depth W0, 0.1 to 16; differentiable in W0."""
     depth = jnp.asarray(ranges.numbers("king: depth", depth, (), least=0.1, most=16), float)
-    # even steps in W, but finer to the edge, where the radius grows like 1 / (W + const)
+    # steps in W become finer towards the edge, where the radius grows like 1 / (W + const)
     u = jnp.asarray(np.linspace(1, 0, _STEPS + 1) ** 2, depth.dtype)
     w = depth * u
     first = depth * (1 - u[1])
@@ -70,13 +70,13 @@ def profile(depth: Array | float) -> Profile:
 @explained
 @allocation.bounded
 def king(key: Array, count: int, depth: Array | float) -> tuple[Array, Array]:
-    """Positions and velocities [count, 3] of equal bodies in a King model, centred.
+    """Sample positions and velocities [count, 3] of equal bodies in a King model, centred.
 
     In N-body units: G = M = 1 and total energy -1/4, so that the virial radius is 1.
 
     Args:
-        key: of the draw.
-        count: how many bodies, in the default precision.
+        key: JAX random key.
+        count: number of bodies; the precision is the default one.
         depth: central potential W0, 0.1 to 16: about 3 for loose clusters, 8 for dense ones.
     """
     ranges.numbers("king: count", count, (), whole=True, least=1)
@@ -107,14 +107,14 @@ def _runge_kutta(depth: Array, y: Array, start: Array, end: Array) -> Array:
 
 
 def _log_density(w: Array) -> Array:
-    """Up to a constant, the logarithm of the density; -inf at the edge."""
+    """Return the logarithm of the density up to a constant; -inf at the edge."""
     inside = w > 0
     share = gammainc(jnp.full_like(w, 2.5), jnp.where(inside, w, 1))
     return jnp.where(inside, w + jnp.log(share), -jnp.inf)
 
 
 def _speeds(w: Array, share: Array) -> Array:
-    """Speeds over sigma whose distribution is (e^(W - v^2/2) - 1) v^2, by bisection."""
+    """Invert the distribution (e^(W - v^2/2) - 1) v^2 of speeds over sigma by bisection."""
 
     def below(v: Array) -> Array:
         gauss = np.sqrt(np.pi / 2) * erf(v / np.sqrt(2)) - v * jnp.exp(-v * v / 2)

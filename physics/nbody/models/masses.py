@@ -1,7 +1,7 @@
-"""Masses of newborn stars: power laws, in pieces, drawn by inversion.
+"""Masses of newborn stars: piecewise power laws, sampled by inversion.
 
 Salpeter (1955), doi:10.1086/145971; Kroupa (2001), doi:10.1046/j.1365-8711.2001.04022.x, eq. 2.
-Masses are in solar units where the breaks are.
+Masses have the unit of the breaks, solar masses in the published laws.
 """
 
 from functools import partial
@@ -23,15 +23,15 @@ _KROUPA_SLOPES = (0.3, 1.3, 2.3)
 
 @pytree
 class MassFunction:
-    """dN/dm falls as m^-slope between breaks and is continuous across them."""
+    """Piecewise power law: dN/dm falls as m^-slope between breaks and is continuous there."""
 
     breaks: Array = number(above=0)  # [K + 1] ascending masses
-    slopes: Array = number()  # [K] of each piece
+    slopes: Array = number()  # [K] slope of each piece
 
 
 @explained
 def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
-    """One piece of slope 2.35.
+    """Return the Salpeter mass function, a single piece of slope 2.35.
 
     >>> round(float(mean(salpeter())), 3)
     0.351
@@ -42,7 +42,7 @@ def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
 
 @explained
 def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
-    """Slopes 0.3 below 0.08 solar masses, 1.3 to 0.5 and 2.3 above; from 0.01 on."""
+    """Return the Kroupa mass function: slopes 0.3 from 0.01, 1.3 from 0.08 and 2.3 from 0.5."""
     _check("kroupa", low, high)
     if low < _KROUPA_BREAKS[0]:
         raise ValueError(f"kroupa: low {low}; it begins at 0.01 solar masses; give at least that")
@@ -56,7 +56,7 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
 @explained
 @allocation.bounded
 def draw(key: Array, law: MassFunction, count: int) -> Array:
-    """Masses [count], in the default precision."""
+    """Sample masses [count], in the default precision."""
     ranges.numbers("draw: count", count, (), whole=True, least=0)
     law = _checked("draw", law)
     return quantile(law, jax.random.uniform(key, (count,), law.breaks.dtype))
@@ -64,7 +64,7 @@ def draw(key: Array, law: MassFunction, count: int) -> Array:
 
 @explained
 def quantile(law: MassFunction, share: Array) -> Array:
-    """The mass below which lies the `share` [...] of all stars, 0 to 1.
+    """Return the mass below which the fraction `share` [...] of all stars lies, 0 to 1.
 
     >>> float(quantile(kroupa(0.08, 20.0), 0.5)) < 0.3  # half of all stars are lighter
     True
@@ -86,15 +86,15 @@ def quantile(law: MassFunction, share: Array) -> Array:
 
 @explained
 def mean(law: MassFunction) -> Array:
-    """Mean mass of a star."""
+    """Return the mean mass of a star."""
     law = _checked("mean", law)
     return jnp.sum(_pieces(law, 1)[1]) / jnp.sum(_pieces(law, 0)[1])
 
 
 def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
-    """Of each piece the factor before m^-slope, and the integral of m^moment dN over it."""
+    """Return each piece's factor before m^-slope, and the integral of m^moment dN over it."""
     low, high = law.breaks[:-1], law.breaks[1:]
-    # continuity: at each inner break the factor changes by b^(difference of slopes)
+    # for continuity the factor changes by b^(difference of slopes) at each inner break b
     jumps = (law.slopes[1:] - law.slopes[:-1]) * jnp.log(law.breaks[1:-1])
     height = jnp.exp(jnp.concatenate([jnp.zeros_like(low[:1]), jnp.cumsum(jumps)]))
     power = moment + 1 - law.slopes
@@ -122,7 +122,7 @@ def _check(name: str, low: float, high: float) -> None:
 
 
 def _checked(name: str, law: MassFunction) -> MassFunction:
-    """The law, its numbers in arrays."""
+    """Return the law after checks, with its values as arrays."""
     ranges.check(name, law)
     pieces = jnp.shape(law.slopes)
     breaks = ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))

@@ -1,7 +1,7 @@
 """Primordial binaries: stars of a cluster replaced by pairs about the same centre of mass.
 
-Semi-major axes uniform in their logarithm (Opik 1924), eccentricities thermal, f(e) = 2e (Jeans
-1919, Heggie 1975, doi:10.1093/mnras/173.3.729), any orientation and phase.
+Semi-major axes are uniform in their logarithm (Opik 1924), eccentricities thermal, f(e) = 2e (Jeans
+1919, Heggie 1975, doi:10.1093/mnras/173.3.729), orientation and phase random.
 """
 
 import jax
@@ -22,12 +22,12 @@ from ..orbits.elements import Elements
 @on_host
 @allocation.bounded
 def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
-    """Orbits [count] of binaries, in the default precision.
+    """Sample orbits [count] of binaries, in the default precision.
 
     Args:
-        key: of the draw.
-        count: how many.
-        a: smallest and largest semi-major axis.
+        key: JAX random key.
+        count: number of orbits.
+        a: minimum and maximum semi-major axis.
 
     >>> orbit = binary_orbits(jax.random.key(0), 100, (1e-4, 1e-2))
     >>> bool(jnp.all((orbit.a >= 1e-4) & (orbit.a <= 1e-2)))
@@ -41,7 +41,7 @@ def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
         )
     axis, e, tilt, node, peri, mean = jax.random.uniform(key, (6, count))
     low, high = np.log(a)
-    # 1 - e below 1e-3 would put many a pair into one star; thermal orbits have 0.2 % of those
+    # with 1 - e below 1e-3 (0.2 % of thermal orbits) many pairs would merge into one star
     eccentricity = jnp.sqrt(e * (1 - 1e-3) ** 2)
     return Elements(
         a=jnp.exp(low + (high - low) * axis),
@@ -57,10 +57,10 @@ def binary_orbits(key: Array, count: int, a: tuple[float, float]) -> Elements:
 def paired(
     x: Array, v: Array, m: Array, companions: Array, orbit: Elements
 ) -> tuple[Array, Array, Array]:
-    """Positions and velocities [N + B, 3] and masses [N + B] with the first B stars made pairs.
+    """Return positions, velocities [N + B, 3] and masses [N + B], the first B stars being binaries.
 
-    The centre of mass of star k and its companion, which is star N + k, is where star k was and
-    moves as it did; G = 1.
+    The centre of mass of star k and its companion, star N + k, has the position and velocity that
+    star k had; G = 1.
 
     Args:
         x: positions [N, 3] of single stars.

@@ -1,7 +1,7 @@
-"""The text format that NBODY6 and McLuster begin from: one star a line, m x y z vx vy vz.
+"""The text format of initial conditions of NBODY6 and McLuster: per star a line m x y z vx vy vz.
 
-Known as `dat.10` or `fort.10`. Values in whatever units the code is told; numbers are written with
-17 digits, so that what is read again has the same bits. Tracers are lines of mass 0.
+Known as `dat.10` or `fort.10`. Values are in any units; numbers are written with 17 digits, so that
+reading returns the same bits. Tracers are lines of mass 0.
 """
 
 from pathlib import Path
@@ -12,10 +12,10 @@ from jaxgpu.runs.files import replacing
 
 
 def read(file: str | Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions [N, 3], velocities [N, 3] and masses [N].
+    """Read positions [N, 3], velocities [N, 3] and masses [N] from a file.
 
     Raises:
-        ValueError: a line that is not seven finite numbers; it says which.
+        ValueError: a line that is not seven finite numbers; the message names the line.
     """
     rows = []
     for number, line in enumerate(Path(file).read_text().splitlines(), 1):
@@ -40,7 +40,7 @@ def read(file: str | Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def write(file: str | Path, x: np.ndarray, v: np.ndarray, m: np.ndarray) -> None:
-    """Write positions [N, 3], velocities [N, 3] and masses [N], replacing the file as a whole."""
+    """Write positions [N, 3], velocities [N, 3] and masses [N]; replace the file atomically."""
     x, v, m = (np.asarray(q, np.float64) for q in (x, v, m))
     if m.ndim != 1 or not x.shape == v.shape == (*m.shape, 3):
         shapes = f"x {list(x.shape)}, v {list(v.shape)}, m {list(m.shape)}"

@@ -1,7 +1,7 @@
-"""Star clusters to begin with, in N-body units: G = M = 1 and total energy -1/4.
+"""Plummer spheres, and scaling to N-body units: G = M = 1 and total energy -1/4.
 
-Plummer (1911), doi:10.1093/mnras/71.5.460; drawn as Aarseth, Henon & Wielen (1974), A&A 37, 183,
-by inversion of the mass profile; the velocity by inversion of its distribution, tabulated.
+Plummer (1911), doi:10.1093/mnras/71.5.460; sampled as in Aarseth, Henon & Wielen (1974), A&A 37,
+183, by inversion of the mass profile; velocities by inversion of their tabulated distribution.
 """
 
 from functools import partial
@@ -25,14 +25,14 @@ PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
 @explained
 @allocation.bounded
 def plummer(key: Array, count: int) -> tuple[Array, Array]:
-    """Positions and velocities [count, 3] of equal bodies in a Plummer sphere, centred.
+    """Sample positions and velocities [count, 3] of equal bodies in a Plummer sphere, centred.
 
     N-body units (Heggie & Mathieu 1986, doi:10.1007/BFb0116419): G = M = 1, E = -1/4, so the scale
-    length is 3 pi / 16. The profile is cut where it holds 0.999 of the mass, at 39 scale lengths.
+    length is 3 pi / 16. The profile is truncated at 0.999 of the mass, at 39 scale lengths.
 
     Args:
-        key: of the draw.
-        count: how many bodies, in the default precision.
+        key: JAX random key.
+        count: number of bodies; the precision is the default one.
     """
     ranges.numbers("plummer: count", count, (), whole=True, least=1)
     by_mass, by_speed, by_place, by_course = jax.random.split(key, 4)
@@ -50,7 +50,7 @@ def plummer(key: Array, count: int) -> tuple[Array, Array]:
 def virial(
     x: Array, v: Array, m: Array, ratio: float = 0.5, softening: float = 0.0
 ) -> tuple[Array, Array]:
-    """Positions and velocities [N, 3] scaled so that the energy is exactly that of N-body units.
+    """Scale positions and velocities [N, 3] to exactly the energy of N-body units.
 
     About the centre of mass, for stars of any masses [N], with G = 1: potential energy -M^2 / 2 and
     kinetic energy `ratio` times as much, so that a total mass of 1 in equilibrium has E = -1/4.
@@ -59,11 +59,11 @@ def virial(
         x: positions [N, 3].
         v: velocities [N, 3].
         m: masses [N].
-        ratio: virial ratio; 1/2 is equilibrium, less collapses, 0 is a cold start.
-        softening: in the units of the result.
+        ratio: virial ratio; 1/2 is equilibrium, smaller values collapse, 0 is a cold start.
+        softening: softening length in the units of the result.
 
-    With softening the length is found by fixed-point iteration, good to rounding in 30 rounds for
-    softenings well below the virial radius.
+    With softening the length is found by fixed-point iteration. It is accurate to rounding after 30
+    rounds for softenings well below the virial radius.
     """
     x = numbers("virial: x", x, shape=("N", 3))
     v = numbers("virial: v", v, shape=x.shape)
@@ -95,14 +95,14 @@ def _scaled_to_units(
 
 
 def centred(x: Array, v: Array) -> tuple[Array, Array]:
-    """Positions and velocities [N, 3] about their means, of equal bodies at [3, N]."""
+    """Return positions and velocities [N, 3] of equal bodies at [3, N] relative to the mean."""
     x, v = (q - jnp.mean(q, 1, keepdims=True) for q in (x, v))
     return x.T, v.T
 
 
 def _speed_over_escape(share: Array) -> Array:
     """Invert the distribution q^2 (1 - q^2)^(7/2) of speeds over the escape speed."""
-    q = np.sin(np.linspace(0, np.pi / 2, 4001))  # dense where the distribution has its tail
+    q = np.sin(np.linspace(0, np.pi / 2, 4001))  # dense in the tail of the distribution
     density = q**2 * (1 - q**2) ** 3.5
     steps = np.diff(q) * (density[1:] + density[:-1]) / 2
     share_below = np.concatenate([[0], np.cumsum(steps)]) / steps.sum()
@@ -112,7 +112,7 @@ def _speed_over_escape(share: Array) -> Array:
 
 
 def directions(key: Array, count: int) -> Array:
-    """Unit vectors [3, count], uniform on the sphere, in the default precision."""
+    """Sample unit vectors [3, count], uniform on the sphere, in the default precision."""
     along, around = jax.random.uniform(key, (2, count))
     z, angle = 2 * along - 1, 2 * jnp.pi * around
     r = jnp.sqrt(1 - z * z)

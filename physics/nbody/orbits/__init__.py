@@ -1,7 +1,7 @@
-"""Two bodies alone: where they go, and what their orbit is.
+"""Two isolated bodies: their motion and their orbital elements.
 
-Read `universal` first, the one solver of Kepler's equation; then `kepler`, motion over any time;
-`elements`, orbits by their elements; and `ks`, regular variables for pairs that nearly meet.
+Read `universal` first, the common solver of Kepler's equation; then `kepler` (motion over any
+time), `elements` (orbital elements) and `ks` (regular variables for close pairs).
 """
 
 from . import elements, kepler, ks, universal

@@ -1,4 +1,4 @@
-"""Kepler's elements of an orbit, from position and velocity and back.
+"""Conversion between Keplerian orbital elements and positions and velocities.
 
 Murray & Dermott, Solar System Dynamics (1999), sections 2.3, 2.4 and 2.8. Angles in radians; any
 units in which the gravitational parameter is that of the two bodies together.
@@ -21,9 +21,9 @@ from jaxgpu.inputs.fields import number, pytree
 from .. import bodies
 from . import universal
 
-_ROUNDS = 40  # of Kepler's equation; 2 to 6 are needed
-_PI = float(np.float32(np.pi))  # the largest that is meant: in float32, pi is rounded up
-_TURNS = 4 * _PI  # of a node or pericentre: two turns, so that angles in degrees are found out
+_ROUNDS = 40  # maximum iterations for Kepler's equation; 2 to 6 are needed
+_PI = float(np.float32(np.pi))  # upper bound of angles: float32 rounds pi up
+_TURNS = 4 * _PI  # bound for node and pericentre: two turns, which detects angles in degrees
 
 
 @pytree
@@ -32,8 +32,8 @@ class Elements:
 
     The fields are the semi-major axis a, the eccentricity e, the inclination i to the x-y plane,
     the longitude of the ascending node, the argument of the pericentre from the node, and the mean
-    anomaly. From a longitude of the pericentre take that of the node; from a mean longitude that of
-    the pericentre.
+    anomaly. From a longitude of the pericentre, subtract that of the node; from a mean longitude,
+    that of the pericentre.
 
     >>> import jax.numpy as jnp
     >>> circle = Elements(*(jnp.array(value) for value in (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
@@ -54,13 +54,13 @@ class Elements:
 
 @explained
 def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
-    """Osculating elements [...] of relative positions and velocities [..., 3].
+    """Return the osculating elements [...] of relative positions and velocities [..., 3].
 
-    For a circular orbit the pericentre, and for one in the x-y plane the node, is where the x axis
-    is; the mean anomaly is nan where the orbit is not bound (e >= 1).
+    The pericentre of a circular orbit, and the node of one in the x-y plane, are set to the x axis.
+    The mean anomaly is nan where the orbit is not bound (e >= 1).
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite, bodies at one place, a
+        ValueError: inconsistent shapes, values that are not finite, bodies at one position, a
             parameter that is not positive, two floating types.
     """
     x, v, gm = _relative("elements.from_state", x, v, gm)
@@ -74,7 +74,7 @@ def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
     node = jnp.where((h[0] == 0) & (h[1] == 0), 0, node)
     c, s = jnp.cos(node), jnp.sin(node)
     height = jnp.sqrt(jnp.sum(h * h, 0))
-    # axes in the plane of the orbit: towards the node, and a quarter turn ahead
+    # axes in the orbital plane: p points to the node, q is a quarter turn ahead
     p = jnp.stack([c, s, jnp.zeros_like(c)])
     q = jnp.stack(cross(h, p)) / height[None]
     peri = jnp.arctan2(jnp.sum(ecc * q, 0), jnp.sum(ecc * p, 0))
@@ -88,7 +88,7 @@ def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
 
 @explained
 def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
-    """The eccentricity vector [..., 3]: it points to the pericentre and is as long as e.
+    """Return the eccentricity vector [..., 3], which points to the pericentre and has length e.
 
     Raises:
         ValueError: as `from_state`.
@@ -98,7 +98,7 @@ def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
 
 
 def _relative(name: str, x: Array, v: Array, gm: Array | float) -> tuple[Array, Array, Array]:
-    """Relative positions and velocities, components first [3, ...], and the parameter, checked."""
+    """Return checked relative positions and velocities [3, ...] and the gravitational parameter."""
     x, v = bodies.relative(name, x, v)
     gm = bodies.per_pair(f"{name}: gm", gm, x.shape[:-1], x.dtype, above=0)
     return jnp.moveaxis(x, -1, 0), jnp.moveaxis(v, -1, 0), gm
@@ -112,10 +112,10 @@ def _eccentricity_vector(x: Array, v: Array, gm: Array) -> Array:
 @explained
 @allocation.bounded
 def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
-    """Relative position and velocity, both [..., 3].
+    """Return the relative position and velocity of the elements, both [..., 3].
 
     Raises:
-        ValueError: an orbit that is no ellipse, or angles that are not finite.
+        ValueError: an orbit that is not an ellipse, or angles that are not finite.
     """
     a, e, i, node, peri, mean = _batch("elements.to_state", orbit)
     gm = bodies.per_pair("elements.to_state: gm", gm, a.shape, a.dtype, above=0)
@@ -133,7 +133,7 @@ def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
 
 
 def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
-    """The six elements, checked, in one precision and of one shape."""
+    """Return the six elements after checks, in one precision and one shape."""
     if not isinstance(orbit, Elements):
         raise TypeError(f"{name}: orbit is a {type(orbit).__name__}; it must be an Elements")
     ranges.check(name, orbit)
@@ -153,14 +153,14 @@ def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
 def uniform(
     key: Array, count: int, a: tuple[float, float], e: Array | float, i: Array | float
 ) -> Elements:
-    """Orbits [count] drawn uniformly in every element, in the default precision.
+    """Sample orbits [count] uniformly in every element, in the default precision.
 
     Args:
-        key: of the draw.
-        count: how many.
-        a: smallest and largest semi-major axis.
-        e: largest eccentricity.
-        i: largest inclination, radians.
+        key: JAX random key.
+        count: number of orbits.
+        a: minimum and maximum semi-major axis.
+        e: maximum eccentricity.
+        i: maximum inclination, radians.
     """
     name = "elements.uniform"
     ranges.numbers(f"{name}: count", count, (), whole=True, least=0)
@@ -181,13 +181,13 @@ def _refuse_order(name: str, low: Array | float, high: Array | float) -> None:
 
 @explained
 def eccentric_anomaly(mean: Array, e: Array) -> Array:
-    """The E that solves Kepler's equation E - e sin E = M, to rounding, for 0 <= e < 1.
+    """Solve Kepler's equation E - e sin E = M for E, to rounding, for 0 <= e < 1.
 
     Args:
         mean: mean anomaly M [...], of any number of turns.
         e: eccentricity [...].
 
-    The iteration is `universal.solve`; one step of Newton's after it carries derivatives.
+    The iteration is `universal.solve`; a Newton step after it carries derivatives.
 
     >>> float(eccentric_anomaly(jnp.float32(1.0), jnp.float32(0.0)))
     1.0
@@ -204,6 +204,6 @@ def eccentric_anomaly(mean: Array, e: Array) -> Array:
 
     precise = 4 * float(jnp.finfo(m.dtype).eps)
     settled = lambda E, step, error: ~(jnp.abs(step) > precise * jnp.abs(E))
-    # of the sign of M, and no farther from it than e
+    # E has the sign of M and differs from it by at most e
     E = universal.solve(flight, known_m, known_m, jnp.abs(known_m) + known_e, settled, _ROUNDS)
     return E - (E - e * jnp.sin(E) - m) / (1 - e * jnp.cos(E)) + turns

@@ -1,12 +1,11 @@
-"""Motion of two bodies about each other over any time: ellipse, parabola, hyperbola, one formula.
+"""Motion of two bodies over any time: ellipses, parabolas and hyperbolas with one formula.
 
 Universal variables in the form of Wisdom & Hernandez (2015), doi:10.1093/mnras/stv1862: with s the
 integral of dt / r, positions are linear in the Stumpff functions of beta s^2. Kepler's equation is
-solved by `universal.solve`; orbits closed several times in the interval are first brought to one
-period.
+solved by `universal.solve`, after the time has been reduced by whole periods.
 
-Derivatives do not run through the iteration: one step of Newton's method from the converged value
-carries them, as exactly as the solution itself (the implicit function theorem, by hand).
+Derivatives do not pass through the iteration. A Newton step from the converged value carries them,
+as accurately as the solution itself (the implicit function theorem, by hand).
 """
 
 import jax.numpy as jnp
@@ -19,12 +18,12 @@ from jaxgpu.inputs.doors import explained
 from .. import bodies
 from . import universal
 
-_ROUNDS = 40  # rounding is reached in 3 to 6; a radial fall through the centre never gets there
+_ROUNDS = 40  # 3 to 6 reach rounding; a radial fall through the centre never converges
 
 
 @explained
 def drift(x: Array, v: Array, gm: Array | float, dt: Array | float) -> tuple[Array, Array]:
-    """Relative position and velocity [..., 3] after a time dt, of two bodies alone.
+    """Return the relative position and velocity [..., 3] of two isolated bodies after a time dt.
 
     Args:
         x: relative position [..., 3], not zero.
@@ -33,11 +32,11 @@ def drift(x: Array, v: Array, gm: Array | float, dt: Array | float) -> tuple[Arr
         dt: time [...], of either sign.
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite, bodies at one place, a
+        ValueError: inconsistent shapes, values that are not finite, bodies at one position, a
             negative parameter, two floating types.
 
-    Differentiable in all four, in both modes. Relative error some 1e-15 a drift, times 1 / (1 - e)
-    near the pericentre of a narrow orbit.
+    Differentiable in all four, in both modes. The relative error is about 1e-15 per drift, times
+    1 / (1 - e) near the pericentre of a highly eccentric orbit.
 
     >>> x, v = drift(jnp.array([1.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.float32(1.0), 2 * jnp.pi)
     >>> jnp.round(x, 5).tolist(), jnp.round(v, 5).tolist()
@@ -51,12 +50,12 @@ def drift(x: Array, v: Array, gm: Array | float, dt: Array | float) -> tuple[Arr
 
 
 def drift_components(x: Array, v: Array, gm: Array, dt: Array) -> tuple[Array, Array]:
-    """The kernel of `drift`, unchecked: components come first, [3, ...]."""
+    """Compute `drift` without checks, components first: [3, ...]."""
     r, radial, v2 = length(x), dot(x, v), dot(v, v)
     beta = 2 * gm / r - v2
     dt = _within_a_period(beta, gm, dt)
     orbit = r, radial, gm - beta * r, beta
-    # the iteration sees constants; the one step of Newton's after it carries all derivatives
+    # the iteration works on constants; the Newton step after it carries all derivatives
     known = lax.stop_gradient((orbit, dt))
     still = lax.stop_gradient(gm)
     starts = _guesses(*known, still, lax.stop_gradient(_spin(x, v)))
@@ -64,7 +63,7 @@ def drift_components(x: Array, v: Array, gm: Array, dt: Array) -> tuple[Array, A
     time, distance, _ = _flight(orbit, s)
     s = s - (time - dt) / distance
     time, distance, (_, g1, g2, g3) = _flight(orbit, s)
-    # f - 1 and g' - 1, so that a short drift changes little with few roundings
+    # f - 1 and g' - 1 instead of f and g', so that short drifts have small rounding errors
     f, g = -gm * g2 / r, dt - gm * g3
     df, dg = -gm * g1 / (r * distance), -gm * g2 / distance
     return x + (f[None] * x + g[None] * v), v + (df[None] * x + dg[None] * v)
@@ -72,14 +71,14 @@ def drift_components(x: Array, v: Array, gm: Array, dt: Array) -> tuple[Array, A
 
 @explained
 def pericentre(x: Array, v: Array, gm: Array | float) -> tuple[Array, Array]:
-    """Time to the nearest pericentre, negative where it is past, and its distance; both [...].
+    """Return the time to the nearest pericentre, negative if past, and its distance; both [...].
 
     Args:
         x: relative position [..., 3].
         v: relative velocity [..., 3].
         gm: gravitational parameter of the two together [...], positive.
 
-    On a circle every place is a pericentre, and the time means nothing.
+    On a circle every position is a pericentre, and the time is arbitrary.
 
     Raises:
         ValueError: as `drift`.
@@ -94,13 +93,13 @@ def pericentre(x: Array, v: Array, gm: Array | float) -> tuple[Array, Array]:
 
 
 def pericentre_components(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
-    """The kernel of `pericentre`, unchecked: components come first, [3, ...]."""
+    """Compute `pericentre` without checks, components first: [3, ...]."""
     r, radial = length(x), dot(x, v)
     beta = 2 * gm / r - dot(v, v)
     zeta = gm - beta * r
     spin = _spin(x, v)
     e = jnp.sqrt(jnp.maximum(1 - beta * spin / (gm * gm), 0))
-    # where radial G0 + zeta G1, the product r dr/dt, is zero
+    # the pericentre is the zero of radial G0 + zeta G1, the product r dr/dt
     closed = beta > 0
     k = jnp.sqrt(jnp.where(beta == 0, 1, jnp.abs(beta)))
     turn = jnp.arctan2(jnp.where(closed, -radial * k, 0), zeta)
@@ -110,13 +109,13 @@ def pericentre_components(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
 
 
 def _spin(x: Array, v: Array) -> Array:
-    """The square of the angular momentum."""
+    """Return the squared specific angular momentum."""
     h = cross(x, v)
     return dot(h, h)
 
 
 def _within_a_period(beta: Array, gm: Array, dt: Array) -> Array:
-    """The time less whole periods; differentiable, for a period depends on the orbit."""
+    """Reduce the time by whole periods; differentiable, since the period depends on the orbit."""
     bound = beta > 0
     b = jnp.where(bound, beta, 1)
     period = 2 * np.pi * gm / (b * jnp.sqrt(b))
@@ -127,7 +126,7 @@ def _within_a_period(beta: Array, gm: Array, dt: Array) -> Array:
 def _flight(
     orbit: tuple[Array, Array, Array, Array], s: Array
 ) -> tuple[Array, Array, tuple[Array, Array, Array, Array]]:
-    """Time since the start, distance, and Stumpff's G0 to G3, at `s`."""
+    """Return the time since the start, the distance and the Stumpff functions G0 to G3 at `s`."""
     r, radial, zeta, beta = orbit
     z = beta * s * s
     c2, c3 = universal.stumpff(z)
@@ -139,10 +138,10 @@ def _flight(
 def _solved(
     orbit: tuple[Array, Array, Array, Array], dt: Array, starts: tuple, most: Array
 ) -> Array:
-    """The `s` at which the time is dt; no farther from 0 than `most`."""
+    """Return the `s` at which the time is dt, no farther from 0 than `most`."""
     r, radial, zeta, beta = (q[None] for q in orbit)
     wrong = jnp.abs(_flight((r, radial, zeta, beta), jnp.stack(starts))[0] - dt[None])
-    s = jnp.where(wrong[0] < wrong[1], starts[0], starts[1])  # nan, an overflow, loses
+    s = jnp.where(wrong[0] < wrong[1], starts[0], starts[1])  # a nan, from overflow, loses
     precise = 4 * float(jnp.finfo(s.dtype).eps)
 
     def flight(s: Array) -> tuple[Array, Array, Array]:
@@ -154,7 +153,7 @@ def _solved(
 
 
 def _most(orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array) -> Array:
-    """The largest `s` that can be: eccentric and mean anomaly differ by at most 2, r'' >= gm."""
+    """Return a bound of |s|: eccentric and mean anomaly differ by at most 2, or r'' >= gm."""
     bound, heavy = orbit[3] > 0, gm > 0
     beta, gm = jnp.where(bound, orbit[3], 1), jnp.where(heavy, gm, 1)
     closed = jnp.abs(dt) * beta / gm + 2 / jnp.sqrt(beta)
@@ -165,11 +164,11 @@ def _most(orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array) -> Arr
 def _guesses(
     orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array, spin: Array
 ) -> tuple[Array, Array]:
-    """Two places to start: for a short time, and for a long one. The better is taken."""
+    """Return two initial guesses of s, for short and long times; `_solved` takes the better."""
     r, radial, _, beta = orbit
     short = dt / r * (1 - radial * dt / (2 * r * r))
     mean = beta * dt / jnp.where(gm > 0, gm, 1)
-    # a hyperbola: e sinh H - H = M, and H is about asinh(M / e)
+    # on a hyperbola e sinh H - H = M, so H is about asinh(M / e)
     open_ = (beta < 0) & (gm > 0)
     k, mu = jnp.sqrt(jnp.where(open_, -beta, 1)), jnp.where(open_, gm, 1)
     rise = radial * k / mu

@@ -1,12 +1,12 @@
-"""Motion of two bodies about each other in regular variables: linear, exact, smooth in a collision.
+"""Two-body motion in regular variables, linear and smooth even in a collision.
 
 Kustaanheimo & Stiefel (1965), doi:10.1515/crll.1965.218.204, as in Stiefel & Scheifele (1971),
 Linear and Regular Celestial Mechanics, sections 9 and 10. With x = L(u) u and ds = dt / r the
 relative motion is the oscillator u'' = h u / 2, where h is the energy over the reduced mass. It is
-solved with Stumpff's functions, so ellipses, parabolas and hyperbolas are one expression.
+solved exactly with Stumpff functions, so ellipses, parabolas and hyperbolas share one expression.
 
-This is a kernel, of the pairs of a cluster: components come first, [3, ...] and [4, ...], trailing
-axes are a batch. Units in which G = 1.
+The functions are kernels for the pairs of a cluster: components come first, [3, ...] and [4, ...],
+and trailing axes are a batch. Units in which G = 1.
 """
 
 import jax.numpy as jnp
@@ -20,13 +20,13 @@ from jaxgpu.inputs.fields import pytree
 from .. import bodies
 from . import universal
 
-_ROUNDS = 61  # of Kepler's equation; 3 to 8 are needed
-_FAR = 500.0  # mean anomaly of a hyperbola; before, no argument exceeds 40 at the solution
+_ROUNDS = 61  # maximum iterations for Kepler's equation; 3 to 8 are needed
+_FAR = 500.0  # hyperbolic mean anomaly; below it, arguments at the solution are at most 40
 
 
 @pytree
 class Orbit:
-    """Relative position and velocity of two bodies, regularised."""
+    """Relative orbit of two bodies in Kustaanheimo-Stiefel variables."""
 
     u: Array  # [4, ...] position: x = L(u) u, length^(1/2)
     w: Array  # [4, ...] its derivative by s: v = 2 L(u) w / r, velocity length^(1/2)
@@ -36,14 +36,14 @@ class Orbit:
 
 @explained
 def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
-    """The orbit of a relative position and velocity [3, ...], apart, of total mass m [...].
+    """Convert relative position and velocity [3, ...], of total mass m [...], to a KS orbit.
 
     >>> orbit = regularised(jnp.array([2.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.array(2.0))
     >>> float(orbit.h), round(float(period(orbit)), 3)
     (-0.5, 12.566)
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite, bodies at one place, a mass
+        ValueError: inconsistent shapes, values that are not finite, bodies at one position, a mass
             that is not positive, two floating types.
     """
     x, v = bodies.relative("ks.regularised", x, v, axis=0)
@@ -52,7 +52,7 @@ def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
     right = x[0] >= 0
     big = jnp.sqrt((r + jnp.abs(x[0])) / 2)
     y, z, none = x[1] / (2 * big), x[2] / (2 * big), jnp.zeros_like(r)
-    # the fibre over x is a circle; of its points, those that divide by no small number
+    # the fibre over x is a circle; the points selected here divide by no small number
     u = jnp.stack([jnp.where(right, p, q) for p, q in ((big, y), (y, big), (z, none), (none, z))])
     h = jnp.sum(v * v, 0) / 2 - m / r
     return Orbit(u=u, w=_transposed(u, v) / 2, h=h, m=jnp.broadcast_to(m, r.shape))
@@ -60,20 +60,20 @@ def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
 
 @explained
 def physical(orbit: Orbit) -> tuple[Array, Array]:
-    """Relative position and velocity, both [3, ...]."""
+    """Convert a KS orbit to relative position and velocity, both [3, ...]."""
     r = distance(orbit)
     return _product(orbit.u, orbit.u), 2 * _product(orbit.u, orbit.w) / r[None]
 
 
 @explained
 def distance(orbit: Orbit) -> Array:
-    """Of the two bodies [...]."""
+    """Return the distance [...] of the two bodies."""
     return jnp.sum(orbit.u * orbit.u, 0)
 
 
 @explained
 def period(orbit: Orbit) -> Array:
-    """Of an ellipse [...]; infinite where the orbit is not bound."""
+    """Return the period [...] of an ellipse; infinite if the orbit is not bound."""
     bound = orbit.h < 0
     size = -2 * jnp.where(bound, orbit.h, -1)
     return jnp.where(bound, 2 * jnp.pi * orbit.m / (size * jnp.sqrt(size)), jnp.inf)
@@ -81,21 +81,21 @@ def period(orbit: Orbit) -> Array:
 
 @explained
 def apocentre(orbit: Orbit) -> Array:
-    """Largest distance [...]; infinite where the orbit is not bound."""
+    """Return the maximum distance [...]; infinite if the orbit is not bound."""
     bound = orbit.h < 0
     a = -orbit.m / (2 * jnp.where(bound, orbit.h, -1))
     return jnp.where(bound, a * (1 + jnp.sqrt(_eccentricity2(orbit, a))), jnp.inf)
 
 
 def _eccentricity2(orbit: Orbit, a: Array) -> Array:
-    """e^2 from e cos E = 1 - r / a and e sin E = r' / sqrt(m a)."""
+    """Return e^2 from e cos E = 1 - r / a and e sin E = r' / sqrt(m a)."""
     c, eta = 1 - distance(orbit) / a, 2 * jnp.sum(orbit.u * orbit.w, 0)
     return c * c + eta * eta / (orbit.m * a)
 
 
 @explained
 def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
-    """The orbit a stretch `s` [...] of regular time later, and the physical time that took."""
+    """Advance the orbit by the regular time `s` [...]; also return the physical time elapsed."""
     s = jnp.asarray(ranges.numbers("ks.drift: s", s), orbit.h.dtype)
     u, w, half = orbit.u, orbit.w, -orbit.h / 2
     c0, c1, c2, c3 = universal.stumpff_doubled(half * s * s)
@@ -105,7 +105,7 @@ def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
         h=orbit.h,
         m=orbit.m,
     )
-    # r integrated, in functions of the doubled angle
+    # the physical time, the integral of r ds, in functions of the doubled angle
     r, eta = distance(orbit), 2 * jnp.sum(u * w, 0)
     g1, g2, g3 = s * c0 * c1, s * s * c1 * c1 / 2, s * s * s * (c2 + c0 * c3) / 4
     return later, r * g1 + eta * g2 + orbit.m * g3
@@ -113,10 +113,10 @@ def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
 
 @explained
 def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
-    """Let a relative acceleration `a` [3, ...] act for a stretch `s` of regular time, in place.
+    """Apply a relative acceleration `a` [3, ...] for a regular time `s`, at constant position.
 
-    u and the physical time stand still; h changes by just the work done, so that the identity
-    2 |w|^2 - h r = m survives any kick.
+    u and the physical time do not change. h changes by exactly the work done, so the identity
+    2 |w|^2 - h r = m holds after any kick.
     """
     pull = _transposed(orbit.u, a)
     w = orbit.w + (s * distance(orbit) / 2)[None] * pull
@@ -125,18 +125,18 @@ def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
 
 @explained
 def after(orbit: Orbit, t: Array) -> Orbit:
-    """The orbit a physical time `t` [...] later (or earlier), unperturbed, to rounding."""
+    """Advance the unperturbed orbit by a physical time `t` [...] of either sign, to rounding."""
     return drift(orbit, until(orbit, t))[0]
 
 
 @explained
 def until(orbit: Orbit, t: Array) -> Array:
-    """The regular time [...] in which a physical time `t` [...] goes by, of either sign.
+    """Return the regular time [...] that corresponds to a physical time `t` [...] of either sign.
 
-    Whole revolutions are left out first, then Kepler's equation is solved by `universal.solve`
-    between these bounds: an eccentric and a mean anomaly differ by no more than 2 in a revolution,
-    and r'' >= m without one, so that t >= m s^3 / 24; and where a hyperbola is followed far,
-    t n >= 2 sinh(n' s / 2) - n' s with n' = sqrt(2 h) and n = n'^3 / m.
+    Whole revolutions are removed first. `universal.solve` then solves Kepler's equation within
+    these bounds. On an ellipse, eccentric and mean anomaly differ by at most 2. On other orbits
+    r'' >= m, so t >= m s^3 / 24. Far out on a hyperbola, t n >= 2 sinh(n' s / 2) - n' s with
+    n' = sqrt(2 h) and n = n'^3 / m.
     """
     t = jnp.asarray(ranges.numbers("ks.until: t", t), orbit.h.dtype)
     turn = period(orbit)
@@ -147,14 +147,14 @@ def until(orbit: Orbit, t: Array) -> Array:
     mean_far = fast * fast * fast * jnp.abs(t) / orbit.m
     far = mean_far > _FAR
     angle = 2 * jnp.arcsinh(jnp.where(far, mean_far, 1))
-    # the time of a far place is known no better than its angle, some eps of it
+    # far out, the time is only as accurate as the angle, to a few eps of the angle
     tolerance = 4 * jnp.finfo(t.dtype).eps * jnp.abs(t) * jnp.where(far, angle, 1)
 
     def flight(s: Array) -> tuple[Array, Array, Array]:
         later, time = drift(orbit, s)
         return time, distance(later), 2 * jnp.sum(later.u * later.w, 0)
 
-    # the time, not s, is what must be met: near a collision s is known better than it needs to be
+    # the criterion is the time, not s: near a collision s is more accurate than necessary
     settled = lambda s, step, error: ~(jnp.abs(error) > tolerance)
     mean, pace = -2 * orbit.h * t / orbit.m, jnp.sqrt(jnp.where(bound, -2 * orbit.h, 1))
     start = jnp.where(bound, mean, t / (distance(orbit) + jnp.cbrt(orbit.m * t * t)))
@@ -164,7 +164,7 @@ def until(orbit: Orbit, t: Array) -> Array:
 
 
 def _product(u: Array, q: Array) -> Array:
-    """The first three components of L(u) q."""
+    """Return the first three components of L(u) q."""
     return jnp.stack(
         [
             u[0] * q[0] - u[1] * q[1] - u[2] * q[2] + u[3] * q[3],
@@ -175,7 +175,7 @@ def _product(u: Array, q: Array) -> Array:
 
 
 def _transposed(u: Array, a: Array) -> Array:
-    """L(u)^T (a, 0)."""
+    """Return L(u)^T (a, 0)."""
     return jnp.stack(
         [
             u[0] * a[0] + u[1] * a[1] + u[2] * a[2],

@@ -1,15 +1,15 @@
-"""Kepler's equation in universal variables: Stumpff's functions and the iteration that solves it.
+"""Kepler's equation in universal variables: Stumpff functions and an iterative solver.
 
-With s the integral of dt / r, the time and the distance of two bodies are linear in Stumpff's
-functions of beta s^2, whatever the conic. The equation time(s) = dt is solved by the method of
-Laguerre as Conway (1986), doi:10.1007/BF01230852, uses it. It converges from any start, but from a
-pericentre it leaps 1 / (1 - e), so it is kept between bounds that close in.
+With s the integral of dt / r, the time and the distance of two bodies are linear in the Stumpff
+functions of beta s^2 for every conic. The equation time(s) = dt is solved by the method of
+Laguerre as used by Conway (1986), doi:10.1007/BF01230852. It converges from any start. From a
+pericentre, however, the first step overshoots by 1 / (1 - e), so shrinking bounds limit the steps.
 
-`kepler`, `ks` and `elements` share the iteration; each brings its own `flight`, for `ks` must pass
-through a collision, where the others divide by the distance. Stumpff's functions come in two forms:
-`stumpff` is exact to rounding for any argument; `stumpff_doubled` calls no transcendental function
-and costs a fifth in vectors, where 1e-13 is
-enough and arguments are small: in the steps of a regularised pair.
+`kepler`, `ks` and `elements` share the iteration and supply their own `flight`: `ks` must pass
+through collisions, where the others divide by the distance. There are two versions of the Stumpff
+functions. `stumpff` is exact to rounding for any argument. `stumpff_doubled` calls no
+transcendental function and costs a fifth in vectorised code. It is accurate to 1e-13 for small
+arguments, as in the steps of a regularised pair.
 """
 
 from collections.abc import Callable
@@ -17,30 +17,30 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-_SERIES = 9  # terms of a Stumpff function up to |z| = 1: the tenth is below rounding
-_HALVINGS, _TERMS = 4, 6  # of the argument, and of the series there
-_DOUBLED = 200.0  # the largest argument for which the series and doubling will do
+_SERIES = 9  # series terms of a Stumpff function up to |z| = 1: the tenth is below rounding
+_HALVINGS, _TERMS = 4, 6  # halvings of the angle, and series terms for the result
+_DOUBLED = 200.0  # maximum argument for the series with doubling
 
 # s -> (time since the start, distance, derivative of the distance by s), all [...]
 type Flight = Callable[[Array], tuple[Array, Array, Array]]
-# (s, the last step, the error of the time there) -> whether that will do [...]
+# (s, the last step, the error of the time at s) -> mask [...] of converged lanes
 type Settled = Callable[[Array, Array, Array], Array]
 
 
 def solve(
     flight: Flight, start: Array, dt: Array, most: Array, settled: Settled, rounds: int
 ) -> Array:
-    """The `s` [...] at which the time is `dt` [...], of its sign, no farther from 0 than `most`.
+    """Return the `s` [...] at which the time is `dt` [...], with the sign of dt and |s| <= `most`.
 
     Args:
-        flight: time, distance and its derivative, the time rising with s.
-        start: where to begin; it is moved between the bounds.
+        flight: returns time, distance and its derivative; the time increases with s.
+        start: initial guess; it is clipped to the bounds.
         dt: time, of either sign.
-        most: the largest |s| that can be, above the solution's.
-        settled: whether a lane has arrived; the iteration ends when all have.
-        rounds: it ends after as many in any case.
+        most: an upper bound of |s|, above the solution.
+        settled: returns the mask of converged lanes; the iteration ends when all have converged.
+        rounds: maximum number of iterations.
 
-    Derivatives do not run through: see `kepler` for how one step of Newton's carries them.
+    Derivatives do not pass through the iteration; a Newton step in `kepler` carries them.
 
     >>> line = lambda s: (2 * s, 2 + 0 * s, 0 * s)
     >>> near = lambda s, step, error: jnp.abs(step) <= 1e-6
@@ -55,13 +55,13 @@ def solve(
         k, s, low, high, _ = carry
         time, distance, bend = flight(s)
         error = time - dt
-        # the bounds enclose the solution at any time: the time rises with s
+        # the bounds always enclose the solution, because the time increases with s
         low, high = jnp.where(error < 0, s, low), jnp.where(error > 0, s, high)
         root = jnp.sqrt(jnp.abs(16 * distance * distance - 20 * error * bend))
         leap = s - 5 * error / (distance + root)
         middle = (low + high) / 2
-        nearer = jnp.where(jnp.isfinite(middle), middle, s / 2)  # where sinh overflows
-        # nan fails both comparisons, so a leap to nowhere halves the interval too
+        nearer = jnp.where(jnp.isfinite(middle), middle, s / 2)  # s / 2 if sinh overflowed
+        # nan fails both comparisons, so an invalid Laguerre step also bisects the interval
         after = jnp.where((low <= leap) & (leap <= high), leap, nearer)
         again = jnp.any(~settled(after, s - after, error)) & (k + 1 < rounds)
         return k + 1, after, low, high, again
@@ -72,7 +72,7 @@ def solve(
 
 
 def stumpff(z: Array) -> tuple[Array, Array]:
-    """c2 = (1 - cos sqrt z) / z and c3 = (sqrt z - sin sqrt z) / z^(3/2), for any sign of z.
+    """Return c2 = (1 - cos sqrt z) / z and c3 = (sqrt z - sin sqrt z) / z^(3/2) for any z.
 
     >>> c2, c3 = stumpff(jnp.zeros(()))
     >>> float(c2), round(float(6 * c3), 6)
@@ -86,7 +86,7 @@ def stumpff(z: Array) -> tuple[Array, Array]:
         for k in range(_SERIES, 0, -1):
             term = 1 - small * term / ((first + 2 * k) * (first + 2 * k - 1))
         series.append(term / first / (first - 1))
-    # arguments of the branches that are not taken are 1, so that no derivative of them is nan
+    # branches that are not selected get the argument 1, so that their derivatives are not nan
     root = jnp.sqrt(jnp.where(near, 1, jnp.abs(z)))
     half = jnp.where(closed, jnp.sin(root / 2), jnp.sinh(jnp.where(closed, 1, root / 2)))
     whole = jnp.where(closed, jnp.sin(root), jnp.sinh(jnp.where(closed, 1, root)))
@@ -96,10 +96,10 @@ def stumpff(z: Array) -> tuple[Array, Array]:
 
 
 def stumpff_doubled(x: Array) -> tuple[Array, Array, Array, Array]:
-    """c_k(x) = sum_n (-x)^n / (2 n + k)! for k = 0 to 3: cos, sin and what is left of them.
+    """Return the Stumpff functions c_k(x) = sum_n (-x)^n / (2 n + k)! for k = 0 to 3.
 
-    By the series for x / 4^4 and doubling of the angle, to a relative 1e-13 for |x| up to 40;
-    by exponentials below -200; nan above 200, which is more than two revolutions of an ellipse.
+    Uses the series for x / 4^4 and doubling of the angle, to a relative 1e-13 for |x| up to 40, and
+    exponentials below -200. Returns nan above 200, more than two revolutions of an ellipse.
 
     >>> round(float(stumpff_doubled(jnp.array(1.0))[0]), 4)
     0.5403
@@ -113,7 +113,7 @@ def stumpff_doubled(x: Array) -> tuple[Array, Array, Array, Array]:
     for _ in range(_HALVINGS):
         c0, c1 = 1 - x * c2, 1 - x * c3
         c2, c3, x = c1 * c1 / 2, (c2 + c0 * c3) / 4, 4 * x
-    # a hyperbola far out, where doubling would start too far from 0
+    # on a distant part of a hyperbola, the series for doubling would start too far from 0
     open_ = whole < -_DOUBLED
     q = jnp.sqrt(jnp.where(open_, -whole, 1))
     rise, fall = jnp.exp(q), jnp.exp(-q)

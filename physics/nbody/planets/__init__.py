@@ -1,8 +1,9 @@
-"""Planetary systems, and tracers in them.
+"""Planetary systems and tracers in them.
 
-Read `integration` first, the one call; then `planetary`, accurate and with relativity, and
-`tracers` within it; `wisdom_holman`, fast for many turns; `ensemble`, many small systems at once,
-and its `lanes`; `ephemeris`, where the planets are; and `encounters`, a log of close ones.
+Read `integration` first (the function `integrate`); then `planetary` (accurate, relativistic) and
+its `tracers`; `wisdom_holman` (fast over many orbits); `ensemble` (many small systems in parallel)
+and its `lanes`; `ephemeris` (initial positions of the planets); and `encounters` (a log of close
+encounters).
 """
 
 from . import encounters, ensemble, ephemeris, integration, lanes, planetary, tracers, wisdom_holman

@@ -1,9 +1,10 @@
-"""A log of close encounters, of fixed capacity, written between two moments of any integration.
+"""A log of close encounters with fixed capacity, updated between two moments of any integration.
 
-Of two bodies that approach each other before and recede after, a pericentre lies in between,
-however brief it was. Its distance is that of the two-body orbit through whichever moment is nearer
-to it: exact for a flyby that no third body disturbs in that time. Bound pairs that turn more than
-once between the moments are binaries and not logged. O(N K) time for K bodies, O(N) memory.
+If two bodies approach each other at the first moment and recede at the second, a pericentre lies in
+between, however brief it was. Its distance is that of the two-body orbit through the closer of the
+two moments. This is exact for a flyby without perturbation by a third body. Bound pairs that
+complete more than one orbit between the moments are binaries and are not logged. O(N K) time for K
+bodies, O(N) memory.
 """
 
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from ..orbits import kepler
 
 @pytree
 class Moment:
-    """Where bodies are at one time."""
+    """Positions and velocities of bodies at one time."""
 
     t: Array | float = number()  # [] time
     x: Array = number()  # [N, 3] position
@@ -30,18 +31,18 @@ class Moment:
 
 @pytree
 class Log:
-    """The encounters so far, in order of the moments between which they were."""
+    """Encounters so far, in the order of the time intervals in which they occurred."""
 
-    time: Array  # [C] of the pericentre
-    body: Array  # [C] int32: whose encounter
-    star: Array  # [C] int32: with which star
-    distance: Array  # [C] of the pericentre
-    speed: Array  # [C] relative, at the pericentre
-    count: Array  # [] int32: encounters so far; above C, the later ones were lost
+    time: Array  # [C] time of the pericentre
+    body: Array  # [C] int32: index of the body
+    star: Array  # [C] int32: index of the star it encountered
+    distance: Array  # [C] pericentre distance
+    speed: Array  # [C] relative speed at the pericentre
+    count: Array  # [] int32: encounters so far; those after the first C are dropped
 
 
 def empty(capacity: int, like: Array) -> Log:
-    """A log with room for `capacity` encounters, in the dtype of `like`."""
+    """Return a log with capacity for `capacity` encounters, in the dtype of `like`."""
     ranges.numbers("encounters.empty: capacity", capacity, (), whole=True, least=1)
     none, index = jnp.zeros(capacity, like.dtype), jnp.zeros(capacity, jnp.int32)
     return Log(time=none, body=index, star=index, distance=none, speed=none, count=jnp.int32(0))
@@ -49,26 +50,25 @@ def empty(capacity: int, like: Array) -> Log:
 
 @explained
 def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | float) -> Log:
-    """The log with all encounters of stars among each other, closer than `radius`, added.
+    """Add to the log all encounters among stars that are closer than `radius`.
 
     Args:
-        log: what was logged so far.
+        log: the log so far.
         before: the stars at one moment.
         after: the stars at the next.
         m: masses [N].
-        radius: pericentres beyond it are not logged.
+        radius: maximum pericentre distance that is logged.
 
     Of several encounters of one star between the moments, the closest is logged.
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite, a negative mass, a radius
-            that is not positive.
+        ValueError: inconsistent shapes, values not finite, a negative mass, a radius not positive.
     """
     name = "encounters.watched"
     stars = [_columns(name, "stars", moment) for moment in (before, after)]
     m = _masses(name, m, stars[0].shape[1], radius)
     found = _closest(stars, stars, m, m, before.t, after.t, radius)
-    # of two stars that found each other, the first writes
+    # if two stars are each other's closest encounter, only the first one is logged
     body = jnp.arange(m.shape[0], dtype=jnp.int32)
     partner = found["star"]
     mutual = (partner[partner] == body) & found["any"][partner]
@@ -85,16 +85,16 @@ def watched_tracers(
     m: Array,
     radius: Array | float,
 ) -> Log:
-    """The log with all encounters of tracers [M, 3] with stars [N, 3] added.
+    """Add to the log all encounters of tracers [M, 3] with stars [N, 3].
 
     Args:
-        log: what was logged so far.
+        log: the log so far.
         before: the stars at one moment.
         after: the stars at the next.
         tracers_before: the tracers at the first of the moments.
         tracers_after: the tracers at the second.
         m: masses of the stars [N].
-        radius: pericentres beyond it are not logged.
+        radius: maximum pericentre distance that is logged.
 
     Raises:
         ValueError: as `watched`.
@@ -109,7 +109,7 @@ def watched_tracers(
 
 
 def _columns(name: str, which: str, moment: Moment) -> Array:
-    """Positions over velocities [6, N]: the kernel's layout."""
+    """Return checked positions over velocities [6, N], the layout of the kernel."""
     ranges.numbers(f"{name}: t", moment.t, ())
     x = bodies.vectors(f"{name}: {which}, x", moment.x)
     v = bodies.vectors(f"{name}: {which}, v", moment.v)
@@ -125,7 +125,7 @@ def _masses(name: str, m: Array, count: int, radius: Array | float) -> Array:
 
 
 def table(log: Log) -> dict[str, np.ndarray]:
-    """The log on the host, without its spare room.
+    """Return the log as arrays on the host, without its unused capacity.
 
     Raises:
         RuntimeError: there were more encounters than the log holds.
@@ -148,7 +148,7 @@ def _closest(
     end: Array | float,
     radius: Array | float,
 ) -> dict[str, Array]:
-    """For each body its closest encounter: the star, when, how near, how fast, and whether any."""
+    """Find the closest encounter of each body: star, time, distance, speed, and whether any."""
     span = end - start
 
     def of_one(body: tuple[Array, Array, Array]) -> dict[str, Array]:
@@ -156,7 +156,7 @@ def _closest(
         gm = m_stars + body[2]
         near, q = _pericentres(before, after, gm)
         passed = (_radial(before) < 0) & (_radial(after) >= 0) & ~_turns(before, gm, span)
-        # a star is at no distance from itself
+        # a star at zero distance is the body itself
         q = jnp.where(passed & (_distance2(before) > 0), q, jnp.inf)
         star = jnp.argmin(q).astype(jnp.int32)
         state = [jnp.where(near[star], a[star], b[star]) for a, b in zip(after, before)]
@@ -176,7 +176,7 @@ def _closest(
 
 
 def _pericentres(before: list, after: list, gm: Array) -> tuple[Array, Array]:
-    """Whether the later moment is nearer to the pericentre, and its distance from there."""
+    """Return whether the later moment is closer to the pericentre, and its distance from there."""
     near = jnp.abs(_radial(after)) * _speed2(before) < jnp.abs(_radial(before)) * _speed2(after)
     d = [jnp.where(near, a, b) for a, b in zip(after, before)]
     spin = _spin(d)
@@ -186,14 +186,14 @@ def _pericentres(before: list, after: list, gm: Array) -> tuple[Array, Array]:
 
 
 def _turns(d: list, gm: Array, span: Array | float) -> Array:
-    """Whether a pair is bound and turns more than once in the time."""
+    """Return whether a pair is bound and completes more than one orbit in the time."""
     r = jnp.sqrt(jnp.where(_distance2(d) > 0, _distance2(d), 1))
     beta = 2 * gm / r - _speed2(d)
     return (beta > 0) & (2 * np.pi * gm < span * jnp.maximum(beta, 0) ** 1.5)
 
 
 def _written(log: Log, found: dict[str, Array], keep: Array) -> Log:
-    """The log with what was found where `keep`; what finds no room is counted and dropped."""
+    """Append the encounters selected by `keep`; count but drop those beyond the capacity."""
     body = jnp.arange(keep.shape[0], dtype=jnp.int32)
     room = log.time.shape[0]
     place = log.count + jnp.cumsum(keep, dtype=jnp.int32) - 1
@@ -210,7 +210,7 @@ def _written(log: Log, found: dict[str, Array], keep: Array) -> Log:
 
 
 def _radial(d: list) -> Array:
-    """Distance times its rate."""
+    """Return the product of distance and radial velocity."""
     return dot(d[:3], d[3:])
 
 
@@ -223,6 +223,6 @@ def _speed2(d: list) -> Array:
 
 
 def _spin(d: list) -> Array:
-    """The square of the angular momentum."""
+    """Return the squared specific angular momentum."""
     h = cross(d[:3], d[3:])
     return dot(h, h)

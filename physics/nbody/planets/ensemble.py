@@ -1,7 +1,7 @@
-"""Many small systems at once, each with adaptive Gauss-Radau steps of its own (order 15).
+"""Many small systems in parallel, each with individual adaptive Gauss-Radau steps (order 15).
 
-Systems lie along the machine's vectors, in `lanes`. A lane whose system has arrived writes it down
-and takes the next one from the queue, so that no lane waits for the slowest system.
+Systems fill the vector registers as `lanes`. A lane whose system has reached its end time stores it
+and loads the next one from the queue, so that no lane waits for the slowest system.
 """
 
 from dataclasses import replace
@@ -19,23 +19,23 @@ from jaxgpu.inputs.fields import number, pytree, size
 from .. import bodies
 from .lanes import Lanes, along, finished, loaded, step
 
-_TURNS = 8  # steps between two looks at the queue
+_TURNS = 8  # steps between two checks of the queue
 
 
 @pytree
 class Systems:
-    """M systems of N bodies, and how they came there; G = 1."""
+    """State of M systems of N bodies, with their step counts; G = 1."""
 
     x: Array  # [M, N, 3] position
     v: Array  # [M, N, 3] velocity
     m: Array  # [M, N] mass; 0 for a tracer
     steps: Array  # [M] int32: integration steps accepted so far
-    unfinished: Array  # [M] bool: out of steps, or nan, or dt negative; x and v mean nothing then
+    unfinished: Array  # [M] bool: out of steps, nan, or negative dt; x and v are then invalid
 
 
 @pytree
 class Ensemble:
-    """How to integrate, and how far a step of all systems goes.
+    """Settings of the integration, and the time that a step of all systems covers.
 
     >>> x = jnp.zeros((10, 2, 3)).at[:, 1, 0].set(1.0)  # ten pairs, on circles
     >>> v = jnp.zeros((10, 2, 3)).at[:, :, 1].set(jnp.array([[-0.5, 0.5]]) * 2**0.5)
@@ -46,18 +46,18 @@ class Ensemble:
     """
 
     dt: Array | float = number(least=0)  # [] or [M] time that a step covers
-    tolerance: Array | float = number(default=1e-4, above=0)  # [] highest coefficient, of the pull
-    convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
-    most: Array | int = number(default=100_000, least=1, unit="steps")  # [] tries a system, a step
-    sweeps: int = size(default=4, least=1)  # of the nodes in an integration step
-    lanes: int = size(default=32, least=1)  # systems advanced together: as the cache holds
+    tolerance: Array | float = number(default=1e-4, above=0)  # [] highest-order term / pull
+    convergence: Array | float = number(default=1e-8, above=0)  # [] last change / acceleration
+    most: Array | int = number(default=100_000, least=1, unit="steps")  # [] maximum tries
+    sweeps: int = size(default=4, least=1)  # sweeps over the nodes per integration step
+    lanes: int = size(default=32, least=1)  # systems advanced together; they should fit the cache
 
     def init(self, x: Array, v: Array, m: Array) -> Systems:
-        """The systems of positions and velocities [M, N, 3] and masses [M, N].
+        """Return the state for positions and velocities [M, N, 3] and masses [M, N].
 
         Raises:
-            ValueError: shapes that do not fit, values that are not finite or out of range, two
-                bodies of a system at one place, a negative dt or mass, two floating types.
+            ValueError: inconsistent shapes, values not finite or out of range, two bodies of a
+                system at one position, a negative dt or mass, two floating types.
         """
         name = "Ensemble.init"
         ranges.check(name, self)
@@ -79,20 +79,21 @@ class Ensemble:
         return Systems(x=x, v=v, m=m, steps=none, unfinished=none.astype(bool))
 
     def step(self, state: Systems) -> Systems:
-        """All systems `dt` later, each in steps of its own.
+        """Advance all systems by `dt`, each with its individual steps.
 
-        Cost of an integration step of a system: 1 + 7 sweeps evaluations of N (N - 1) / 2 pairs;
-        each pair is compiled by itself: 3 s for three bodies, 10 s for eight. Memory O(M). Forward
-        mode runs through. Under `jax.vmap` the lanes of all batches wait for each other: put
-        everything into one ensemble.
+        An integration step of a system costs 1 + 7 sweeps evaluations of N (N - 1) / 2 pairs. Each
+        pair is compiled separately: 3 s for three bodies, 10 s for eight. Memory O(M). Supports
+        forward-mode differentiation. Under `jax.vmap` the lanes of all batches wait for each other:
+        use one larger ensemble instead.
         """
         return _advanced(self, state) if state.x.shape[0] else state
 
     def partition(self, state: Systems, axis: str) -> Systems:
-        """How `state` lies on a mesh: systems are spread over `axis`, each with its queue.
+        """Return the placement of `state` on a mesh: systems over `axis`, with a queue per device.
 
         Raises:
-            ValueError: a `dt` for each system, which is a number of the spec, on every device.
+            ValueError: one `dt` per system, since the values of a spec are replicated on all
+                devices.
         """
         if jnp.ndim(self.dt):
             raise ValueError(
@@ -103,7 +104,7 @@ class Ensemble:
 
 
 def energy(systems: Systems) -> Array:
-    """Total energy [M]."""
+    """Return the total energy [M] of each system."""
     x, v, m = jnp.moveaxis(systems.x, 0, -1), jnp.moveaxis(systems.v, 0, -1), systems.m.T
     total = jnp.sum(m * jnp.sum(v * v, 1), 0) / 2
     for i in range(m.shape[0]):
@@ -115,7 +116,7 @@ def energy(systems: Systems) -> Array:
 
 @pytree
 class _Columns:
-    """Systems as the machine wants them: components first, systems along its vectors."""
+    """Systems with components first and systems along the vector registers."""
 
     x: Array  # [N, 3, M]
     v: Array  # [N, 3, M]
@@ -125,7 +126,7 @@ class _Columns:
 
 @pytree
 class _Arrived:
-    """What has been written down: the ends of the systems that are no longer under way."""
+    """Final states of the systems that have left the lanes."""
 
     x: Array  # [N, 3, M]
     v: Array  # [N, 3, M]
@@ -183,13 +184,13 @@ def _advanced(spec: Ensemble, state: Systems) -> Systems:
 def _relieved(
     spec: Ensemble, systems: _Columns, lanes: Lanes, out: _Arrived, queued: Array
 ) -> tuple[Lanes, _Arrived, Array]:
-    """Write down what has arrived and take up what is waiting."""
+    """Store the systems that have finished and load the waiting ones."""
     count = systems.dt.shape[0]
     free = finished(spec, lanes)
-    # an idle lane's owner is `count`, a place that is dropped: nothing is written down twice
+    # the owner of an idle lane is `count`, an index that is dropped, so nothing is stored twice
     place = jnp.where(free, lanes.owner, count)
     put = lambda column, new: column.at[..., place].set(new, mode="drop")
-    late = ~(lanes.t == lanes.span)  # negative or nan, it is never reached
+    late = ~(lanes.t == lanes.span)  # a negative or nan span is never reached
     out = _Arrived(
         x=put(out.x, lanes.x),
         v=put(out.v, lanes.v),
@@ -203,6 +204,6 @@ def _relieved(
 
 
 def _taken_up(systems: _Columns, owner: Array) -> Lanes:
-    """Lanes with the systems `owner` [W] at their start; the last one stands in for none."""
+    """Return lanes with the systems `owner` [W] at their start; idle lanes repeat the last one."""
     taken = jax.tree.map(lambda q: jnp.take(q, owner, axis=-1, mode="clip"), systems)
     return loaded(taken.x, taken.v, taken.m, taken.dt, owner)

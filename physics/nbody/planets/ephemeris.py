@@ -1,4 +1,4 @@
-"""Where the Sun, the planets and Pluto were and will be: excerpts of JPL's ephemeris DE440.
+"""Positions and velocities of the Sun, the planets and Pluto, from JPL's ephemeris DE440.
 
 Park, Folkner, Williams & Boggs (2021), doi:10.3847/1538-3881/abd414. Barycentric positions in the
 axes of the ICRF, in astronomical units and days of barycentric dynamical time.
@@ -16,12 +16,12 @@ from .. import bodies
 
 AU = 149597870.7  # km
 J2000 = 2451545.0  # Julian date of 2000 January 1, 12 h
-OBLIQUITY = np.deg2rad(84381.448 / 3600)  # of the ecliptic of J2000 to the equator
+OBLIQUITY = np.deg2rad(84381.448 / 3600)  # inclination of the J2000 ecliptic to the equator
 
 
 @dataclass(frozen=True)
 class Ephemeris:
-    """Sun, eight planets (the Earth with the Moon) and Pluto at one moment."""
+    """State of the Sun, eight planets (the Earth with the Moon) and Pluto at one time."""
 
     names: tuple[str, ...]  # N names, the Sun first
     gm: np.ndarray  # [N] gravitational parameter, AU^3 / day^2
@@ -30,9 +30,9 @@ class Ephemeris:
 
 
 def de440(jd: float) -> Ephemeris:
-    """The ten bodies at Julian date `jd` (TDB), one of those the package holds.
+    """Return the ten bodies at Julian date `jd` (TDB), which must be one of the stored dates.
 
-    J2000 and 10, 50 and 100 Julian years after it.
+    Stored dates: J2000 and 10, 50 and 100 Julian years after it.
 
     Raises:
         ValueError: another date.
@@ -59,7 +59,7 @@ def de440(jd: float) -> Ephemeris:
 
 
 def ecliptic(vector: np.ndarray) -> np.ndarray:
-    """Components [..., 3] along the axes of the ecliptic of J2000, from those of the ICRF.
+    """Convert components [..., 3] from the ICRF axes to the axes of the J2000 ecliptic.
 
     Raises:
         ValueError: another shape, a component that is not finite.
@@ -72,7 +72,7 @@ def ecliptic(vector: np.ndarray) -> np.ndarray:
 
 
 def equatorial(vector: np.ndarray) -> np.ndarray:
-    """Components [..., 3] along the axes of the ICRF, from those of the ecliptic of J2000.
+    """Convert components [..., 3] from the axes of the J2000 ecliptic to the ICRF axes.
 
     Raises:
         ValueError: as `ecliptic`.
@@ -81,7 +81,7 @@ def equatorial(vector: np.ndarray) -> np.ndarray:
 
 
 def _turned(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
-    """The vectors turned about the x axis, which points to the equinox."""
+    """Return the components in axes rotated about the x axis, which points to the equinox."""
     c, s = np.cos(angle), np.sin(angle)
     x, y, z = np.moveaxis(np.asarray(bodies.vectors(f"{name}: vector", vector)), -1, 0)
     return np.stack([x, c * y + s * z, c * z - s * y], -1)

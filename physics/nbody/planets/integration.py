@@ -1,4 +1,4 @@
-"""One call from bodies to where they are at a time, for every spec with a fixed step."""
+"""Integration of bodies over a given time, for every spec with a fixed step."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ from .. import shares
 class Integrator[S](Protocol):
     """A spec whose step covers the time `dt`: `Planetary`, `WisdomHolman`, `Leapfrog`, or a user's.
 
-    Its `init(x, v)` gives the state, and takes `tracers` where it has any, or masses `m`. A
-    `partition(state, axis)` says of each array of a state how it lies on a mesh, where a step of
-    one share depends on no other.
+    Its `init(x, v)` returns the state, and takes `tracers` or masses `m` if the spec uses them. A
+    spec may have `partition(state, axis)`, which returns the placement of each array on a mesh, if
+    the step of a share of the state depends on no other share.
     """
 
     @property
@@ -32,11 +32,11 @@ class Integrator[S](Protocol):
 
     @property
     def init(self) -> Callable[..., S]:
-        """`init(x, v) -> state`."""
+        """The function `init(x, v) -> state`."""
         ...
 
     def step(self, state: S) -> S:
-        """The state `dt` later."""
+        """Advance the state by `dt`."""
         ...
 
 
@@ -57,33 +57,33 @@ def integrate[S](
     resume: bool | Sequence[str] = False,
     guard: bool = False,
 ) -> Run[S]:
-    """The state a time `t` on, and the history from the start in rows of `dt`.
+    """Integrate from time 0 to `t` and return the run: final state and history in rows of `dt`.
 
     Args:
-        spec: what to integrate, and how; a second call with another of the same sizes, and the same
-            measure, compiles nothing.
-        x: positions [N, 3]; of an `Ensemble` [M, N, 3].
-        v: velocities, alike.
-        t: a multiple of `spec.dt`, of its sign.
-        m: masses [M, N], for an `Ensemble`; other specs hold those of their bodies.
+        spec: the integrator and its settings. A second call with other values but the same sizes
+            and the same measure reuses the compiled program.
+        x: positions [N, 3]; for an `Ensemble` [M, N, 3].
+        v: velocities, of the same shape.
+        t: a multiple of `spec.dt`, with its sign.
+        m: masses [M, N], for an `Ensemble`; other specs store the masses of their bodies.
         tracers: positions and velocities [M, 3] of bodies without mass, for a spec that takes them.
-        measure: what of a state the history keeps; nothing by default. A method of the spec, such
+        measure: function of the state for the history; none by default. A method of the spec, such
             as `WisdomHolman.inertial`, or a function of the module.
-        until: the run ends after the first step at whose state this is true.
-        mesh: devices to spread the tracers of `Planetary`, or the systems of an `Ensemble`, over;
-            their number must divide these. Massive bodies are on all of them. Bits are those of one
-            device, and nothing crosses in a step.
+        until: the run ends after the first step whose state makes this true.
+        mesh: devices over which the tracers of `Planetary` or the systems of an `Ensemble` are
+            distributed; it must divide their number. Massive bodies are replicated. Results are
+            bitwise those of one device, without communication in a step.
         out: folder for checkpoints.
-        resume: go on from the last one in `out`:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
+        resume: continue from the last checkpoint in `out`:
+            True, names of values that may differ, or a `Branch`, as in `jaxgpu.runs.run`.
         guard: stop at the first value that is not finite, with its name, before it is saved.
 
-    Its pure twin is `jaxgpu.runs.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
+    The pure version is `jaxgpu.runs.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
 
     Raises:
-        ValueError: a time that is no multiple of dt, a mesh that does not divide what it spreads,
-            or for a spec of nothing to spread, and what `spec.init` and `run` refuse.
-        TypeError: no mesh.
+        ValueError: a time that is not a multiple of dt; a mesh for a spec without independent
+            bodies, or one that does not divide their number; errors of `spec.init` and `run`.
+        TypeError: `mesh` is not a mesh.
 
     >>> from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
     >>> spec = WisdomHolman(gm=np.array([1.0, 1e-3]), dt=0.125)
@@ -121,12 +121,12 @@ def integrate[S](
 
 
 def _steps(dt: Array | float, t: float) -> int:
-    """How many steps a time is."""
+    """Return the number of steps in the time `t`."""
     ranges.numbers("integrate: dt", dt, ())
     ranges.numbers("integrate: t", t, ())
     dt, t = float(np.asarray(dt)), float(np.asarray(t))
     steps = t / dt if dt else -1.0
-    # rounding of t / dt for a dt that is no binary fraction
+    # the tolerance allows for the rounding of t / dt if dt is not a binary fraction
     if steps < 0 or abs(round(steps) - steps) > 1e-9 * max(steps, 1.0):
         raise ValueError(
             f"integrate: t={t:g}; it must be a multiple of dt={dt:g}, of its sign; choose another "

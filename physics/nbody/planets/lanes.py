@@ -1,12 +1,12 @@
-"""Adaptive Gauss-Radau steps (order 15) of small systems in lanes, each with a step of its own.
+"""Adaptive Gauss-Radau steps (order 15) of small systems in lanes, each with an individual step.
 
-The step is that of IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164): the highest coefficient
-of a body's acceleration against the acceleration, and a step that proves four times too long is
-taken again.
+The step control is that of IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164): it compares the
+highest coefficient of a body's acceleration with the acceleration, and repeats a step that proves
+four times too long.
 
-A step of a system of three bodies takes 0.48 us of a core (Zen 4): 29 evaluations of three pairs,
-which the division and root alone would let one do in 0.08 us, and 1900 products of weights.
-Components come first, [N, 3, W]: the W lanes lie along the machine's vectors.
+A step of a three-body system takes 0.48 us of a core (Zen 4): 29 evaluations of three pairs, whose
+division and square root alone would take 0.08 us, and 1900 products of weights. Components come
+first, [N, 3, W]: the W lanes fill the vector registers.
 """
 
 import functools
@@ -27,36 +27,36 @@ from ..steps import kahan, radau
 
 
 class Rule(Protocol):
-    """How steps are controlled: an `Ensemble`."""
+    """Settings of the step control, as in `Ensemble`."""
 
     @property
     def tolerance(self) -> Array | float:
-        """[] highest coefficient over acceleration."""
+        """[] maximum of the highest-order coefficient over the acceleration."""
         ...
 
     @property
     def convergence(self) -> Array | float:
-        """[] last change over acceleration."""
+        """[] maximum of the last change over the acceleration."""
         ...
 
     @property
     def most(self) -> Array | int:
-        """[] steps that a system may try."""
+        """[] maximum number of steps that a system may try."""
         ...
 
     @property
     def sweeps(self) -> int:
-        """Of the nodes in a step."""
+        """Sweeps over the nodes per step."""
         ...
 
 
 @pytree
 class Lanes:
-    """What is under way."""
+    """Systems in progress, one per lane."""
 
     x: Array  # [N, 3, W]
     v: Array  # [N, 3, W]
-    low: Array  # [2, N, 3, W] what rounding keeps out of x and v
+    low: Array  # [2, N, 3, W] accumulated rounding errors of x and v
     a: list[Array]  # 8 x [N, 3, W] coefficients of the acceleration over the last step
     m: Array  # [N, W]
     t: Array  # [W] time since the start
@@ -65,18 +65,18 @@ class Lanes:
     span: Array  # [W] time to cover
     steps: Array  # [W] int32
     tries: Array  # [W] int32
-    owner: Array  # [W] int32: which system; M for none
+    owner: Array  # [W] int32: index of the system; M for none
 
 
 def finished(rule: Rule, lanes: Lanes) -> Array:
-    """Which lanes [W] have covered their time, or are out of steps."""
+    """Return a mask [W] of lanes that have covered their time or are out of steps."""
     return ~(lanes.t < lanes.span) | (lanes.tries >= rule.most)
 
 
 def loaded(x: Array, v: Array, m: Array, span: Array, owner: Array) -> Lanes:
-    """Lanes with systems at their start, which cover the time `span` [W]."""
+    """Return lanes with systems at their start, which will cover the time `span` [W]."""
     a = _pull(m, x)
-    # a guess: what follows is judged, and taken again where it was too long
+    # the first step is only a guess: step control rejects and repeats it if it is too long
     fall = jnp.full_like(span, jnp.inf)
     for i in range(x.shape[0]):
         for j in range(i):
@@ -105,7 +105,7 @@ def loaded(x: Array, v: Array, m: Array, span: Array, owner: Array) -> Lanes:
 
 
 def step(rule: Rule, lanes: Lanes) -> Lanes:
-    """One step of each lane that is under way: taken, or refused and shortened."""
+    """Try one step of each unfinished lane; accept it, or reject it and shorten the next."""
     dt = jnp.minimum(lanes.dt, lanes.span - lanes.t)
     ratio = dt / jnp.where(lanes.last > 0, lanes.last, 1)
     by_lane, ratio = dt[None, None], ratio[None, None]
@@ -137,13 +137,13 @@ def step(rule: Rule, lanes: Lanes) -> Lanes:
 
 
 def _judged(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
-    """The step to try next, and whether this one was good enough, for each lane.
+    """Return the step to try next, and whether this one is accurate enough, for each lane.
 
     vectors: the acceleration [N, 3, W] at the start, its highest coefficient, and the last change
         of the acceleration at the last node.
     """
     pull, high, change = (jnp.sqrt(jnp.sum(q * q, 1)) for q in vectors)  # [N, W]
-    # where pulls balance, what is left is rounding and no measure of anything
+    # where forces cancel, the remainder is rounding error and cannot serve as a scale
     pull = jnp.maximum(pull, 1e-8 * jnp.max(pull, 0, keepdims=True))
     pull = jnp.where(pull > 0, pull, 1)
     eps = float(jnp.finfo(dt.dtype).eps)
@@ -152,7 +152,7 @@ def _judged(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, A
     error = error / jnp.maximum(jnp.asarray(rule.tolerance, dt.dtype), noise)
     wild = jnp.max(change / pull, 0) / jnp.maximum(rule.convergence, 8 * eps)
     factor = jnp.where(error > 0, jnp.where(error > 0, error, 1) ** (-1 / 7), 4)
-    # a sweep gains (omega dt)^2, and the guess is good to (omega dt)^8
+    # a sweep multiplies the error by (omega dt)^2; that of the guess is of order (omega dt)^8
     power = -1 / (6 + 2 * rule.sweeps)
     settle = jnp.where(wild > 1, jnp.where(wild > 1, wild, 1) ** power, 4)
     factor = jnp.minimum(factor, settle)
@@ -163,13 +163,13 @@ def _judged(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, A
 
 
 def _pull(m: Array, x: Array) -> Array:
-    """Accelerations [N, 3, W] of each other."""
+    """Return the mutual accelerations [N, 3, W]."""
     count = x.shape[0]
     total: list[list[Array]] = [[] for _ in range(count)]
     for i in range(count):
         for j in range(i):
             d = x[j] - x[i]
-            # else it is computed again for every component of every body
+            # without the barrier it is recomputed for every component of every body
             u3 = lax.optimization_barrier(inverse_powers(dot(d, d))[1])
             total[i].append((m[j] * u3)[None] * d)
             total[j].append((-m[i] * u3)[None] * d)
@@ -177,5 +177,5 @@ def _pull(m: Array, x: Array) -> Array:
 
 
 def along(mask: Array, like: Array) -> Array:
-    """The mask [W] with axes of one before it, for leaves [..., W]."""
+    """Return the mask [W] with leading axes of length one, for leaves [..., W]."""
     return mask.reshape((1,) * (like.ndim - 1) + mask.shape)

@@ -1,8 +1,8 @@
-"""A planetary system and tracers in it, bodies without mass, relativity included.
+"""A planetary system with tracers, which have no mass, and relativity.
 
-One step first lets the massive bodies cross its time in equal Gauss-Radau steps (order 15,
-compensated sums, so that rounding grows as slowly as it can), then the tracers move in the dense
-output they left behind. Everything is in one state, so a run can stop after any step and go on.
+A step first advances the massive bodies in equal Gauss-Radau steps (order 15, compensated sums to
+minimise rounding errors). The tracers then move in the dense output of these steps. The state
+contains everything, so a run can stop after any step and resume.
 """
 
 from dataclasses import replace
@@ -29,30 +29,30 @@ from ..steps.dense_output import DenseOutput
 from . import tracers
 from .tracers import Control, Tracers
 
-# Mercury in 19 steps a revolution has 3e-4 and misses by 0.03 km in a century; in 10, 4e-2 and more
+# Mercury with 19 steps per orbit has 3e-4 and an error of 0.03 km per century; with 10, over 4e-2.
 _MASSIVE = Control(tolerance=1e-3, convergence=1e-8)
 
 
 @pytree
 class State:
-    """Where the system is."""
+    """State of the massive bodies and the tracers."""
 
     x: Array  # [N, 3] position, length
     v: Array  # [N, 3] velocity, length / time
-    low_x: Array  # [N, 3] what rounding has kept out of x so far
-    low_v: Array  # [N, 3] what rounding has kept out of v so far
+    low_x: Array  # [N, 3] accumulated rounding error of x
+    low_v: Array  # [N, 3] accumulated rounding error of v
     a: Array  # [8, N, 3] acceleration at the nodes of the last substep
     coarse: Array  # [] int32: substeps of the massive bodies that missed the tolerance
     tracers: Tracers
 
     def view(self) -> dict[str, Array]:
-        """What `jaxgpu.show` shows: massive bodies [N, 3] and tracers [M, 3]."""
+        """Return the data for `jaxgpu.show`: massive bodies [N, 3] and tracers [M, 3]."""
         return {"bodies": self.x, "tracers": self.tracers.x}
 
 
 @pytree
 class Planetary:
-    """What to integrate, in any units in which G is 1 once it is multiplied into the masses.
+    """Settings of the integration, in any consistent units; G is included in the masses.
 
     >>> spec = Planetary(gm=jnp.array([1.0, 1e-3]), dt=0.1, light=jnp.inf)
     >>> x = jnp.array([[0.0, 0, 0], [1, 0, 0]])
@@ -63,8 +63,8 @@ class Planetary:
 
     gm: Array = number(
         least=0, most=1e100, unit="length^3 / time^2"
-    )  # [N] of each, the heaviest first
-    dt: Array | float = number(unit="time")  # [] that a step covers; negative: backwards
+    )  # [N] of each massive body, the heaviest first
+    dt: Array | float = number(unit="time")  # [] time of a step; negative: backwards in time
     light: Array | float = number(
         # [] speed of light; inf: Newton's gravity
         default=relativity.LIGHT,
@@ -73,11 +73,11 @@ class Planetary:
         unit="length / time",
     )
     control: Control = Control()
-    substeps: int = size(default=8, least=1)  # of the massive bodies in a step
-    iterations: int = size(default=5, least=2)  # of the implicit substep
+    substeps: int = size(default=8, least=1)  # substeps of the massive bodies per step
+    iterations: int = size(default=5, least=2)  # iterations of the implicit substep
 
     def init(self, x: Array, v: Array, tracers: tuple[Array, Array] | None = None) -> State:
-        """The state at the start.
+        """Return the state at the start.
 
         Args:
             x: barycentric positions of the massive bodies [N, 3].
@@ -85,14 +85,14 @@ class Planetary:
             tracers: positions and velocities [M, 3] of bodies without mass; none by default.
 
         Raises:
-            ValueError: shapes that do not fit, values that are not finite or out of range, two
-                bodies at one place, two floating types, float64 where JAX has it switched off,
-                another body than the first the heaviest.
+            ValueError: inconsistent shapes, values that are not finite or out of range, two bodies
+                at one position, two floating types, float64 where JAX has it switched off, a
+                heaviest body other than the first.
         """
         return _start(self, *_checked(self, x, v, tracers))
 
     def step(self, state: State) -> State:
-        """The state `dt` later."""
+        """Advance the state by `dt`."""
 
         def substep(state: State, _: None) -> tuple[State, tuple[Array, Array, Array]]:
             guess = radau.extrapolated(state.a, jnp.ones((1, 1), state.x.dtype))
@@ -105,26 +105,26 @@ class Planetary:
             return replace(state, x=x, v=v, low_x=low_x, low_v=low_v, a=a, coarse=coarse), passed
 
         state, passed = lax.scan(substep, state, None, length=self.substeps)
-        # the barrier keeps the compiler from rounding the massive bodies otherwise for the
-        # tracers' sake
+        # with the barrier, the rounding of the massive bodies does not depend on how the compiler
+        # optimises the tracers
         x, v, a = lax.optimization_barrier(passed)
         output = DenseOutput(x=x, v=v, a=a, dt=_substep(self, x))
         moved = tracers.advance(partial(_force, self), self.control, output, state.tracers)
         return replace(state, tracers=moved)
 
     def partition(self, state: State, axis: str) -> State:
-        """How `state` lies on a mesh: tracers are spread over `axis`, massive bodies everywhere.
+        """Return the placement of `state` on a mesh: tracers over `axis`, bodies replicated.
 
-        Every device moves the massive bodies, to the same bits; nothing crosses.
+        Every device advances the massive bodies to bitwise identical values, without communication.
         """
         everywhere = jax.tree.map(lambda _: PartitionSpec(), state)
         return replace(everywhere, tracers=tracers.partition(axis))
 
 
 def faults(state: State) -> list[str]:
-    """What a run has missed, a sentence each; empty where every step was within its tolerance.
+    """Return messages about inaccurate or failed steps of a run; empty if there were none.
 
-    To be asked at the end of a run: `step` goes on whatever happens, as a compiled program must.
+    Call it at the end of a run: `step` never raises, because it is compiled.
     """
     said = []
     if not all(np.isfinite(np.asarray(q)).all() for q in (state.x, state.v)):
@@ -145,7 +145,7 @@ def faults(state: State) -> list[str]:
 
 
 def tracer_orbits(gm: Array | float, state: State) -> Elements:
-    """Osculating elements [M] of the tracers about the first body, whose parameter is `gm`."""
+    """Return osculating elements [M] of the tracers about the first body, of parameter `gm`."""
     return elements.from_state(state.tracers.x - state.x[:1], state.tracers.v - state.v[:1], gm)
 
 
@@ -154,9 +154,9 @@ def tracer_orbits(gm: Array | float, state: State) -> Elements:
 def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array) -> State:
     gm, light = _like(x, spec.gm, spec.light)
     a = jnp.repeat(relativity.einstein_infeld_hoffmann(x, v, gm, light)[None], 8, axis=0)
-    a, _ = _solve(spec, x, v, a, 20)  # from a constant, the fastest body gains a digit or two each
+    a, _ = _solve(spec, x, v, a, 20)  # 1 or 2 digits per iteration for the fastest body
     output = DenseOutput(x=x[None], v=v[None], a=a[None], dt=_substep(spec, x))
-    # the nodes of the first substep stand for those of one before it: only a first guess
+    # the nodes of the first substep also serve as those of the previous one: only a guess
     return State(
         x=x,
         v=v,
@@ -190,7 +190,7 @@ def _checked(
     for key, value in (("dt", spec.dt), ("light", spec.light)):
         if jnp.ndim(value):
             raise ValueError(f"{name}: {key} has shape {list(jnp.shape(value))}; it must be one")
-    if not tracer_x.size:  # zeros((0, 3)) has a type that nobody meant
+    if not tracer_x.size:  # the float64 of zeros((0, 3)) was not chosen by the user
         tracer_x, tracer_v = np.zeros((2, 0, 3), x.dtype)
     given: dict[str, Any] = {
         "x": x,
@@ -208,8 +208,8 @@ def _checked(
 
 
 def _refuse_order(name: str, gm: Array, light: Array | float) -> None:
-    """Refuse another body than the first the heaviest, where the tracers feel its relativity."""
-    # by numpy: inside a program jnp traces what is known, too
+    """Raise if the heaviest body is not the first, since its relativity acts on the tracers."""
+    # numpy, because inside a compiled program jnp traces concrete values, too
     if np.isfinite(light) and (heaviest := np.argmax(np.asarray(gm))):
         raise ValueError(
             f"{name}: gm is largest of body {heaviest}; the heaviest must come first, for the "
@@ -218,12 +218,12 @@ def _refuse_order(name: str, gm: Array, light: Array | float) -> None:
 
 
 def _like(x: Array, *values: Array | float) -> tuple[Array, ...]:
-    """Numbers of the spec in the precision of the state."""
+    """Return values of the spec in the precision of the state."""
     return tuple(jnp.asarray(value, x.dtype) for value in values)
 
 
 def _substep(spec: Planetary, x: Array) -> Array:
-    """The time of one step of the massive bodies."""
+    """Return the time of one substep of the massive bodies."""
     return jnp.asarray(spec.dt, x.dtype) / spec.substeps
 
 
@@ -237,18 +237,18 @@ def _solve(
 
 
 def _coarse(a: Array, change: Array) -> Array:
-    """1 where a substep of the massive bodies is not to be trusted, else 0; measured as tracers."""
-    # what the compiler makes of this must not touch the rounding of the bodies
+    """Return 1 if a substep of the massive bodies is inaccurate, else 0, judged as for tracers."""
+    # with the barrier, compiling this error estimate cannot change the rounding of the bodies
     a, change = lax.optimization_barrier((a, change))
     pull = jnp.max(jnp.sum(a[0] * a[0], -1))
-    # where pulls balance, what is left is rounding; and a body alone is not pulled
+    # a floor, since only rounding is left where forces cancel, and a single body has no force
     least = jnp.where(pull > 0, 1e-8 * jnp.sqrt(pull), 1)
     error = tracers.error(_MASSIVE, jnp.moveaxis(a, -1, 1), change.T, least)
     return jnp.where(jnp.all(error <= 1), 0, 1).astype(jnp.int32)
 
 
 def _force(spec: Planetary, massive_x: Array, massive_v: Array, x: Array, v: Array) -> Array:
-    """Newton's pull of all bodies and Schwarzschild's correction of the heaviest, [K, 3, B]."""
+    """Return Newton's pull of all bodies plus the Schwarzschild term of the heaviest, [K, 3, B]."""
     gm, light = _like(x, spec.gm, spec.light)
     a = pairs.pull_of_few(massive_x, gm, x)
     r, w = (

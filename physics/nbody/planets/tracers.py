@@ -1,16 +1,16 @@
-"""Tracers, bodies without mass, in the dense output of massive ones, with steps of their own.
+"""Tracers in the dense output of massive bodies, with individual steps.
 
-A stretch of time is crossed in 2^k equal Gauss-Radau steps, and every tracer has its own level k.
-The levels are worked off in ascending order; the tracers of a level are gathered into tiles of
-fixed size, so that one program serves any number of them and a close encounter costs what it costs
-and no more. On accelerators a tile holds `WIDE` of them, and fewer are not gathered at all. A
-tracer whose step was too long to be trusted starts the stretch again, one level deeper.
-The step is controlled as in IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164, sect. 2.4): by
-the highest coefficient of the acceleration's polynomial against the acceleration.
+A span of time is crossed in 2^k equal Gauss-Radau steps, with a level k for each tracer. Levels are
+processed in ascending order. The tracers of a level are gathered into tiles of fixed size. One
+program thus serves any number of them, and only tracers in a close encounter pay for it. On
+accelerators a tile holds `WIDE` tracers, and smaller numbers are not gathered. If its steps were
+too long, a tracer restarts the span one or more levels deeper. The step control is that of IAS15
+(Rein & Spiegel 2015, doi:10.1093/mnras/stu2164, sect. 2.4): the highest-order coefficient of the
+acceleration over the acceleration.
 
-Cost: 8 + 7 (iterations - 1) evaluations of N forces a step; memory O(M). Nothing is returned to the
-massive bodies: their bits are the same with any number of tracers. Inside, components come first,
-so that tracers lie along the machine's vectors.
+Cost: 8 + 7 (iterations - 1) evaluations of N forces per step; memory O(M). Tracers do not act on
+the massive bodies, whose bits do not depend on the number of tracers. Internally, components come
+first, so that tracers fill the vector registers.
 """
 
 from collections.abc import Callable
@@ -34,41 +34,41 @@ from ..steps.dense_output import DenseOutput
 # (x, v of the massive bodies [K, N, 3]; x, v [K, 3, B]) -> acceleration [K, 3, B]
 Force = Callable[[Array, Array, Array, Array], Array]
 
-# tracers that accelerators advance together: a step of one is some 10^4 operations, and of all
-# of them half of what its launches cost
+# Tracers per tile on accelerators: a step takes some 10^4 operations per tracer, and for a whole
+# tile half as long as its kernel launches.
 WIDE = 65536
 
 
 @pytree
 class Control:
-    """How finely tracers are followed: by the polynomial of their acceleration."""
+    """Accuracy of the steps of tracers, measured by the polynomial of their acceleration."""
 
     tolerance: Array | float = number(
         default=1e-5, above=0
-    )  # [] highest coefficient over acceleration
+    )  # [] highest-order coefficient over acceleration
     convergence: Array | float = number(default=1e-8, above=0)  # [] last change over acceleration
-    iterations: int = size(default=3, least=2)  # of the equations of a step, at most
+    iterations: int = size(default=3, least=2)  # iterations of the implicit step
     deepest: int = size(default=12, least=0, most=30)  # the shortest step is 2^-deepest of dt
     tile: int = size(default=512, least=1)  # tracers that are advanced together, on a CPU
 
 
 @pytree
 class Tracers:
-    """M tracers."""
+    """State of M tracers."""
 
     x: Array  # [M, 3] position, length
     v: Array  # [M, 3] velocity, length per time
-    a: Array  # [8, 3, M] acceleration at the nodes of the last step: the next one's guess
+    a: Array  # [8, 3, M] acceleration at the nodes of the last step: initial guess of the next
     taken: Array  # [M] int32: level of the last step
     level: Array  # [M] int32: level to try next
-    coarse: Array  # [M] int32: stretches in which even the deepest level missed the tolerance
+    coarse: Array  # [M] int32: number of spans where even the deepest level missed the tolerance
 
 
 def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
-    """Tracers at positions `x` and velocities `v` [M, 3], at the start of the dense output.
+    """Return tracers at positions `x` and velocities `v` [M, 3] at the start of the dense output.
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite.
+        ValueError: inconsistent shapes, values that are not finite.
     """
     x, v = bodies.vectors("tracers.init: x", x), bodies.vectors("tracers.init: v", v)
     if x.ndim != 2 or x.shape != v.shape:
@@ -77,7 +77,7 @@ def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
         )
     massive = output.at(jnp.zeros(1, x.dtype))
     a = force(*massive, x.T[None], v.T[None])
-    # with a constant for a guess, an eighth of the stretch still converges; see `advance`
+    # from a constant guess, a step of an eighth of the span still converges
     level = jnp.full(x.shape[0], 3, jnp.int32)
     return Tracers(
         x=x,
@@ -90,14 +90,14 @@ def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
 
 
 def partition(axis: str) -> Tracers:
-    """How tracers lie on a mesh: each array is spread over `axis` where the tracers are."""
-    first: Any = PartitionSpec(axis)  # in the place of an array
+    """Return the placement of tracers on a mesh: each array is distributed over `axis`."""
+    first: Any = PartitionSpec(axis)  # Any, since the fields are typed as arrays
     last: Any = PartitionSpec(None, None, axis)
     return Tracers(x=first, v=first, a=last, taken=first, level=first, coarse=first)
 
 
 def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracers) -> Tracers:
-    """The tracers at the end of the dense output."""
+    """Advance the tracers to the end of the dense output."""
     if tracers.x.shape[0] == 0:
         return tracers
     moved = partial(advance_in_tiles, force, control, output)
@@ -110,14 +110,14 @@ def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracer
 def advance_in_tiles(
     force: Force, control: Control, output: DenseOutput, size: int, tracers: Tracers
 ) -> Tracers:
-    """As `advance`, with the tracers of a level gathered into tiles of `size`."""
+    """Do as `advance`, with the tracers of a level gathered into tiles of `size`."""
     count = tracers.x.shape[0]
     tile_size = min(size, count)
 
     def work_off(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
         k, lanes, waiting = carry
         due = waiting & (lanes.level == k)
-        # `count` fills the rest: a gather clips it, and a scatter drops it
+        # `count` is the padding: a gather clips it, and a scatter drops it
         index = jnp.nonzero(due, size=count + tile_size, fill_value=count)[0]
 
         def tile(i: Array, carry: tuple[Tracers, Array]) -> tuple[Tracers, Array]:
@@ -133,7 +133,7 @@ def advance_in_tiles(
         lanes, waiting = lax.fori_loop(0, tiles, tile, (lanes, waiting))
         return k + 1, lanes, waiting
 
-    # a refused tracer waits at a level above k, so every pass leaves fewer levels to come
+    # a rejected tracer waits at a level above k, so the loop ends
     start = jnp.int32(0), _turned(tracers), jnp.ones(count, bool)
     return _turned(lax.while_loop(lambda carry: jnp.any(carry[2]), work_off, start)[1])
 
@@ -141,9 +141,9 @@ def advance_in_tiles(
 def advance_at_once(
     force: Force, control: Control, output: DenseOutput, tracers: Tracers
 ) -> Tracers:
-    """As `advance`, with all tracers crossing at each level that some are due at, and kept or not.
+    """Do as `advance`, but advance all tracers at each level and keep the results of the due ones.
 
-    Where launches cost more than all tracers do, that costs less than to gather those that are due.
+    Where kernel launches dominate the cost, this is cheaper than gathering the due tracers.
     """
     never = jnp.iinfo(tracers.level.dtype).max
 
@@ -160,14 +160,14 @@ def advance_at_once(
 
 
 def _turned(tracers: Tracers) -> Tracers:
-    """Positions and velocities with components first, or back."""
+    """Transpose positions and velocities, to components first or back."""
     return replace(tracers, x=tracers.x.T, v=tracers.v.T)
 
 
 def _cross(
     force: Force, control: Control, output: DenseOutput, old: Tracers, k: Array
 ) -> tuple[Tracers, Array]:
-    """Lanes after 2^k steps; what was too coarse is returned as it was, to go a level deeper."""
+    """Advance lanes by 2^k steps; leave those that were too coarse unchanged, at a deeper level."""
     pieces = lax.shift_left(jnp.int32(1), k)
     part = 1 / pieces.astype(old.x.dtype)
     dt = output.dt * (output.x.shape[0] * part)
@@ -189,13 +189,13 @@ def _cross(
 
 
 def error(control: Control, a: Array, change: Array, least: Array | float = 0.0) -> Array:
-    """How coarse a step was, [B]: up to 1 is fine, nan is not. Rounding alone stays below 1.
+    """Return the error of a step over its tolerance, [B]: accurate if at most 1; nan is not.
 
     Args:
-        control: what is asked of a step.
-        a: accelerations at its nodes [8, 3, B].
-        change: how much the last iteration changed the last of them [3, B].
-        least: the least acceleration that errors are held against.
+        control: the required accuracy. Rounding errors alone stay below 1.
+        a: accelerations at the nodes of the step [8, 3, B].
+        change: last change of the acceleration at the last node [3, B].
+        least: minimum acceleration to which errors are compared.
     """
     pull, rounding = jnp.maximum(length(a[0]), least), float(jnp.finfo(a.dtype).eps)
     noise = rounding * float(np.abs(radau.LAGRANGE[7]).sum())
@@ -208,10 +208,10 @@ def error(control: Control, a: Array, change: Array, least: Array | float = 0.0)
 def _judged(
     control: Control, old: Tracers, new: Tracers, error: Array, k: Array
 ) -> tuple[Tracers, Array]:
-    """The new lanes where they can be trusted, the old ones a level deeper elsewhere."""
-    fine = error <= 1  # False of nan
+    """Return the new lanes where they are accurate, elsewhere the old ones at a deeper level."""
+    fine = error <= 1  # False for nan
     kept = fine | (k >= control.deepest)
-    # the error of a step falls as its length to the seventh power; 2^-9 leaves room for surprises
+    # the error of a step scales as its length to the seventh power; 2^-9 has a safety margin
     deeper = jnp.clip(jnp.ceil(jnp.log2(jnp.where(fine, 1, error)) / 7), 1, 3)
     deeper = jnp.where(jnp.isnan(error), 3, deeper).astype(jnp.int32)
     easy = (error < 2.0**-9) & (k > 0)

@@ -1,10 +1,10 @@
-"""The map of Wisdom & Holman for planets: Kepler's motion exactly, their mutual pull as kicks.
+"""The Wisdom-Holman map for planets: exact Kepler motion, with mutual attraction as kicks.
 
 Wisdom & Holman (1991), doi:10.1086/115978, in Jacobi coordinates, in the order kick, drift, kick,
-with the split of WHFast (Rein & Tamayo 2015, doi:10.1093/mnras/stv1257): each body drifts about the
-centre of mass of all before it with their common mass and its own. The error is of second order in
-the step and of first order in the masses of the planets over that of the star; energy errors do not
-grow. Bodies must stay in their order and not meet. Inside, components come first.
+with the split of WHFast (Rein & Tamayo 2015, doi:10.1093/mnras/stv1257). Each body drifts about the
+centre of mass of all bodies before it, with the sum of their masses and its own. The error is of
+second order in the step and of first order in the planets' mass over the star's; energy errors do
+not grow. Bodies must stay in order, without close encounters. Components come first internally.
 """
 
 from functools import partial
@@ -25,18 +25,18 @@ from ..orbits import kepler
 
 @pytree
 class State:
-    """Where the system is, in Jacobi coordinates; body 0 is the centre of mass of all."""
+    """State of the system in Jacobi coordinates; body 0 is the centre of mass of all."""
 
-    x: Array  # [N, 3] positions relative to the centre of mass of the bodies before
+    x: Array  # [N, 3] positions relative to the centre of mass of the preceding bodies
     v: Array  # [N, 3] velocities
-    a: Array  # [N, 3] accelerations by all but Kepler's, at x
+    a: Array  # [N, 3] accelerations at x, except the Keplerian part
 
 
 @pytree
 class WisdomHolman:
-    """What to integrate, in any units in which G is 1 once it is multiplied into the masses.
+    """Settings of the Wisdom-Holman map, in any consistent units; G is included in the masses.
 
-    Reverse mode runs through `jaxgpu.runs.rollout` of its step. Tracers are bodies of gm 0.
+    Reverse mode works through `jaxgpu.runs.rollout` of its step. Tracers are bodies of gm 0.
 
     >>> spec = WisdomHolman(gm=jnp.array([1.0, 1e-3]), dt=0.1)
     >>> x, v = jnp.array([[0.0, 0, 0], [1, 0, 0]]), jnp.array([[0.0, 0, 0], [0, 1, 0]])
@@ -47,24 +47,24 @@ class WisdomHolman:
 
     gm: Array = number(
         least=0, most=1e100, unit="length^3 / time^2"
-    )  # [N] the star, then from the inside out
+    )  # [N] the star first, then the other bodies from the inside out
     dt: Array | float = number(unit="time")  # [] step, a twentieth of the shortest period or less
 
     def init(self, x: Array, v: Array) -> State:
-        """The state for positions and velocities [N, 3] in an inertial frame.
+        """Return the state for positions and velocities [N, 3] in an inertial frame.
 
         Raises:
-            ValueError: shapes that do not fit, values that are not finite, a star without mass,
-                two bodies at one place, two floating types, float64 where JAX has it switched off.
+            ValueError: inconsistent shapes, values that are not finite, a star without mass, two
+                bodies at one position, two floating types, float64 where JAX has it switched off.
         """
         return _start(*_checked(self, x, v))
 
     def step(self, state: State) -> State:
-        """The state one step later."""
+        """Advance the state by one step."""
         gm, dt = (jnp.asarray(q, state.x.dtype) for q in (self.gm, self.dt))
         x, v, a = state.x.T, state.v.T, state.a.T
         v = v + dt / 2 * a
-        # body 0, the centre of mass, moves straight on; every other is on a conic of its own
+        # body 0, the centre of mass, moves uniformly; every other body moves on a conic
         x1, v1 = kepler.drift_components(x[:, 1:], v[:, 1:], jnp.cumsum(gm)[1:], dt)
         centre = x[:, :1] + dt * v[:, :1]
         x = jnp.concatenate([centre, x1], 1)
@@ -73,7 +73,7 @@ class WisdomHolman:
         return State(x=x.T, v=v.T, a=a.T)
 
     def inertial(self, state: State) -> tuple[Array, Array]:
-        """Positions and velocities [N, 3] in the inertial frame."""
+        """Return positions and velocities [N, 3] in the inertial frame."""
         ranges.check("WisdomHolman.inertial", self)
         gm = jnp.asarray(self.gm, state.x.dtype)
         return _inertial(gm, state.x.T).T, _inertial(gm, state.v.T).T
@@ -86,7 +86,7 @@ def _start(gm: Array, x: Array, v: Array) -> State:
 
 
 def _checked(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Array]:
-    """The masses [N], positions and velocities [N, 3]."""
+    """Return the masses [N], positions and velocities [N, 3] after checks."""
     name = "WisdomHolman.init"
     ranges.check(name, spec)
     gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
@@ -108,25 +108,25 @@ def _refuse_light_star(name: str, gm: Array) -> None:
 
 
 def _jacobi(gm: Array, x: Array) -> Array:
-    """Each body relative to the centre of mass of those before it; first the centre of all."""
+    """Return Jacobi coordinates [3, N]; the first is the centre of mass of all bodies."""
     mass = jnp.cumsum(gm)
     centre = jnp.cumsum(gm[None] * x, 1) / mass[None]
     return jnp.concatenate([centre[:, -1:], x[:, 1:] - centre[:, :-1]], 1)
 
 
 def _inertial(gm: Array, x: Array) -> Array:
-    """The inverse of `_jacobi`."""
+    """Return inertial from Jacobi coordinates, the inverse of `_jacobi`."""
     share = (gm / jnp.cumsum(gm))[None, 1:]
-    # the centre of the bodies up to i is that of those before, moved by the share of body i
+    # adding body i shifts the centre of the preceding bodies by the mass fraction of body i
     shifts = share * x[:, 1:]
     after = jnp.flip(jnp.cumsum(jnp.flip(shifts, 1), 1), 1)
-    centre = x[:, :1] - after  # of the bodies before number 1, 2, ...
+    centre = x[:, :1] - after  # centre of the bodies before number 1, 2, ...
     return jnp.concatenate([centre[:, :1], x[:, 1:] + centre], 1)
 
 
 def _kicks(gm: Array, x: Array) -> Array:
-    """Accelerations of Jacobi coordinates, less Kepler's."""
-    # about the centre of mass: far from the origin differences of places would lose digits
+    """Return the accelerations of the Jacobi coordinates minus their Keplerian part."""
+    # positions are relative to the centre of mass, since far from it differences lose digits
     r = _inertial(gm, x.at[:, 0].set(0))
     d = r[:, None] - r[:, :, None]  # [3, N, N], from the row's body to the column's
     same = np.eye(gm.shape[0], dtype=bool)

@@ -1,7 +1,7 @@
-"""Steps in time that know nothing of what is moved.
+"""Time integrators for any force, independent of the bodies.
 
-Read `leapfrog` first; then `radau`, the implicit step of order 15, `kahan`, the sum that keeps its
-roundings, and `dense_output`, a stretch of steps as polynomials.
+Read `leapfrog` first; then `radau` (the implicit step of order 15), `kahan` (compensated sums) and
+`dense_output` (several steps as polynomials in time).
 """
 
 from . import dense_output, kahan, leapfrog, radau

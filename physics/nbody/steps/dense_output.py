@@ -1,8 +1,8 @@
-"""Massive bodies over a stretch of time, as polynomials that can be asked for any moment of it.
+"""Massive bodies over a span of time, as polynomials that can be evaluated at any moment.
 
-Tracers move in this dense output: they see the massive bodies and are not seen by them, so the
-massive ones can go first. It holds, of each of S equal steps, the state at its start and the
-accelerations at its Gauss-Radau nodes; between nodes it is as accurate as at them.
+Tracers move in this dense output. They are pulled by the massive bodies but do not pull them, so
+the massive bodies are advanced first. Each of the S equal steps stores the state at its start and
+the accelerations at its Gauss-Radau nodes. Between the nodes it is as accurate as at them.
 """
 
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from . import radau
 
 @pytree
 class DenseOutput:
-    """S steps of length `dt` of N bodies.
+    """Trajectories of N bodies over S steps of length `dt`.
 
     >>> import dataclasses
     >>> [field.name for field in dataclasses.fields(DenseOutput)]
@@ -29,7 +29,7 @@ class DenseOutput:
     dt: Array  # [] length of a step, time
 
     def at(self, fraction: Array) -> tuple[Array, Array]:
-        """Positions and velocities [K, N, 3] at `fraction` [K], 0 at the start and 1 at the end."""
+        """Return positions and velocities [K, N, 3] at `fraction` [K], 0 (start) to 1 (end)."""
         steps = self.x.shape[0]
         place = fraction * steps
         s = jnp.clip(place.astype(jnp.int32), 0, steps - 1)

@@ -1,15 +1,15 @@
-"""Kahan's compensated sum, by which rounding grows as slowly as it can over many steps.
+"""Kahan's compensated sum, which minimises the growth of rounding errors over many steps.
 
-Kahan (1965), doi:10.1145/363707.363723. A number is a pair: its rounded value, and what rounding
-has kept out of it so far. Compilers that reorder sums destroy this arithmetic: never give
-`precision.reassociation` to a program that holds it.
+Kahan (1965), doi:10.1145/363707.363723. A number is a pair: its rounded value and the accumulated
+rounding error. Compilers that reorder sums destroy this arithmetic: never apply
+`precision.reassociation` to a program that contains it.
 """
 
 from jax import Array
 
 
 def added(high: Array, low: Array, term: Array) -> tuple[Array, Array]:
-    """high + low + term as a rounded sum and what the rounding has left, all [...].
+    """Return high + low + term as a rounded sum and its rounding error, each [...].
 
     >>> import jax.numpy as jnp
     >>> high, low = added(jnp.float32(1.0), jnp.float32(0.0), jnp.float32(2.0**-30))

@@ -1,14 +1,13 @@
 """Leapfrogs of order 2, 4, 6 and 8: symplectic, reversible steps of fixed length.
 
 The second order is drift, kick, drift (Verlet). The higher ones are symmetric chains of it: order 4
-of five steps (Suzuki 1990, doi:10.1016/0375-9601(90)90962-N), order 6 of nine and order 8 of
-seventeen (Kahan & Li 1997, doi:10.1090/S0025-5718-97-00873-9, s9odr6a and s17odr8a), which err
-10 to 100 times less at the same cost than the shortest chains of Yoshida (1990),
-doi:10.1016/0375-9601(90)90092-3. Drifts that meet within a step are one drift: a step costs 1, 5, 9
-or 17 forces.
+with five steps (Suzuki 1990, doi:10.1016/0375-9601(90)90962-N), order 6 with nine and order 8 with
+seventeen (Kahan & Li 1997, doi:10.1090/S0025-5718-97-00873-9, s9odr6a and s17odr8a). Their errors
+are 10 to 100 times smaller at the same cost than those of the shortest chains of Yoshida (1990),
+doi:10.1016/0375-9601(90)90092-3. Adjacent drifts within a step are merged: a step evaluates the
+force 1, 5, 9 or 17 times.
 
-Gradients run through `jaxgpu.runs.rollout` of the step in both modes; the reverse one keeps every
-step.
+`jaxgpu.runs.rollout` of the step is differentiable in both modes; reverse mode stores every step.
 """
 
 import functools
@@ -56,21 +55,21 @@ Force = Callable[[Array, Array], Array]
 
 @pytree
 class State:
-    """Where the bodies are; x and v are of one moment."""
+    """Positions and velocities at the same time, and the number of steps so far."""
 
     x: Array  # [...] positions
     v: Array  # [...] velocities
     start: Array  # [] time at which the first step began
-    steps: Array  # [] int32: steps taken since
+    steps: Array  # [] int32: number of steps since then
 
 
 @pytree
 class Leapfrog:
-    """A force and how to step in it.
+    """Integrator for a given force.
 
-    `force(t, x)` is the acceleration at positions x of any shape. What a `functools.partial` or
-    `jax.tree_util.Partial` of it carries are leaves, so other numbers are the same program, and
-    gradients run through them; a function alone is compiled in.
+    `force(t, x)` returns the acceleration at positions x of any shape. The arguments stored in a
+    `functools.partial` or `jax.tree_util.Partial` are pytree leaves: other values reuse the
+    compiled program and can be differentiated. A bare function is compiled in as a constant.
 
     >>> spec = Leapfrog(lambda t, x: -x, dt=jnp.pi / 20, order=8)
     >>> state = spec.init(jnp.ones(1), jnp.zeros(1))
@@ -81,7 +80,7 @@ class Leapfrog:
     """
 
     force: Force  # (time, x) -> acceleration, in the shape of x
-    dt: Array | float = number(unit="time")  # [] step; negative: backwards
+    dt: Array | float = number(unit="time")  # [] step; negative: backwards in time
     order: int = size(default=2, least=2, most=8)  # 2, 4, 6 or 8
 
     def __post_init__(self) -> None:
@@ -89,11 +88,11 @@ class Leapfrog:
             object.__setattr__(self, "force", _as_pytree(self.force))
 
     def init(self, x: Array, v: Array, t: Array | float = 0.0) -> State:
-        """The state at time `t`, for positions and velocities of one shape.
+        """Return the state at time `t`, for positions and velocities of one shape.
 
         Raises:
-            ValueError: an order that there is not, values that are not finite, unlike shapes, two
-                floating types.
+            ValueError: an unknown order, values that are not finite, different shapes, two floating
+                types.
             TypeError: a force that cannot be called.
         """
         name = "Leapfrog.init"
@@ -112,13 +111,13 @@ class Leapfrog:
         return State(x=x, v=v, start=jnp.asarray(t, x.dtype), steps=jnp.int32(0))
 
     def step(self, state: State) -> State:
-        """The state `dt` later."""
+        """Advance the state by `dt`."""
         kicks = CHAINS[self.order]
-        # half of the chain's neighbours on either side of a kick; the last half stands alone
+        # a drift merges the adjacent halves of two chain steps; the last half drift is not merged
         drifts = np.append((kicks[1:] + kicks[:-1]) / 2, kicks[-1] / 2)
-        places = np.cumsum(np.append(kicks[0] / 2, drifts[:-1]))  # of the kicks, in steps
+        places = np.cumsum(np.append(kicks[0] / 2, drifts[:-1]))  # times of the kicks, in steps
         dt = jnp.asarray(self.dt, state.x.dtype)
-        # counted, not summed: the time of the last of many steps is as good as that of the first
+        # the time is computed from the step count, so its error does not accumulate
         k = state.steps.astype(dt.dtype)
         v = state.v
         x = state.x + dt * float(kicks[0] / 2) * v
@@ -128,13 +127,13 @@ class Leapfrog:
         return State(x=x, v=v, start=state.start, steps=state.steps + 1)
 
     def time(self, state: State) -> Array:
-        """The time [] of a state."""
+        """Return the time [] of a state."""
         dt = jnp.asarray(self.dt, state.start.dtype)
         return state.start + state.steps.astype(dt.dtype) * dt
 
 
 def _as_pytree(force: Force) -> Partial:
-    """The force with what a partial carries as leaves, and its function as structure."""
+    """Return the force with the arguments of a partial as leaves and its function as structure."""
     if isinstance(force, functools.partial):
         return Partial(force.func, *force.args, **force.keywords)
     return Partial(force)

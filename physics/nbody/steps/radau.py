@@ -1,13 +1,13 @@
-"""One Gauss-Radau step of order 15 for x'' = f(x, x'), the step of Everhart's RA15 and of IAS15.
+"""One Gauss-Radau step of order 15 for x'' = f(x, x'), as in Everhart's RA15 and in IAS15.
 
 Everhart (1985), doi:10.1007/978-94-009-5400-7_17; Rein & Spiegel (2015), doi:10.1093/mnras/stu2164.
 
 The acceleration is a polynomial of degree 7 through its values at eight nodes: the start of the
 step and the seven Gauss-Radau points. Position and velocity anywhere in the step are integrals of
 it, so the unknowns are the values at the nodes, found by fixed-point iteration. Both papers store
-the polynomial's coefficients and sweep the nodes one after another; here its *values* are stored
-(every weight is then of order one, so rounding does not grow) and all nodes are evaluated at once,
-which a vector machine does in the time of one. The solution of the equations is the same.
+the coefficients of the polynomial and sweep over the nodes sequentially. This module stores its
+*values* (all weights are then of order one, so rounding does not grow) and evaluates all nodes in
+one batch, which costs a vector processor no more than one node. The solution is the same.
 """
 
 import functools
@@ -21,13 +21,13 @@ from jax import Array, lax
 
 
 def _polynomial_product(p: list[Decimal], root: Decimal) -> list[Decimal]:
-    """Coefficients, constant first, of p(h) (h - root)."""
+    """Return the coefficients, constant first, of p(h) (h - root)."""
     raised, scaled = [Decimal(0), *p], [*(root * c for c in p), Decimal(0)]
     return [a - b for a, b in zip(raised, scaled)]
 
 
 def _radau_nodes() -> list[Decimal]:
-    """Zeros of P_7(2h - 1) + P_8(2h - 1): 0 first, then the seven Gauss-Radau points."""
+    """Return the zeros of P_7(2h - 1) + P_8(2h - 1): 0 and the seven Gauss-Radau points."""
     p, q = [Decimal(1)], [Decimal(-1), Decimal(2)]  # shifted Legendre, constant first
     for n in range(1, 8):  # Bonnet: (n + 1) P_{n+1} = (2n + 1)(2h - 1) P_n - n P_{n-1}
         up = [2 * a - b for a, b in zip([Decimal(0), *q], [*q, Decimal(0)])]
@@ -38,7 +38,7 @@ def _radau_nodes() -> list[Decimal]:
     nodes = [Decimal(0)]
     for seed in np.sort(np.roots([float(c) for c in total[::-1]]).real)[1:]:
         h = Decimal(float(seed))
-        for _ in range(8):  # Newton doubles the digits: 8 rounds are more than 50 digits need
+        for _ in range(8):  # Newton's method doubles the digits: 8 rounds suffice for 50 digits
             value, rate = (
                 sum((c * h**k for k, c in enumerate(row)), Decimal(0)) for row in (total, slope)
             )
@@ -48,10 +48,10 @@ def _radau_nodes() -> list[Decimal]:
 
 
 def _tables() -> tuple[np.ndarray, ...]:
-    """Nodes [8]; Lagrange coefficients [8, 8]; velocity and position weights [9, 8].
+    """Return nodes [8], Lagrange coefficients [8, 8], velocity and position weights [9, 8].
 
     Row k of the coefficients holds the factor of h^k in each node's Lagrange polynomial. Rows 0..7
-    of the weights lead to the nodes, row 8 to the end of the step.
+    of the weights integrate up to the nodes, row 8 to the end of the step.
     """
     with localcontext() as context:
         context.prec = 60
@@ -85,23 +85,23 @@ def solve(
     guess: Array,
     iterations: int,
 ) -> tuple[Array, Array]:
-    """Accelerations at the nodes [8, ...], and how much the last iteration changed the last one.
+    """Return the accelerations at the nodes [8, ...] and the last change of the last one.
 
-    Each iteration multiplies the error by about 0.2 (omega dt)^2 for the fastest frequency omega;
-    `extrapolated` from the step before is a guess good to (omega dt)^8.
+    Each iteration multiplies the error by about 0.2 (omega dt)^2 for the fastest frequency omega.
+    With `extrapolated` from the previous step, the initial error is of order (omega dt)^8.
 
     Args:
-        accelerate: `accelerate(first, x, v)` is the acceleration [8 - first, ...] at the nodes from
-            number `first` on, where positions and velocities are `x` and `v` [8 - first, ...].
+        accelerate: `accelerate(first, x, v)` returns the acceleration [8 - first, ...] at the nodes
+            from number `first` on, for positions and velocities `x` and `v` [8 - first, ...].
         x: position at the start [...].
         v: velocity at the start [...].
-        dt: the step, a scalar or of as many axes as `x`, to broadcast against it.
-        guess: accelerations at the nodes [8, ...] to begin with.
-        iterations: how many times the forces are evaluated, at least two.
+        dt: the step, a scalar or with as many axes as `x`, to broadcast against it.
+        guess: initial accelerations at the nodes [8, ...].
+        iterations: number of force evaluations, at least two.
     """
     a = accelerate(0, *inside(x, v, dt, guess, 0))
 
-    def improve(_, carry):  # the first node is the start of the step: known by now
+    def improve(_, carry):  # the first node, the start of the step, does not change any more
         a, _ = carry
         better = accelerate(1, *inside(x, v, dt, a, 1))
         return jnp.concatenate([a[:1], better]), better[-1] - a[-1]
@@ -117,15 +117,15 @@ def solve_in_turn(
     guess: list[Array],
     sweeps: int,
 ) -> tuple[list[Array], Array]:
-    """As `solve`, node after node with the newest values of all others, the order of both papers.
+    """Return the results of `solve` by Gauss-Seidel sweeps over the nodes, as in both papers.
 
-    A sweep multiplies the error by about 0.004 (omega dt)^2: three do what five iterations of
-    `solve` do, or four where forces depend on velocities. Nodes come one at a time, so many systems
-    must fill the machine's vectors.
+    A sweep multiplies the error by about 0.004 (omega dt)^2. Three sweeps replace five iterations
+    of `solve`; four are needed if forces depend on velocities. Nodes are sequential, so
+    only a batch of many systems fills the vector registers.
 
     Args:
-        accelerate: `accelerate(x, v)` is the acceleration where `x` and `v` are those of one node.
-        guess: eight accelerations [...], one a node; the first is computed.
+        accelerate: `accelerate(x, v)` returns the acceleration at one node.
+        guess: eight accelerations [...], one per node; the first is recomputed.
     """
     a = [accelerate(x, v), *guess[1:]]
 
@@ -141,13 +141,13 @@ def solve_in_turn(
 
 
 def combined(weights: np.ndarray, values: list[Array]) -> Array:
-    """The sum of the values [...], each times its weight: elementwise, to be fused with others."""
+    """Return the weighted sum of the values [...], elementwise so that it fuses with others."""
     terms = [float(w) * q for w, q in zip(weights, values)]
     return functools.reduce(operator.add, terms)
 
 
 def inside(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, Array]:
-    """Positions and velocities [8 - first, ...] at the nodes, for accelerations `a` [8, ...]."""
+    """Return positions and velocities [8 - first, ...] at the nodes for accelerations [8, ...]."""
     by_node = weighted(np.concatenate([POSITION[first:8], VELOCITY[first:8]]), a)
     count = 8 - first
     h = jnp.asarray(NODES[first:], x.dtype).reshape((count,) + (1,) * x.ndim)
@@ -156,13 +156,13 @@ def inside(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, 
 
 
 def increment(v: Array, dt: Array, a: Array) -> tuple[Array, Array]:
-    """What a step adds to position and velocity, for accelerations at the nodes `a` [8, ...]."""
+    """Return the changes of position and velocity over a step, for node accelerations [8, ...]."""
     dx, dv = weighted(np.concatenate([POSITION[8:], VELOCITY[8:]]), a)
     return dt * (v + dt * dx), dt * dv
 
 
 def extrapolated(a: Array, ratio: Array) -> Array:
-    """Accelerations [8, ...] at the nodes of the next step, from those of this one.
+    """Return accelerations [8, ...] at the nodes of the next step, extrapolated from this one.
 
     Args:
         a: accelerations at the nodes of this step [8, ...].
@@ -177,7 +177,7 @@ def extrapolated(a: Array, ratio: Array) -> Array:
 
 
 def continued(coefficients: list[Array], ratio: Array) -> list[Array]:
-    """As `extrapolated`, from the eight coefficients of the polynomial to the eight nodes."""
+    """Return the values of `extrapolated` from eight polynomial coefficients."""
     values = []
     for h in NODES.tolist():
         value = coefficients[7]
@@ -188,7 +188,7 @@ def continued(coefficients: list[Array], ratio: Array) -> list[Array]:
 
 
 def weighted(weights: np.ndarray, values: Array) -> Array:
-    """Weights [K, J] times values [J, ...], summed over J: [K, ...]."""
+    """Return weights [K, J] times values [J, ...], summed over J: [K, ...]."""
     flat = values.reshape(values.shape[0], -1)
     total = lax.dot(jnp.asarray(weights, values.dtype), flat, precision="highest")
     return total.reshape(-1, *values.shape[1:])

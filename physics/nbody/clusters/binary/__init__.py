@@ -1,7 +1,7 @@
 """Regularised pairs of stars: hard binaries in Kustaanheimo-Stiefel variables.
 
-Read `ks_pairs` (what is known of a pair), `members` (where its two stars are), `forces` (what
-others feel of it), `ks_steps` (how its orbit goes on) and `formation` (how it begins and ends).
+Read `ks_pairs` (the data of a pair), `members` (states of its two stars), `forces` (its forces on
+others), `ks_steps` (the integration of its orbit) and `formation` (its formation and dissolution).
 """
 
 from .ks_pairs import Pair, Pairs

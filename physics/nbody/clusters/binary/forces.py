@@ -1,8 +1,8 @@
-"""What stars, centres of pairs and tracers feel of regularised pairs: as points, or as two stars.
+"""Forces of regularised pairs on stars, centres of pairs and tracers, as points or as two stars.
 
-An unresolved pair, weakly perturbed, is a point for other stars. A resolved one acts as its two
-members on all within reach, and its centre feels the mean of what its members feel. For tracers
-every pair is resolved, in true phase. Without resolved pairs nothing of this is computed.
+An unresolved pair, weakly perturbed, is a point for other stars. A resolved pair acts as its two
+members on all bodies within reach, and the force on its centre is the mean of those on its members.
+For tracers every pair is resolved, in true phase. Without resolved pairs none of this is computed.
 """
 
 from collections.abc import Callable
@@ -20,15 +20,15 @@ from ..scheduler import change_if
 from .ks_pairs import Pair, Pairs, resolved
 from .members import Members
 
-_VALUES = 1 << 20  # that a sum over few sources may store on accelerators, one a pair and term
+_VALUES = 1 << 20  # maximum stored values (per pair and term) of small sums on accelerators
 
 
 def on_tracers(pairs: Pairs, sources: Array, members: Members, x: Array) -> Array:
-    """Acceleration and jerk [6, K] of tracers at `x` [6, K], by all stars at `sources` [6, N].
+    """Return acceleration and jerk [6, K] of tracers at `x` [6, K] due to all stars.
 
-    Every pair in `members` that is within its reach acts as two.
+    Stars are at `sources` [6, N]. A pair in `members` within its reach acts as two stars.
     """
-    no_star = jnp.full(x.shape[1:], -1, jnp.int32)  # a tracer is no star
+    no_star = jnp.full(x.shape[1:], -1, jnp.int32)  # tracers are not stars
     plain = pair_forces.pull(x, sources, pairs.weights)
     resolve = lambda plain: plain + resolved_correction(x, no_star, members)
     return change_if(jnp.any(members.reach > 0), resolve, plain)
@@ -37,15 +37,15 @@ def on_tracers(pairs: Pairs, sources: Array, members: Members, x: Array) -> Arra
 def on_stars(
     pairs: Pairs, sources: Array, members: Members, on_centres: Array, index: Array, x: Array
 ) -> Array:
-    """Acceleration and jerk [6, K] of the stars `index` [K], predicted at `x` [6, K].
+    """Return acceleration and jerk [6, K] of the stars `index` [K], predicted at `x` [6, K].
 
     Args:
-        pairs: all of them.
-        sources: predicted states [6, N] of the stars, a pair's centre in the place of its first.
-        members: of resolved pairs; the reach of others is 0.
+        pairs: all pairs.
+        sources: predicted states [6, N] of the stars; `first` holds the centre of a pair.
+        members: members of resolved pairs; the reach of others is 0.
         on_centres: acceleration and jerk [6, S] of the centres of resolved pairs.
-        index: stars.
-        x: where they are; to the bit their columns of `sources`.
+        index: indices of the stars.
+        x: their states, bitwise identical to their columns of `sources`.
     """
     acting = members.reach > 0
 
@@ -61,7 +61,7 @@ def on_stars(
 def on_due_centres(
     spec: PairedSteps, pairs: Pairs, sources: Array, due: Array, members: Members
 ) -> tuple[Members, Array]:
-    """The members of resolved pairs alone, and the force [6, S] on centres that are `due` [N]."""
+    """Return the members of resolved pairs, and the force [6, S] on their `due` [N] centres."""
     acting = resolved(spec.pairing, pairs)
     members = replace(members, reach=jnp.where(acting, members.reach, 0))
     asked = acting & jnp.take(due, pairs.first, mode="clip")
@@ -69,14 +69,14 @@ def on_due_centres(
 
 
 def _on_centres(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
-    """Acceleration and jerk [6, S] of the centres of the pairs that are `asked` [S] for."""
+    """Return acceleration and jerk [6, S] of the centres of the pairs `asked` [S] for."""
     return lax.platform_dependent(
         pairs, asked, sources, members, cpu=centres_in_turn, default=centres_at_once
     )
 
 
 def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
-    """Acceleration and jerk [6, S] of centres, at the cost of those that are asked for."""
+    """Return acceleration and jerk [6, S] of centres, one after the other, only if asked for."""
 
     def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         waiting, f = carry
@@ -90,7 +90,7 @@ def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members
 
 
 def centres_at_once(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
-    """Acceleration and jerk [6, S] of centres, of all slots together where any is asked for."""
+    """Return acceleration and jerk [6, S] of centres, computing all slots if any is asked for."""
     slots = jnp.arange(asked.size, dtype=jnp.int32)
 
     def found(_: Array) -> Array:
@@ -100,9 +100,9 @@ def centres_at_once(pairs: Pairs, asked: Array, sources: Array, members: Members
     return change_if(jnp.any(asked), found, jnp.zeros_like(members.centre))
 
 
-@partial(jax.jit, inline=True)  # traced once for both forms
+@partial(jax.jit, inline=True)  # traced once for both variants
 def _on_centre(pairs: Pairs, sources: Array, members: Members, slot: Array) -> Array:
-    """Acceleration and jerk [6] of the centre of the pair in a slot, as its members feel it."""
+    """Return acceleration and jerk [6] of a pair's centre, the weighted mean over its members."""
     pair, at = pairs.one(slot), lambda q: lax.dynamic_index_in_dim(q, slot, 1)
     points = jnp.concatenate([at(members.one), at(members.two)], 1)
     acting = (members.reach > 0) & (members.first != pair.first)
@@ -118,9 +118,9 @@ def on_members(
     acting: Array,
     members: Callable[[], Members],
 ) -> Array:
-    """Acceleration and jerk [6, 2] at the members of a pair, at `points`, by all but the pair.
+    """Return acceleration and jerk [6, 2] of a pair's members at `points`, without the pair.
 
-    acting: [S] whether other pairs act as their `members`, which are asked for only then.
+    acting: [S] whether other pairs act as their `members`, which is only called in that case.
     """
     star = jnp.arange(pairs.weights.size, dtype=jnp.int32)
     plain = pair_forces.pull(points, sources, jnp.where(star == pair.first, 0, pairs.weights))
@@ -129,9 +129,9 @@ def on_members(
     return lax.cond(jnp.any(acting), resolve, lambda: plain)
 
 
-@partial(jax.jit, inline=True)  # traced once for all that ask for as many
+@partial(jax.jit, inline=True)  # traced once per shape
 def resolved_correction(x: Array, index: Array, members: Members) -> Array:
-    """What members within reach add to the pull [6, K] of their centres at `x` [6, K].
+    """Return the force [6, K] at `x` [6, K] of members within reach, minus their centres' force.
 
     index: [K] int32, the star that each point is; a pair does not pull its own centre. -1 for none.
     """
@@ -158,7 +158,7 @@ def resolved_correction(x: Array, index: Array, members: Members) -> Array:
 
 
 def _unit_pull(t: list[Array], s: list[Array], within: Array) -> list[Array]:
-    """Acceleration and jerk by one unit of mass, where it is within reach and elsewhere."""
+    """Return acceleration and jerk due to unit mass, zero outside of the reach."""
     d, w = ([b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3))
     r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
     acts = within & (r2 > 0)

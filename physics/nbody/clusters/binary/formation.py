@@ -1,9 +1,9 @@
-"""When two stars become a regularised pair, and when a pair becomes two stars again.
+"""Formation of regularised pairs from two stars, and their dissolution.
 
-A pair is formed of two stars that are due together, nearest to each other, bound more tightly than
-`close` allows, and little disturbed by the rest; it is dissolved once too wide or
-too much disturbed. Both happen at the time of a block, where all bodies concerned are known, and
-change no position or velocity.
+A pair forms from a star and its nearest neighbour if both are due, bound more tightly than `close`
+requires, and weakly perturbed by the other bodies. It is dissolved once it is too wide or too
+strongly perturbed. Both happen at the time of a block, when all bodies involved are synchronised,
+and change no position or velocity.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from .ks_pairs import Pair, Pairs, empty_pair, extent, resolved
 from .ks_steps import regular_step
 from .members import members, places
 
-# positions over velocities [6, K] -> acceleration and jerk [6, K] from outside
+# positions over velocities [6, K] -> external acceleration and jerk [6, K]
 type Outside = Callable[[Array], Array]
 
 
@@ -32,9 +32,9 @@ def dissolve(
     now: Array,
     outside: Outside = jnp.zeros_like,
 ) -> tuple[Population, Pairs]:
-    """Split all pairs that are to be dissolved and whose centres are at `now`.
+    """Split all pairs marked as dissolving whose centres are at `now`.
 
-    relative: state [6, S] of the pairs that are to be dissolved, and of those that are resolved.
+    relative: state [6, S] of the dissolving pairs, and of the resolved ones.
     """
 
     def waiting(carry: tuple[Population, Pairs]) -> Array:
@@ -49,7 +49,7 @@ def dissolve(
 
 
 def _to_dissolve(stars: Population, pairs: Pairs, now: Array) -> Array:
-    # only where the centre is at `now` has the orbit taken its last step, see `ks_steps.caught_up`
+    # the orbit has taken its last step only if the centre is at `now`, see `ks_steps.caught_up`
     pair = pairs.batch
     return pair.dissolving & (jnp.take(stars.t, pair.first, mode="clip") == now)
 
@@ -63,7 +63,7 @@ def _split(
     now: Array,
     outside: Outside,
 ) -> tuple[Population, Pairs]:
-    """The stars with a pair made two of them again, and its slot free."""
+    """Split a pair into its two stars and free its slot."""
     pair = pairs.one(slot)
     two = jnp.stack([pair.first, pair.second])
     x = jnp.stack(places(pair, stars.x[:, pair.first], relative[:, slot]), 1)
@@ -84,23 +84,23 @@ def _begin_again(
     now: Array,
     outside: Outside,
 ) -> Population:
-    """`stars` with new forces and first steps for `two` [2] of them, which are at `now`."""
+    """Compute new forces and first steps for `two` [2] of the stars, which are at `now`."""
     sources = predicted(spec, stars, now)
     a = stars.a[:3] + spec.interval * (now - stars.t)[None] * stars.a[3:]
     f, snap = pull_and_snap(spec, sources[:, two], sources, a, pairs.weights)
     acting = members(spec, pairs, sources, relative, resolved(spec.pairing, pairs))
-    none = jnp.full(two.shape, -1, jnp.int32)  # no centre of a pair any more
+    none = jnp.full(two.shape, -1, jnp.int32)  # neither star is the centre of a pair any more
     f = f + forces.resolved_correction(sources[:, two], none, acting)
     f = f + outside(sources[:, two])
-    # one step for both, which divides `now`: they must be due together to become a pair again
+    # both get one step, which divides `now`: to form a pair again they must be due together
     dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
     return replace(stars, a=_put(stars.a, two, f), dt=_put(stars.dt, two, jnp.stack([dt, dt])))
 
 
 def _put(array: Array, two: Array, values: Array) -> Array:
-    """An array [..., N] with the values [..., 2] of two stars.
+    """Set the values [..., 2] of two stars in an array [..., N].
 
-    Without a scatter, beside which `scheduler.change_if` would be compiled operation by operation.
+    Avoids a scatter, with which XLA would compile `scheduler.change_if` operation by operation.
     """
     return array.at[..., two[0]].set(values[..., 0]).at[..., two[1]].set(values[..., 1])
 
@@ -108,7 +108,7 @@ def _put(array: Array, two: Array, values: Array) -> Array:
 def form(
     spec: PairedSteps, stars: Population, pairs: Pairs, now: Array
 ) -> tuple[Population, Pairs, Array]:
-    """Pair the star of the shortest step with its neighbour, if they fit; how many were refused."""
+    """Pair the star of the shortest step with its neighbour, if possible; count missing slots."""
     single, dt, gate = _candidates(spec, stars, pairs, now)
     formed = lambda old: _form_with_neighbour(spec, old[0], old[1], single, dt, now)
     return change_if(jnp.any(dt < gate), formed, (stars, pairs, jnp.int32(0)))
@@ -117,9 +117,9 @@ def form(
 def form_all(
     spec: PairedSteps, stars: Population, pairs: Pairs, now: Array
 ) -> tuple[Population, Pairs, Array]:
-    """Pair all stars that fit, for a beginning; and how often no slot was free.
+    """Pair all stars that fulfil the criteria at the start; count how often no slot was free.
 
-    Every star of a short step has its turn: one that fits no neighbour keeps no other from its own.
+    Every star with a short step is tried once, so a star without partner does not block others.
     """
 
     def one(
@@ -142,7 +142,7 @@ def form_all(
 def _candidates(
     spec: PairedSteps, stars: Population, pairs: Pairs, now: Array
 ) -> tuple[Array, Array, Array]:
-    """Which stars are in no pair [N], steps [N] of those of them that are due, and a short one [N].
+    """Return a mask [N] of single stars, the steps [N] of the due ones, and thresholds [N].
 
     The second star of a pair has an infinite step, the first one is in its slot: neither is single.
     """
@@ -152,7 +152,7 @@ def _candidates(
 
 
 def short_step(spec: PairedSteps, pairs: Pairs) -> Array:
-    """Steps [N] of stars: one in a pair as wide as may be has none longer, whoever the other is."""
+    """Return bounds [N] of the steps of stars in a pair, as wide as allowed, with any partner."""
     mean = (pairs.m + jnp.max(pairs.m)) / 2
     return jnp.sqrt(spec.eta / pairs.limit**3) * mean / spec.interval
 
@@ -160,7 +160,7 @@ def short_step(spec: PairedSteps, pairs: Pairs) -> Array:
 def _form_with_neighbour(
     spec: PairedSteps, stars: Population, pairs: Pairs, single: Array, dt: Array, now: Array
 ) -> tuple[Population, Pairs, Array]:
-    """The stars with that of the least `dt` and its nearest made a pair if they fit; if refused."""
+    """Pair the star of minimum `dt` with its nearest, if they fit; return if no slot was free."""
     one = jnp.argmin(dt)
     x = predicted(spec, stars, now)
     d = x[:3] - x[:3, one, None]
@@ -180,13 +180,13 @@ def _form_with_neighbour(
 def _fits(
     spec: PairedSteps, pairs: Pairs, orbit: ks.Orbit, one: Array, two: Array, x: Array
 ) -> Array:
-    """Whether two stars are bound tightly, and little disturbed."""
+    """Return whether two stars are tightly bound and weakly perturbed."""
     tight = orbit.h < -pairs.limit
     d = x[:3] - x[:3, one, None]
     r2 = jnp.sum(d * d, 0).at[one].set(jnp.inf).at[two].set(jnp.inf)
     tide = jnp.sum(pairs.weights / (r2 * jnp.sqrt(r2)))
     tide = 2 * tide * extent(pairs, orbit) ** 3 / orbit.m
-    # far below what dissolves it, or it would come and go
+    # far below the limit for dissolution, so that pairs do not form and dissolve repeatedly
     return tight & (tide < spec.pairing.strong / 4)
 
 
@@ -200,14 +200,14 @@ def _joined(
     orbit: ks.Orbit,
     now: Array,
 ) -> tuple[Population, Pairs]:
-    """The stars with their centre of mass in the place of `one`, and the pair in a slot."""
+    """Put the centre of mass in the slot of star `one`, and the pair in a pair slot."""
     m, n = pairs.m[one], pairs.m[two]
     mean = lambda q: (m * q[:, one] + n * q[:, two]) / (m + n)
     x = stars.x.at[:, one].set(mean(stars.x)).at[:, two].set(mean(stars.x))
-    # their mutual pulls cancel; the step may grow from theirs by a power of two at a time
+    # the mutual forces cancel; the step grows from that of `one` by a factor of two at a time
     a = stars.a.at[:, one].set(mean(stars.a)).at[:, two].set(0)
     stars = replace(stars, x=x, a=a, dt=stars.dt.at[two].set(jnp.inf))
-    strong = jnp.ones_like(now) * spec.pairing.strong / 4  # until the first kick knows better
+    strong = jnp.ones_like(now) * spec.pairing.strong / 4  # upper bound until the first kick
     wait = ks.drift(orbit, regular_step(spec, pairs, orbit, strong))[1]
     pair: Pair = replace(
         empty_pair(pairs.m),

@@ -1,7 +1,7 @@
-"""Regularised pairs of stars, the slots that hold them, and what their stars weigh meanwhile.
+"""Regularised pairs of stars, their slots, and the masses of the stars while they are in pairs.
 
-All that is known of a pair is one column of one array, so that to take a pair from its slot, or to
-put it back, is one operation and not one a field.
+All data of a pair is one column of one array, so that reading or writing a slot is a single
+operation instead of one per field.
 """
 
 import math
@@ -21,52 +21,52 @@ from ..blocks import Pairing
 
 @pytree
 class Pair:
-    """Two stars at a time of their own, between the last step and the next."""
+    """A pair of stars at its individual time, between its last step and the next."""
 
-    first: Array  # [...] int32: star whose place the centre of mass takes; N for no pair
-    second: Array  # [...] int32: star that has no mass meanwhile
-    m: Array  # [2, ...] masses of both; 0 for no pair
-    share: Array  # [2, ...] their shares of the sum
+    first: Array  # [...] int32: star whose slot holds the centre of mass; N for no pair
+    second: Array  # [...] int32: star that has no mass while in the pair
+    m: Array  # [2, ...] masses of both stars; 0 for no pair
+    share: Array  # [2, ...] their fractions of the sum
     orbit: ks.Orbit  # batch [...]: the second about the first
-    t: Array  # [...] time of the orbit, as a part of the interval
-    ready: Array  # [...] when its next step ends; infinite for no pair
+    t: Array  # [...] time of the orbit, as a fraction of the interval
+    ready: Array  # [...] time at which its next step ends; infinite for no pair
     slowdown: Array  # [...] factor by which the orbit is slowed down, at least 1
-    lag: Array  # [...] time by which the slowed orbit is late
-    tide: Array  # [...] perturbation at the apocentre over the attraction
-    revolutions: Array  # [...] orbits since the slow-down was chosen
-    dissolving: Array  # [...] bool: becomes two stars again at the next time of its centre
+    lag: Array  # [...] time by which the slowed-down orbit lags behind
+    tide: Array  # [...] tide at the apocentre over the mutual attraction
+    revolutions: Array  # [...] number of orbits since the slow-down was set
+    dissolving: Array  # [...] bool: splits into two stars when its centre is next advanced
 
 
 @pytree
 class Pairs:
-    """A fixed number of slots that hold pairs, and the masses of all stars.
+    """A fixed number of slots for pairs, and the masses of all stars.
 
-    Invariants: `weights` sums to the sum of `m`; a pair's mass stands at `first`, its `second`
-    weighs nothing and has an infinite step, so that it is never due.
+    Invariants: `weights` sums to the sum of `m`; a pair's mass is stored at `first`; its `second`
+    has no weight and an infinite step, so that it is never due.
     """
 
-    columns: Array  # [C, S] a pair each, the fields of `Pair` in order; integers exactly, as floats
-    weights: Array  # [N] the mass that each place of the population stands for
+    columns: Array  # [C, S] per pair the fields of `Pair` in order; integers as exact floats
+    weights: Array  # [N] the mass of each entry of the population (star or centre of a pair)
     m: Array  # [N] masses of the stars
-    limit: Array  # [] binding energy over the reduced mass of the widest pair that is formed
+    limit: Array  # [] minimum binding energy over the reduced mass for forming a pair
 
     @property
     def batch(self) -> Pair:
-        """All of them, batch [S]."""
+        """All pairs, batch [S]."""
         return _unpacked(self.columns)
 
     @property
     def first(self) -> Array:
-        """[S] int32: stars whose places the centres of mass take; N where the slot is free."""
+        """[S] int32: stars whose slots hold the centres of mass; N if the slot is free."""
         return self.batch.first
 
     @property
     def held(self) -> Array:
-        """[S] bool: whether a slot holds a pair."""
+        """[S] bool: whether the slot holds a pair."""
         return self.first < self.m.shape[0]
 
     def one(self, slot: Array) -> Pair:
-        """That in a slot []."""
+        """Return the pair in a slot []."""
         return _unpacked(
             lax.dynamic_index_in_dim(
                 self.columns, slot, 1, keepdims=False, allow_negative_indices=False
@@ -74,26 +74,26 @@ class Pairs:
         )
 
     def holding(self, slot: Array, pair: Pair) -> Array:
-        """`columns` with a pair put into a slot []."""
+        """Return `columns` with a pair stored in a slot []."""
         return lax.dynamic_update_index_in_dim(
             self.columns, packed(pair), slot, 1, allow_negative_indices=False
         )
 
     def rewound(self) -> "Pairs":
-        """The same, times counted from the end of an interval and no more from its beginning."""
+        """Count times from the end of an interval instead of its start."""
         pair = self.batch
         return replace(self, columns=packed(replace(pair, t=pair.t - 1, ready=pair.ready - 1)))
 
 
 def packed(pair: Pair) -> Array:
-    """The columns [C, ...] of pairs."""
+    """Pack pairs into columns [C, ...]."""
     leaves, dtype = jax.tree.leaves(pair), pair.t.dtype
     rows = [q if q.ndim > pair.t.ndim else q[None] for q in leaves]
     return jnp.concatenate([q.astype(dtype) for q in rows])
 
 
 def _unpacked(columns: Array) -> Pair:
-    """The pairs that lie in columns [C, ...]; what `packed` undoes."""
+    """Unpack pairs from columns [C, ...], the inverse of `packed`."""
     tree, fields = _layout()
     leaves, start = [], 0
     for field in fields:
@@ -107,17 +107,17 @@ def _unpacked(columns: Array) -> Pair:
 
 @cache
 def _layout() -> tuple[Any, list[jax.ShapeDtypeStruct]]:
-    """The fields of one pair, in order."""
+    """Return the tree structure and the fields of a pair, in order."""
     leaves, tree = jax.tree.flatten(jax.eval_shape(lambda: empty_pair(jnp.ones(1))))
     return tree, leaves
 
 
 def empty(pairing: Pairing, m: Array) -> Pairs:
-    """All slots free, for stars of masses m [N].
+    """Return free slots for stars of masses m [N].
 
-    `limit` is the energy of two mean stars with the semi-major axis `close`; a pair of heavier ones
-    may be wider in proportion to their mass, for it is the speed of an orbit that tells whether a
-    pair is hard.
+    `limit` is the energy of two mean stars with the semi-major axis `close`. A pair of heavier
+    stars may be wider in proportion to their mass, because the orbital velocity determines whether
+    a pair is hard.
     """
     columns = jnp.repeat(packed(empty_pair(m))[:, None], pairing.slots, 1)
     close = pairing.close if pairing.slots else 1.0
@@ -125,7 +125,7 @@ def empty(pairing: Pairing, m: Array) -> Pairs:
 
 
 def empty_pair(m: Array) -> Pair:
-    """What a free slot holds, among stars of masses m [N]."""
+    """Return the content of a free slot, for stars of masses m [N]."""
     none, zero = jnp.int32(m.shape[0]), jnp.zeros((), m.dtype)
     x = jnp.stack([zero + 1, zero, zero])
     return Pair(
@@ -133,7 +133,7 @@ def empty_pair(m: Array) -> Pair:
         second=none,
         m=jnp.stack([zero, zero]),
         share=jnp.stack([zero, zero]),
-        orbit=ks.regularised(x, x[::-1], zero + 1),  # any orbit will do
+        orbit=ks.regularised(x, x[::-1], zero + 1),  # the orbit of a free slot is arbitrary
         t=zero,
         ready=zero + jnp.inf,
         slowdown=zero + 1,
@@ -145,17 +145,17 @@ def empty_pair(m: Array) -> Pair:
 
 
 def resolved(pairing: Pairing, pairs: Pairs) -> Array:
-    """[S] whether a pair is perturbed enough to act on other stars as two, and not as a point."""
+    """Return a mask [S] of pairs that are perturbed enough to act as two stars, not as a point."""
     pair = pairs.batch
     return pairs.held & (pair.slowdown == 1) & (pair.tide > pairing.weak)
 
 
 def too_wide(pairs: Pairs, orbit: ks.Orbit) -> Array:
-    """[...] whether an orbit is wider than twice what a pair may begin with."""
+    """Return a mask [...] of orbits wider than twice the limit for forming a pair."""
     return orbit.h > -pairs.limit / 2
 
 
 def extent(pairs: Pairs, orbit: ks.Orbit) -> Array:
-    """The size [...] at which a pair feels a tide: its apocentre, or its distance if too wide."""
+    """Return the size [...] for the tide on a pair: its apocentre, or its distance if too wide."""
     wide = too_wide(pairs, orbit)
     return jnp.where(wide, ks.distance(orbit), ks.apocentre(orbit))

@@ -1,15 +1,15 @@
-"""Steps of regularised pairs: the orbit exactly, the rest of the cluster in kicks.
+"""Steps of regularised pairs: exact Kepler motion, with the rest of the cluster as kicks.
 
-A pair takes one of a fixed number of slots. Its centre of mass moves as one body of the cluster's
-block steps; its orbit, in Kustaanheimo-Stiefel variables, alternates between exact motion and
-kicks by the tide of all other bodies, equally spaced in the eccentric anomaly, where even a
-moderate number of kicks averages a tide exactly. The scheme is reversible in time and of second
-order in the perturbation alone: without one it is exact for every eccentricity.
+A pair occupies one of a fixed number of slots. Its centre of mass moves as one body of the
+cluster's block steps. Its orbit, in Kustaanheimo-Stiefel variables, alternates between exact motion
+and kicks by the tide of all other bodies. Kicks are equally spaced in the eccentric anomaly, where
+even a moderate number averages a tide exactly. The scheme is time-reversible and of second order in
+the perturbation only: without perturbation it is exact for every eccentricity.
 
 A weakly perturbed pair is slowed down (Mikkola & Aarseth 1996, doi:10.1007/BF00728347): its orbit
-goes `slowdown` times slower and every kick counts `slowdown` times, which keeps all secular
-effects. The time its orbit lags behind is kept and given back, so that its phase is right but for
-the perturbation. Other stars feel a weakly perturbed pair as a point, and its members otherwise.
+advances `slowdown` times slower and every kick counts `slowdown` times, which preserves all secular
+effects. The lag of the orbit is stored and restored, so that its phase is correct except for the
+perturbation. A weakly perturbed pair acts on other stars as a point, otherwise as its members.
 """
 
 from dataclasses import replace
@@ -26,26 +26,26 @@ from .members import members, places, relative_states
 
 
 def caught_up(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array, due: Array) -> Pairs:
-    """All pairs stepped as far as they come without passing `now`, one after the other.
+    """Advance all pairs as far as possible without passing `now`, in order of time.
 
-    due: [] bool, whether stars are: then pairs that are to be dissolved take their last step.
+    due: [] bool, whether stars are due: pairs that will be dissolved then take their last step.
     """
 
     def next_end(pairs: Pairs) -> Array:
-        # infinite for a pair that has nothing to do before `now`, so that the loop comes to its end
+        # infinite for a pair without a step before `now`, so that the loop ends
         pair = pairs.batch
         leaving = due & pair.dissolving & jnp.isfinite(pair.ready)
         return jnp.where(pair.ready <= now, pair.ready, jnp.where(leaving, now, jnp.inf))
 
     def one(pairs: Pairs) -> Pairs:
-        # in order of time, for a pair is perturbed by where the others are
+        # in order of time, since the positions of the other pairs perturb a pair
         return stepped(spec, stars, pairs, jnp.argmin(next_end(pairs)), now)
 
     return lax.while_loop(lambda pairs: jnp.any(next_end(pairs) <= now), one, pairs)
 
 
 def all_brought_to(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array) -> Pairs:
-    """Every pair with its last step taken, up to `now`."""
+    """Advance every pair to `now` with its last step."""
     held = pairs.held
     step = lambda slot, pairs: stepped(spec, stars, pairs, slot, now)
     one = lambda slot, pairs: lax.cond(held[slot], step, lambda _, pairs: pairs, slot, pairs)
@@ -53,14 +53,14 @@ def all_brought_to(spec: PairedSteps, stars: Population, pairs: Pairs, now: Arra
 
 
 def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now: Array) -> Pairs:
-    """The pair in a slot stepped: half a drift, a kick, half a drift.
+    """Advance the pair in a slot by one step: half a drift, a kick, half a drift.
 
-    Where a whole step would pass `now` it is the pair's last: one of all the time that is left,
-    which ends with the kick, for `members.relative_states` does what comes after.
+    If a full step would pass `now`, the step is the pair's last: it covers the remaining time and
+    ends with the kick, since `members.relative_states` does the second drift.
     """
     pair = pairs.one(slot)
     last = pair.ready > now
-    # an orbit that lagged and is slow no more goes to where it should be, and no time goes by
+    # an orbit that is no longer slowed down makes up for its lag, without advancing the time
     exact = last | (pair.ready == pair.t)
     rest = jnp.where(last, now - pair.t, 0) * spec.interval
     s = jnp.where(exact, 0, regular_step(spec, pairs, pair.orbit, pair.tide))
@@ -73,7 +73,7 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
     orbit = ks.kick(half, weight, pull)
     tide = 2 * tide * extent(pairs, half) ** 3 / orbit.m
     following = regular_step(spec, pairs, orbit, tide)
-    # to the end of this step, and of the next
+    # the ends of this step and of the next one
     ends = jax.tree.map(lambda q: q[..., None], orbit)
     ends, times = ks.drift(ends, jnp.stack([s / 2, s / 2 + following]))
     after, wait = times[0], times[1] - times[0]
@@ -95,7 +95,7 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
 def _perturbation(
     spec: PairedSteps, pairs: Pairs, pair: Pair, sources: Array, orbit: ks.Orbit, now: Array
 ) -> tuple[Array, Array]:
-    """The relative acceleration [3] of a pair on `orbit` at `now`, and sum m / d^3."""
+    """Return the relative acceleration [3] of a pair at `now`, and the sum of m / d^3."""
     centre = lax.dynamic_index_in_dim(sources, pair.first, 1, keepdims=False)
     relative = jnp.concatenate(ks.physical(orbit))
     points = jnp.stack(places(pair, centre, relative), 1)
@@ -111,9 +111,9 @@ def _perturbation(
 
 
 def _with_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> Pair:
-    """The pair with its slow-down and whether it stays one; `dt`, the step of its centre."""
+    """Update the slow-down of a pair and whether to dissolve it; `dt` is the step of its centre."""
     rule, orbit = spec.pairing, pair.orbit
-    # chosen anew after whole orbits only, for a factor that changes within one is no average
+    # updated after full orbits only, since a factor that changes within an orbit biases averages
     choose = (pair.revolutions >= 1) | (pair.slowdown * pair.tide > 4 * rule.weak)
     most = jnp.where(orbit.h < 0, jnp.maximum(dt / ks.period(orbit), 1), 1)
     wanted = jnp.clip(rule.weak / jnp.maximum(pair.tide, 1e-30), 1, most)
@@ -126,9 +126,9 @@ def _with_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> Pa
 
 
 def regular_step(spec: PairedSteps, pairs: Pairs, orbit: ks.Orbit, tide: Array) -> Array:
-    """Regular time [...] between two kicks: a part of an orbit, the smaller the more disturbed.
+    """Return the regular time [...] between two kicks: a fraction of an orbit.
 
-    Shrunk by the perturbation as Aarseth (2003), chapter 8, does.
+    The perturbation shortens it as in Aarseth (2003), chapter 8.
     """
     nu2 = jnp.maximum(-orbit.h / 2, pairs.limit / 4)
     return jnp.pi / (spec.pairing.kicks * jnp.sqrt(nu2) * jnp.cbrt(1 + 1000 * tide))

@@ -1,6 +1,6 @@
-"""Where the two stars of each regularised pair are: relative states, and places of the members.
+"""States of the two stars of each regularised pair, relative and absolute.
 
-Computed only where a pair is asked for, since each is a solution of Kepler's equation.
+Computed only for the requested pairs, since each requires a solution of Kepler's equation.
 """
 
 from dataclasses import replace
@@ -18,25 +18,25 @@ from ..blocks import PairedSteps
 from ..scheduler import change_if
 from .ks_pairs import Pair, Pairs, extent
 
-_LANES = 8  # orbits solved together: a vector of float64
+_LANES = 8  # orbits solved together: one vector register of float64
 
 
 @pytree
 class Members:
     """The two stars of each pair, and its centre of mass."""
 
-    first: Array  # [S] int32: star whose place the centre takes; N where the slot is free
+    first: Array  # [S] int32: star whose slot holds the centre; N if the slot is free
     one: Array  # [6, S]
     two: Array  # [6, S]
     centre: Array  # [6, S]
-    m: Array  # [2, S] masses; 0 where the slot is free
-    reach: Array  # [S] within this distance a pair acts as two, beyond it as its centre; or 0
+    m: Array  # [2, S] masses; 0 if the slot is free
+    reach: Array  # [S] distance within which a pair acts as two stars, not as its centre; or 0
 
 
 def members_if_any(
     spec: PairedSteps, pairs: Pairs, sources: Array, now: Array, asked: Array
 ) -> tuple[Array, Members]:
-    """`relative_states` and `members` of the pairs; zeros where none of `asked` [S] is."""
+    """Return `relative_states` and `members` of the pairs; zeros if none is `asked` [S] for."""
 
     def found(_: Any) -> tuple[Array, Members]:
         relative = relative_states(spec, pairs, now, asked)
@@ -48,10 +48,10 @@ def members_if_any(
 
 
 def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -> Array:
-    """State [6, S] of the second star of each pair relative to its first, of those `asked` [S].
+    """Return the state [6, S] of the second star relative to the first, of pairs `asked` [S] for.
 
-    On a CPU eight at a time, up to the last that is asked for: pairs take the first slots that are
-    free. Elsewhere all of them.
+    On a CPU, eight pairs at a time up to the last requested one: pairs occupy the first free slots.
+    On other devices, all pairs.
     """
     return lax.platform_dependent(
         pairs,
@@ -63,7 +63,7 @@ def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
 
 
 def states_by_lanes(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -> Array:
-    """As `relative_states`, eight at a time."""
+    """Compute `relative_states` for eight pairs at a time."""
     count = asked.size
     width = min(_LANES, count)
 
@@ -78,11 +78,11 @@ def states_by_lanes(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
     return lax.fori_loop(0, (last + width - 1) // width, solve, none)
 
 
-@partial(jax.jit, inline=True)  # traced once for all of its places
+@partial(jax.jit, inline=True)  # traced once for all call sites
 def states_at_once(spec: PairedSteps, pairs: Pairs, now: Array) -> Array:
-    """As `relative_states`, of all slots."""
+    """Compute `relative_states` for all slots."""
     pair = pairs.batch
-    # a slowed orbit is behind by its lag, which is given back: the phase is the true one
+    # adding the lag of a slowed-down orbit restores its true phase
     late = (now - pair.t) * spec.interval + pair.lag
     return jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
 
@@ -90,13 +90,13 @@ def states_at_once(spec: PairedSteps, pairs: Pairs, now: Array) -> Array:
 def members(
     spec: PairedSteps, pairs: Pairs, sources: Array, relative: Array, asked: Array
 ) -> Members:
-    """The members of pairs among stars at `sources` [6, N], apart by `relative` [6, S].
+    """Return the members of pairs among stars at `sources` [6, N], separated by `relative` [6, S].
 
-    asked: [S] bool, those that act as two; the reach of others is 0.
+    asked: [S] bool, pairs that act as two stars; the reach of the others is 0.
     """
     pair = pairs.batch
     centre = jnp.take(sources, pair.first, axis=1, mode="clip")
-    # beyond it the tide of a pair's quadrupole is below `weak` of its attraction
+    # at larger distances the quadrupole of a pair is below the fraction `weak` of its attraction
     reach = extent(pairs, pair.orbit) * jnp.cbrt(2 / spec.pairing.weak)
     one, two = places(pair, centre, relative)
     return Members(
@@ -110,5 +110,5 @@ def members(
 
 
 def places(pair: Pair, centre: Array, relative: Array) -> tuple[Array, Array]:
-    """States [6, ...] of the two stars of pairs, from their centres and relative states."""
+    """Return the states [6, ...] of both stars of pairs, from their centres and relative states."""
     return centre - pair.share[1][None] * relative, centre + pair.share[0][None] * relative
