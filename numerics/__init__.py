@@ -1,8 +1,8 @@
-"""Special functions and the distributions that rest on them.
+"""Special functions and probability distributions on the sphere.
 
-Reading order: `bessel` has the logarithms of Bessel functions and their kin, `sphere` the
-distributions of directions above them, `covariance` the Matern covariance; `arguments` says how all
-are given numbers.
+Reading order: `bessel` has the logarithms of Bessel functions and related functions, `sphere` the
+distributions of directions built on them, and `covariance` the Matern covariance. `arguments`
+converts the inputs of all of them.
 """
 
 from . import bessel, sphere

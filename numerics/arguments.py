@@ -1,4 +1,4 @@
-"""What a special function is given: one shape, one floating dtype, or a clear sentence."""
+"""Arguments of special functions: broadcast to one shape and one floating dtype, or rejected."""
 
 from math import inf
 from typing import Any
@@ -16,11 +16,11 @@ from jaxgpu.devices.precision import scope
 def prepare(
     name: str, v: ArrayLike, x: ArrayLike, letters: tuple[str, str] = ("v", "x")
 ) -> tuple[Array, Array, np.dtype]:
-    """Broadcast `v` and `x` in the dtype they are computed in; the result's dtype comes third.
+    """Return `v` and `x` broadcast in the dtype of the computation, and the dtype of the result.
 
-    Integers take the dtype of the other argument, or the default float; so do lists of numbers.
-    Half precisions are computed in float32. A float64 array stays float64 also where 64-bit JAX is
-    switched off. `letters` are the names of the arguments in errors.
+    Integers and lists of numbers take the dtype of the other argument, or the default float. Half
+    precisions are computed in float32. A float64 array stays float64 even if 64-bit JAX is off.
+    `letters` are the names of the arguments in error messages.
 
     >>> prepare("f", 1, jnp.float16(2))
     (Array(1., dtype=float32), Array(2., dtype=float32), dtype('float16'))
@@ -30,9 +30,9 @@ def prepare(
 
 
 def broadcast(name: str, arguments: dict[str, Any]) -> tuple[list[Array], np.dtype]:
-    """The arguments, given by their names, in one shape and the dtype they are computed in.
+    """Return the arguments in one shape and the dtype of the computation, and the result's dtype.
 
-    The dtype of the result comes second; `prepare` says which it is.
+    `arguments` maps names to values. The dtypes follow the rules of `prepare`.
     """
     values = {letter: _number(value) for letter, value in arguments.items()}
     for letter, value in values.items():
@@ -51,19 +51,19 @@ def broadcast(name: str, arguments: dict[str, Any]) -> tuple[list[Array], np.dty
         ) from None
     kinds = [np.dtype(getattr(value, "dtype", type(value))) for value in values.values()]
     floats = [a for a, kind in zip(values.values(), kinds) if jnp.issubdtype(kind, jnp.floating)]
-    with scope(floats), np.errstate(over="ignore"):  # what is too large for a float is infinite
+    with scope(floats), np.errstate(over="ignore"):  # values too large for a float become infinite
         result = jnp.result_type(*floats, float)
         work = computed_in(result)
         return [jnp.broadcast_to(jnp.asarray(a, work), shape) for a in values.values()], result
 
 
 def computed_in(kind: Any) -> np.dtype:
-    """The dtype that numbers of a floating dtype are computed in: at least float32."""
+    """Return the dtype in which values of a floating dtype are computed: at least float32."""
     return np.dtype(kind if jnp.finfo(kind).bits >= 32 else np.float32)
 
 
 def least(v: ArrayLike) -> float:
-    """The least of `v` where that can be seen when tracing, else minus infinity."""
+    """Return the minimum of `v` if it is known at trace time, else minus infinity."""
     if not isinstance(v, int | float | np.ndarray | np.generic) or not np.size(v):
         return -inf
     low = float(np.min(_number(v)))
@@ -71,7 +71,7 @@ def least(v: ArrayLike) -> float:
 
 
 def _number(value: Any) -> Any:
-    """A list as an array of the default dtype, a whole number of any size as one that fits."""
+    """Return `value` with a list as an array, and an integer of 32 bits or more as a float."""
     if isinstance(value, list | tuple):
         return listed(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 31:
@@ -83,11 +83,11 @@ def _number(value: Any) -> Any:
 
 
 def listed(value: list | tuple) -> Any:
-    """A nested list as an array; what makes none stays as it is, and is refused by its kind."""
+    """Convert a nested list to an array; the dtype check rejects what cannot be converted."""
     parts = jax.tree.leaves(value)
     plain = all(type(part) in (int, float) for part in parts)
     try:
-        with scope(parts):  # numbers that know their dtype keep it
+        with scope(parts):  # scalars with a dtype of their own keep it
             return (
                 np.asarray(value, float).astype(jnp.result_type(float)) if plain else _stack(value)
             )
@@ -96,12 +96,12 @@ def listed(value: list | tuple) -> Any:
 
 
 def _stack(value: list | tuple) -> Any:
-    """The list as NumPy reads it, or as JAX does where parts of it are traced."""
+    """Convert a list by NumPy, or by JAX if some of its items are traced."""
     traced = any(isinstance(part, Tracer) for part in jax.tree.leaves(value))
     return jnp.asarray(value) if traced else np.asarray(value)
 
 
 def _is_real(kind: np.dtype) -> bool:
-    if kind.name in ("float128", "float96", "longdouble"):  # no device has it
+    if kind.name in ("float128", "float96", "longdouble"):  # no device supports these types
         return False
     return bool(jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer))

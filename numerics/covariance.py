@@ -1,10 +1,10 @@
-"""The Matern covariance of any real smoothness, with its derivatives in smoothness and distance.
+"""The Matern covariance of any real smoothness, and its derivatives in smoothness and distance.
 
     k(r) = 2^(1-v) / Gamma(v) x^v K_v(x),    x = sqrt(2 v) r / length
 
-Rasmussen & Williams (2006), ISBN 026218253X, equation 4.14. With M_v(x) for the right side,
-k is 1 at r = 0; for v > 1 its derivatives there are 0 and -v / ((v - 1) length^2), which
-differentiation of the formula as it stands would turn into nan.
+Rasmussen & Williams (2006), ISBN 026218253X, equation 4.14. M_v(x) denotes the right side. k is 1
+at r = 0; for v > 1 its first two derivatives there are 0 and -v / ((v - 1) length^2), where direct
+differentiation of the formula would give nan.
 """
 
 from functools import partial
@@ -28,15 +28,16 @@ from .bessel.uniform import Kind, edge
 @explained
 @keeps_64_bits
 def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Array:
-    """Matern covariance at distance `r`, for unit variance.
+    """Return the Matern covariance at distance `r`, for unit variance.
 
     Args:
         r: distance, at least 0; broadcasts with the others.
         smoothness: v > 0; 1/2 is exp(-r / length), infinity a Gaussian (not included).
         length: scale of `r`, positive.
 
-    Differentiable in all three, also at r = 0, where the first derivative in `r` is -infinity for
-    v < 1/2, the second infinite for v <= 1 but 1/2 (there both are those of the exponential).
+    Differentiable in all three arguments, also at r = 0. There the first derivative in `r` is
+    -infinity for v < 1/2, and the second is infinite for v <= 1, except at v = 1/2, where both are
+    those of the exponential.
 
     >>> matern(2.0, 0.5)  # exp(-2)
     Array(0.13533..., dtype=float32)
@@ -62,7 +63,7 @@ def _covariance_jvp(primals, tangents):
     (v, r, length), (dv, dr, dlength) = primals, tangents
     with scope(r):
         value, by_r = _covariance(v, r, length), _slope(v, r, length)
-        # r k' is 0 at 0 also where k' is infinite there, or k''
+        # at r = 0 the product r k' is 0, even if k' or k'' is infinite there
         apart = r > 0
         tame = jnp.where(apart | (v >= 0.5), by_r, 0.0)
         pull = r * jnp.where(apart | (v > 1), tame, jax.lax.stop_gradient(tame))
@@ -79,10 +80,10 @@ def _covariance_jvp(primals, tangents):
 
 
 def _slope(v: Array, r: Array, length: Array) -> Array:
-    """dk/dr: M_v' is -x M_{v-1} / (2 (v - 1)), or where v <= 1 the Bessel function itself."""
+    """Return dk/dr: from M_v' = -x M_{v-1} / (2 (v - 1)) for v > 1, else from K_{1-v}."""
     smooth, apart = v > 1, r > 0
     lower = jnp.where(smooth, v - 1, 1.0)
-    # a kink of M_{v-1} at 0 is met by the factor r; keep its slope of -infinity out of it
+    # the factor r cancels the kink of M_{v-1} at 0; exclude its derivative of -infinity
     there = apart | (lower > 1)
     inner = _covariance(lower, jnp.where(there, r, 1.0), length * jnp.sqrt(lower / (lower + 1)))
     soft = -r * jnp.where(there, inner, 1.0) * ((lower + 1) / lower) / length**2
@@ -98,7 +99,7 @@ def _slope(v: Array, r: Array, length: Array) -> Array:
 
 @jax.custom_jvp
 def _bend(v: Array, r: Array, length: Array) -> Array:
-    """0, whose derivative in r is k''(0), v <= 1."""
+    """Return 0, with the derivative k''(0) in r, for v <= 1."""
     return jnp.zeros_like(r)
 
 
@@ -110,7 +111,7 @@ def _bend_jvp(primals, tangents):
 
 
 def _log_shape(v: Array, x: Array) -> Array:
-    """log M_v(x), x > 0."""
+    """Return log M_v(x) for x > 0."""
     large = v >= edge(x)
     low = jnp.where(large, 1.0, v)
     direct = low * (jnp.log(x) - log(2)) + log_bessel(Kind(-1), low, x)
@@ -119,5 +120,5 @@ def _log_shape(v: Array, x: Array) -> Array:
 
 
 def _log_gamma(v: Array) -> Array:
-    """lnGamma(v), 0 < v < edge."""
+    """Return log Gamma(v) for 0 < v < edge."""
     return log_gamma(v) - jnp.log(v)

@@ -1,8 +1,8 @@
-"""log I_v and log K_v everywhere, their ratios, and log 0F1.
+"""Bessel functions: log I_v and log K_v for all orders and arguments, their ratios, and log 0F1.
 
-Reading order: `logarithms` has the public functions. `branches` cuts the plane: outside a quarter
-disk it takes `uniform`, an expansion with the `coefficients`, inside it `disk`, a series and a
-recurrence. `ratios` and `hypergeometric` are built on both.
+Reading order: `logarithms` has the public functions. `branches` divides the (v, x) plane: outside a
+quarter disk it uses `uniform`, an expansion with the `coefficients`; inside it `disk`, a series and
+a recurrence. `ratios` and `hypergeometric` are built on both.
 """
 
 from .hypergeometric import log_hyp0f1

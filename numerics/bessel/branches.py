@@ -1,7 +1,7 @@
-"""One cut through the (v, x) plane: which form gives log I_v and log K_v, and their derivatives.
+"""Choice of the method for log I_v and log K_v in the (v, x) plane, with derivatives and limits.
 
-Inside the quarter disk s < edge the forms of jaxgpu.numerics.bessel.disk hold, outside the uniform
-expansion. Orders are not negative, but for those of `ratio`.
+Inside the quarter disk s < edge the methods of jaxgpu.numerics.bessel.disk are used, outside it the
+uniform expansion. Only `ratio` accepts negative orders.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from .uniform import Kind, edge
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
-    """log I_v or log K_v for v >= 0; `v` and `x` of one shape and dtype."""
+    """Return log I_v or log K_v for v >= 0; `v` and `x` have the same shape and dtype."""
     value = _either(uniform.log_bessel, disk.log_bessel, kind, v, x)
     if kind.sign > 0:
         return _limits(value, v, x, 0.0, -inf, -inf if kind.scaled else inf, -inf)
@@ -47,7 +47,7 @@ def _log_bessel_jvp(kind, primals, tangents):
 
 
 def ratio(kind: Kind, v: Array, x: Array) -> Array:
-    """I_{v+1} / I_v for v > -1, or K_{v+1} / K_v for v >= -1/2."""
+    """Return I_{v+1} / I_v for v > -1, or K_{v+1} / K_v for v >= -1/2."""
     value = _either(uniform.ratio, disk.ratio, kind, v, x)
     if kind.sign > 0:
         start = jnp.where(v < inf, value, 0.0)
@@ -56,7 +56,7 @@ def ratio(kind: Kind, v: Array, x: Array) -> Array:
 
 
 def _either(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
-    """`outer` or `inner`, each given harmless points in place of the other's."""
+    """Evaluate `outer` or `inner` at each point; the unused one gets harmless arguments."""
     usual = (x >= 0) & (x < inf) & (v < inf)
     inside = usual & (v * v + x * x < edge(x) ** 2)
     outside = usual & ~inside
@@ -69,8 +69,8 @@ def _either(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
 
 
 def _limits(value, v, x, origin, zero, far, steep) -> Array:
-    """`value`, or its limit at v = x = 0, at x = 0, at x = inf, at v = inf; nan for the rest."""
-    least = float(jnp.finfo(x.dtype).tiny)  # arithmetic flushes what is below to zero
+    """Return `value`, or its limit at v = x = 0, x = 0, x = inf, v = inf; nan at invalid points."""
+    least = float(jnp.finfo(x.dtype).tiny)  # arithmetic flushes smaller values to zero
     limit = jnp.where(x == inf, far, jnp.full_like(value, steep))
     limit = jnp.where(x < least, jnp.where(v == 0, origin, zero + jnp.zeros_like(x)), limit)
     known = (x >= 0) & (v > -1) & ~((x == inf) & (v == inf))

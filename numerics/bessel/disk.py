@@ -1,10 +1,10 @@
 """I_v and K_v near the origin, where s = sqrt(v^2 + x^2) is too small for the uniform expansion.
 
-I_v = (x/2)^v / Gamma(1 + v) times its power series (DLMF 10.25.2), all terms positive.
-K_v comes from the order t = v - round(v), |t| <= 1/2: by Temme's series for x < NEAR (Temme 1975,
-doi:10.1016/0021-9991(75)90082-0), by a polynomial in log x and t^2 above; and then up by its
-recurrence, again all positive. All loops are unrolled and branch-free: they fuse into one pass over
-the points.
+I_v is (x/2)^v / Gamma(1 + v) times its power series (DLMF 10.25.2), whose terms are all positive.
+K_v starts from the order t = v - round(v), |t| <= 1/2: by Temme's series for x < NEAR (Temme 1975,
+doi:10.1016/0021-9991(75)90082-0), and by a polynomial in log x and t^2 for larger x. The recurrence
+in the order, again with positive terms only, then leads up to v. All loops are unrolled and
+branch-free, so they fuse into one pass over the points.
 """
 
 from math import log, pi, prod, sqrt
@@ -19,30 +19,30 @@ from .uniform import Kind, edge, horner
 
 
 class Size(NamedTuple):
-    """How many terms a precision needs; each is the least that leaves the error to rounding."""
+    """Numbers of terms for a precision, each the smallest that leaves the error to rounding."""
 
     series: int  # terms of the power series of I at x = edge
     temme: int  # terms of Temme's series at x = NEAR
     smooth: tuple[int, int]  # terms in log x and in the square of the order
     gamma: int  # degree of the reciprocal gamma polynomial
-    tiny: float  # x from which the square of K_edge cannot overflow
+    tiny: float  # the square of K_edge cannot overflow for x >= tiny
 
 
 DOUBLE = Size(series=41, temme=7, smooth=(29, 8), gamma=17, tiny=2.0**-15)
 SINGLE = Size(series=19, temme=4, smooth=(13, 5), gamma=10, tiny=0.1875)
 
-NEAR = 0.375  # x below which K is summed by Temme's series; it loses digits above
+NEAR = 0.375  # Temme's series gives K for x < NEAR; for larger x it loses digits
 
 
 def size_of(x: Array) -> Size:
-    """Numbers of terms for the dtype of `x`."""
+    """Return the numbers of terms for the dtype of `x`."""
     return DOUBLE if x.dtype == jnp.float64 else SINGLE
 
 
 def series(v: Array, y: Array) -> tuple[Array, Array]:
-    """F - 1 and F' / F of F = 0F1(; v + 1; y), for v > -1 and y <= (edge / 2)^2.
+    """Return F - 1 and F' / F of F = 0F1(; v + 1; y), for v > -1 and y <= (edge / 2)^2.
 
-    Numerator and common denominator are carried apart, so that there is one division in a sum.
+    Numerator and common denominator are accumulated separately, so each sum needs one division.
     """
     c = jnp.where(v < edge(v), 1.0, jax.lax.stop_gradient(16 / (v + 1))) / 128
     y, v = y * c, v * c  # c cancels; it keeps the products in range
@@ -56,7 +56,7 @@ def series(v: Array, y: Array) -> tuple[Array, Array]:
 
 
 def gamma_parts(v: Array) -> tuple[Array, Array, Array]:
-    """(p, g, n) with 1 / Gamma(1 + v) = (1 + g) / p, p = 1 where n = round(v) is 0."""
+    """Return (p, g, n): 1 / Gamma(1 + v) = (1 + g) / p, n = round(v), and p = 1 where n = 0."""
     n = jnp.round(v)
     t = v - n
     factors = (jnp.where(j <= n, t + j, 1.0) for j in range(1, int(edge(v)) + 1))
@@ -65,12 +65,12 @@ def gamma_parts(v: Array) -> tuple[Array, Array, Array]:
 
 
 def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
-    """log I_v or log K_v."""
+    """Return log I_v or log K_v."""
     if kind.sign > 0:
         f, (p, g, n) = series(v, 0.25 * x * x)[0], gamma_parts(v)
         near = f + g + f * g
         u = (1 + near) / p
-        rounded = jnp.where(n == 0, (near - (u - 1)) / u, 0.0)  # log1p by its rounding error
+        rounded = jnp.where(n == 0, (near - (u - 1)) / u, 0.0)  # log1p by the rounding error of u
         return v * log_half(x) + (jnp.log(u) + rounded) - (x if kind.scaled else 0.0)
     low, _ = _pair(v, x)
     shift = jnp.where(x < size_of(x).tiny, -jnp.round(v) * log_half(x), 0.0)
@@ -80,12 +80,12 @@ def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
 
 
 def slope(kind: Kind, v: Array, x: Array) -> Array:
-    """Derivative of `log_bessel` in x."""
+    """Return the derivative of `log_bessel` in x."""
     return v / x + kind.sign * (ratio(kind, v, x) - float(kind.scaled))
 
 
 def ratio(kind: Kind, v: Array, x: Array) -> Array:
-    """I_{v+1} / I_v or K_{v+1} / K_v."""
+    """Return I_{v+1} / I_v or K_{v+1} / K_v."""
     if kind.sign > 0:
         return 0.5 * x * series(v, 0.25 * x * x)[1]
     low, high = _pair(v, x)
@@ -93,16 +93,16 @@ def ratio(kind: Kind, v: Array, x: Array) -> Array:
 
 
 def log_half(x: Array) -> Array:
-    """log(x / 2); x / 2 itself may underflow."""
+    """Return log(x / 2) even if x / 2 underflows."""
     tiny = x < size_of(x).tiny
     whole = jnp.log(jnp.where(tiny, x, 0.5 * x))
     return jnp.where(tiny, whole - log(2), whole)
 
 
 def _pair(v: Array, x: Array) -> tuple[Array, Array]:
-    """K_v and K_{v+1}, times sqrt(2 x / pi) e^x where x >= NEAR.
+    """Return K_v and K_{v+1}, multiplied by sqrt(2 x / pi) e^x for x >= NEAR.
 
-    Where x < tiny they are times (x/2)^n and (x/2)^(n+1), n = round(v).
+    For x < tiny they are multiplied by (x/2)^n and (x/2)^(n+1) instead, n = round(v).
     """
     n, near, tiny = jnp.round(v), x < NEAR, x < size_of(x).tiny
     t, lower = v - n, jnp.where(tiny, 1.0, 0.5 * x)
@@ -119,9 +119,10 @@ def _pair(v: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _temme(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
-    """K_t and (x/2) K_{t+1}, sum_k c_k f_k and sum_k c_k (p_k - k f_k), with c_k = (x/2)^2k / k!.
+    """Return K_t and (x/2) K_{t+1} by Temme's series, with c_k = (x/2)^2k / k!.
 
-    f, p and q are carried times w = prod_j (j^2 - t^2), which leaves one division for the sums.
+    They are sum_k c_k f_k and sum_k c_k (p_k - k f_k). The recurrence has f, p and q times
+    w = prod_j (j^2 - t^2), so the sums need a single division.
     """
     size = size_of(x)
     rg, t2 = reciprocal_gamma(size.gamma), t * t
@@ -136,8 +137,8 @@ def _temme(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     cosh = jnp.where(small, _taylor(z, 0), 0.5 * (e + d) - 1)  # cosh(lift) - 1
     far = 0.5 * (e - d) / jnp.where(small, 1.0, lift) - 1
     sinh = jnp.where(small, _taylor(z, 1), far)  # sinh(lift) / lift - 1
-    # what is small where t is and what the sums add come before the one large number: the result
-    # keeps its digits where K is nearly 1
+    # terms that vanish with t, and the sums, are added before the single large term, so the
+    # result keeps its digits where K is nearly 1
     lead = half + odd
     change = ((half - lead) + odd) + odd * cosh + half * (sinh + rise + sinh * rise)
     change = change - (lead + change) * (excess / (1 + excess))
@@ -155,7 +156,7 @@ def _temme(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
 
 
 def _taylor(z: Array, odd: int) -> Array:
-    """cosh(sqrt z) - 1, or sinh(sqrt z) / sqrt z - 1 if `odd`, for z < 1.44."""
+    """Return cosh(sqrt z) - 1, or sinh(sqrt z) / sqrt z - 1 if `odd`, for z < 1.44."""
     total = jnp.zeros_like(z)
     for k in range(18, 0, -2):
         total = (total + 1) * z * (1 / (k * (k - 1 + 2 * odd)))
@@ -163,7 +164,7 @@ def _taylor(z: Array, odd: int) -> Array:
 
 
 def _smooth(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
-    """K_t and K_{t+1} times sqrt(2 x / pi) e^x: 1 + (t^2 - 1/4) G, and by the slope of G."""
+    """Return K_t and K_{t+1} times sqrt(2 x / pi) e^x, i.e. 1 + (t^2 - 1/4) G and a sum with G'."""
     low, high = NEAR, edge(x)
     width = 0.5 * log(high / low)
     z = (half + log(2 / sqrt(low * high))) / width
@@ -171,5 +172,5 @@ def _smooth(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     g, slope = horner(powers, z), horner([k * c for k, c in enumerate(powers)][1:], z) / width
     here = 1 + (t - 0.5) * (t + 0.5) * g
     above = here + (t + 0.5) / x * (1 + (t - 0.5) * ((t + 0.5) * g - slope))
-    # both are positive; through a call LLVM 22 does not follow all 2^24 ways up the recurrence
+    # both are positive; the call keeps LLVM 22 from following all 2^24 paths of the recurrence
     return jnp.abs(here), jnp.abs(above)

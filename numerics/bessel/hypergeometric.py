@@ -1,9 +1,9 @@
-"""log 0F1(; b; z), the confluent hypergeometric limit function behind von Mises-Fisher models.
+"""log 0F1(; b; z), the confluent hypergeometric limit function, used by von Mises-Fisher models.
 
     0F1(; b; z) = Gamma(b) I_v(x) (2 / x)^v,    v = b - 1, x = 2 sqrt z        (DLMF 10.39.9)
 
-It is even and analytic in x where log I_v itself is singular. Where x and v are large the uniform
-expansion of log I_v is written with every difference of large terms taken by hand.
+It is even and analytic in x where log I_v itself is singular. For large x and v, the uniform
+expansion of log I_v is rearranged so that all differences of large terms cancel analytically.
 """
 
 from math import inf
@@ -24,7 +24,7 @@ from .uniform import Kind, edge, expansion
 @explained
 @keeps_64_bits
 def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
-    """Logarithm of 0F1(; b; z) for b > 0 and 0 <= z < inf; nan elsewhere.
+    """Return the logarithm of 0F1(; b; z) for b > 0 and 0 <= z < inf, nan elsewhere.
 
     Args:
         b: parameter; broadcasts with `z`.
@@ -50,9 +50,9 @@ def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
 
 
 def steep(kind: Kind, v: Array, x2: Array) -> Array:
-    """log of I_v(x) (2/x)^v Gamma(v + 1), or (kind.sign < 0) of 2 K_v(x) (x/2)^v / Gamma(v).
+    """Return log of I_v(x) (2/x)^v Gamma(v + 1), or (kind.sign < 0) of 2 K_v(x) (x/2)^v / Gamma(v).
 
-    For v at least the edge of the disk; lnGamma is the expansion itself at x = 0. `x2` is x^2.
+    Valid for v >= edge. log Gamma is the same expansion, evaluated at x = 0. `x2` is x^2.
     """
     s, sign = jnp.sqrt(v * v + x2), kind.sign
     rise = x2 / ((s + v) * v)  # s / v - 1
@@ -61,14 +61,14 @@ def steep(kind: Kind, v: Array, x2: Array) -> Array:
 
 
 def log_gamma(v: Array) -> Array:
-    """lnGamma(v + 1) for -1 < v < edge."""
+    """Return log Gamma(v + 1) for -1 < v < edge."""
     low = v < 0  # Gamma(v + 1) = Gamma(v + 2) / (v + 1)
     p, g, _ = disk.gamma_parts(jnp.where(low, v + 1, v))
     return jnp.log(jnp.where(low, p / (v + 1), p)) - jnp.log1p(g)
 
 
 def _gentle(v: Array, z: Array) -> Array:
-    """-1 < v < edge and x >= edge, where I_{-v} is I_v to rounding."""
+    """Return log 0F1 for -1 < v < edge and x >= edge, where I_{-v} equals I_v to rounding."""
     x = 2 * jnp.sqrt(z)
     first = log_bessel(Kind(1), jnp.where(v < 0, -v, v), x)
     return log_gamma(v) + first - v * disk.log_half(x)

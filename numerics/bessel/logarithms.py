@@ -1,8 +1,8 @@
 """log I_v(x) and log K_v(x) to a few ulp for every real order and argument.
 
-The plane is cut once, by s = sqrt(v^2 + x^2): outside a quarter disk one uniform expansion
-(`uniform`) holds for both functions, inside it a power series or a recurrence
-(`disk`). Both sides are a fixed number of operations without data-dependent loops.
+The (v, x) plane has two regions, separated by s = sqrt(v^2 + x^2). In the outer region one uniform
+expansion (`uniform`) is valid for both functions. The inner quarter disk uses a power series or a
+recurrence (`disk`). Both take a fixed number of operations without data-dependent loops.
 Float32 is computed in float32 and float64 in float64; half precisions are computed in float32.
 
     x = 0: log I = 0 at v = 0, else -inf;  log K = +inf
@@ -29,15 +29,15 @@ from .uniform import Kind
 @explained
 @keeps_64_bits
 def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
-    """Logarithm of the modified Bessel function of the first kind, log I_v(x).
+    """Return the logarithm of the modified Bessel function of the first kind, log I_v(x).
 
     Args:
-        v: order, any real; broadcasts with `x`. The least of a Python or NumPy value is known when
-            tracing: from 24 (10 in float32) on, no more than it needs is compiled.
+        v: order, any real; broadcasts with `x`. The minimum of a Python or NumPy value is known at
+            trace time: if it is at least 24 (10 in float32), only the terms it needs are compiled.
         x: argument, x >= 0.
 
     Differentiable to any order in `v` and `x`. Error at most 2 ulp of condition in float64 and
-    float32 (docs/bessel.md says what that is).
+    float32 (docs/bessel.md defines it).
 
     >>> log_iv(1000.0, 0.5)
     Array(-7298.42..., dtype=float32)
@@ -48,7 +48,7 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
 @explained
 @keeps_64_bits
 def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
-    """log(exp(-x) I_v(x)): `log_iv` without the growth, and without the subtraction.
+    """Return log(exp(-x) I_v(x)), i.e. `log_iv` minus x without cancellation.
 
     >>> log_ive(0.0, 1e30)  # -log(2 pi x) / 2
     Array(-35.4577..., dtype=float32)
@@ -59,7 +59,7 @@ def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
 @explained
 @keeps_64_bits
 def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
-    """Logarithm of the modified Bessel function of the second kind, log K_v(x).
+    """Return the logarithm of the modified Bessel function of the second kind, log K_v(x).
 
     Arguments as in `log_iv`; even in `v`. Differentiable to any order in `v` and `x`. Error at
     most 4 ulp of condition in float64, 3 in float32.
@@ -73,7 +73,7 @@ def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
 @explained
 @keeps_64_bits
 def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
-    """log(exp(x) K_v(x)): `log_kv` without the decay, and without the subtraction.
+    """Return log(exp(x) K_v(x)), i.e. `log_kv` plus x without cancellation.
 
     >>> log_kve(0.5, 1e30)
     Array(-34.3129..., dtype=float32)
@@ -84,7 +84,7 @@ def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
 def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
     order, x, dtype = prepare(name, v, x)
     with scope(x):
-        m = jnp.where(order < 0, -order, order)  # not |v|, whose second derivative at 0 is lost
+        m = jnp.where(order < 0, -order, order)  # abs(v) would lose the second derivative at 0
         value = log_bessel(kind._replace(least=least(v)), m, x)
         if kind.sign > 0 and least(v) < 0:
             mixed = (order < 0) & (order != jnp.round(order))
@@ -95,15 +95,15 @@ def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
                 first, second, lead = reflection(at[0], value, second)
                 return jnp.where(mixed, lead + jnp.log(first + second), value)
 
-            # one branch is run, except under a vmap over v
+            # only one branch runs, except under a vmap over v
             value = jax.lax.cond(jnp.any(mixed), negative, lambda value: value, value)
         return value.astype(dtype)
 
 
 def reflection(m: Array, log_first: Array, log_second: Array) -> tuple[Array, Array, Array]:
-    """(a, b, c) with I_m = a exp(c) and (2 / pi) sin(pi m) K_m = b exp(c), from their logarithms.
+    """Return (a, b, c) with I_m = a exp(c) and (2 / pi) sin(pi m) K_m = b exp(c).
 
-    Their sum is I_{-m}, DLMF 10.27.2.
+    Both functions are given by their logarithms. Their sum is I_{-m}, DLMF 10.27.2.
     """
     n = jnp.round(m)
     turn = (2 / pi) * jnp.sin(pi * (m - n)) * (1 - 2 * jnp.mod(n, 2))

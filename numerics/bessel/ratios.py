@@ -1,4 +1,4 @@
-"""Ratios of Bessel functions of neighbouring orders, and the inverse of one.
+"""Ratios of Bessel functions of adjacent orders, and the inverse of I_{v+1} / I_v.
 
 I_{v+1}(x) / I_v(x) is the mean resultant length of a von Mises-Fisher distribution in 2 v + 2
 dimensions; its inverse is that distribution's maximum-likelihood concentration.
@@ -23,7 +23,7 @@ from .uniform import Kind
 @explained
 @keeps_64_bits
 def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
-    """Ratio I_{v+1}(x) / I_v(x), from 0 at x = 0 to 1 at infinity for v >= -1/2.
+    """Return the ratio I_{v+1}(x) / I_v(x), from 0 at x = 0 to 1 at infinity for v >= -1/2.
 
     Args:
         v: order, any real; broadcasts with `x`.
@@ -57,7 +57,7 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
 @explained
 @keeps_64_bits
 def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
-    """Ratio K_{v+1}(x) / K_v(x), from infinity at x = 0 (v > -1/2) to 1 at infinity.
+    """Return the ratio K_{v+1}(x) / K_v(x), from infinity at x = 0 (v > -1/2) to 1 at infinity.
 
     Arguments, derivatives and error as in `iv_ratio`.
 
@@ -74,16 +74,16 @@ def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
 @explained
 @keeps_64_bits
 def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
-    """The x at which I_{v+1}(x) / I_v(x) = r.
+    """Return the x at which I_{v+1}(x) / I_v(x) = r.
 
     Args:
-        v: order, v >= -1/2; broadcasts with `r`.
-        r: ratio, 0 <= r < 1; 1 gives infinity, anything outside nan, as do other orders.
+        v: order, v >= -1/2; broadcasts with `r`. Other orders give nan.
+        r: ratio, 0 <= r < 1; 1 gives infinity, other values nan.
 
-    Newton's iteration from the estimate of Banerjee et al. (2005, JMLR 6, 1345). Differentiable
-    to any order in both by the implicit function theorem. Relative error a few u times the
-    condition number r / (x dr/dx); where r is 1 but for half of its digits the estimate is nearer
-    than an iteration with rounded ratios, and is taken: there the error is (1 - r) / (2v + 1).
+    Newton's iteration from the estimate of Banerjee et al. (2005, JMLR 6, 1345). Differentiable to
+    any order in both by the implicit function theorem. Relative error a few u times the condition
+    number r / (x dr/dx). Where r agrees with 1 to half of its digits, the estimate is closer than
+    an iteration with rounded ratios, and is returned with error (1 - r) / (2v + 1).
 
     >>> iv_ratio_inverse(0.5, 0.5373148)
     Array(2.0000..., dtype=float32)
@@ -107,7 +107,7 @@ def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
 
 
 def _newton(f, start: Array) -> Array:
-    """Four steps; the relative error after 1, 2, 3 of them is at most 4e-3, 2e-5, 6e-10."""
+    """Take four Newton steps; relative errors after 1, 2, 3 are at most 4e-3, 2e-5, 6e-10."""
 
     def improve(_, x: Array) -> Array:
         value, rise = jax.jvp(f, (x,), (jnp.ones_like(x),))

@@ -1,4 +1,4 @@
-"""log I_v and log K_v by one uniform expansion, wherever s = sqrt(v^2 + x^2) is large.
+"""log I_v and log K_v by one uniform expansion, for large s = sqrt(v^2 + x^2).
 
     log I = s - v a - log(2 pi s) / 2 + sum_k D_k(w) / s^k,    w = (v / s)^2,
     log K = -(s - v a) + log(pi / (2 s)) / 2 + sum_k (-1)^k D_k(w) / s^k,    a = asinh(v / x),
@@ -17,20 +17,20 @@ from . import coefficients
 
 
 class Kind(NamedTuple):
-    """Which function is asked for: the static part of a call."""
+    """Function to evaluate, and its static options."""
 
     sign: int  # +1 for I, -1 for K
     scaled: bool = False  # log of exp(-x) I or exp(x) K
-    least: float = 0.0  # every order is known to be at least this
+    least: float = 0.0  # known lower bound of all orders
 
 
 def edge(x: Array) -> float:
-    """The s from which the expansion is used, for the dtype of `x`."""
+    """Return the s from which the expansion is used, for the dtype of `x`."""
     return 24.0 if x.dtype == jnp.float64 else 10.0
 
 
 def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
-    """log I_v or log K_v."""
+    """Return log I_v or log K_v."""
     half, _, angle, _ = polar(v, x)
     lead = 0.5 * v * _slant(v, x) if kind.scaled else half
     constant = -0.5 * log(4 * pi) if kind.sign > 0 else 0.5 * log(pi / 4)
@@ -38,25 +38,25 @@ def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
 
 
 def slope(kind: Kind, v: Array, x: Array) -> Array:
-    """Derivative of `log_bessel` in x, in a form whose own derivatives are exact."""
+    """Return the derivative of `log_bessel` in x, in a form whose own derivatives are accurate."""
     return kind.sign * (float(not kind.scaled) + _slant(v, x) * (v / x)) + _turn(kind, v, x)
 
 
 def ratio(kind: Kind, v: Array, x: Array) -> Array:
-    """I_{v+1} / I_v or K_{v+1} / K_v: a sum of terms of which the first is much the largest."""
+    """Return I_{v+1} / I_v or K_{v+1} / K_v, a sum dominated by its first term."""
     lead = polar(v, x)[3] + (0.0 if kind.sign > 0 else 2 * (v / x))
     return lead + kind.sign * _turn(kind, v, x)
 
 
 def expansion(kind: Kind, w: Array, y: Array) -> Array:
-    """sum_k (sign y)^k D_k(w), with as many terms as the least order asks for."""
+    """Return sum_k (sign y)^k D_k(w), with as many terms as `kind.least` requires."""
     accuracy = float(jnp.finfo(y.dtype).eps) / 16
     rows = coefficients.uniform(max(edge(y), kind.least), accuracy)
     return y * horner([kind.sign ** (k + 1) * horner(row, w) for k, row in enumerate(rows)], y)
 
 
 def horner(coefficients, z: Array) -> Array:
-    """Polynomial in z; coefficients ascend and are numbers or arrays."""
+    """Evaluate a polynomial in z; the coefficients ascend and are scalars or arrays."""
     total = jnp.full_like(z, 0.0) + coefficients[-1]
     for c in coefficients[-2::-1]:
         total = total * z + c
@@ -65,7 +65,7 @@ def horner(coefficients, z: Array) -> Array:
 
 @jax.custom_jvp
 def polar(v: Array, x: Array) -> tuple[Array, Array, Array, Array]:
-    """(s / 2, log(s / 2), asinh(v / x), x / (v + s)); s itself might overflow."""
+    """Return (s / 2, log(s / 2), asinh(v / x), x / (v + s)), since s itself might overflow."""
     m, flat = jnp.maximum(v, x), v < x
     r = jnp.minimum(v, x) / m
     q = jnp.sqrt(1 + r * r)
@@ -74,13 +74,13 @@ def polar(v: Array, x: Array) -> tuple[Array, Array, Array, Array]:
     u = jnp.where(flat, 1 + gentle, (1 + q) * (v / x))  # exp(asinh(v / x))
     steep = ~flat & (r < jnp.finfo(x.dtype).tiny ** 0.5)  # where u might overflow
     log_half, log_u = jnp.log(half), jnp.log(jnp.where(steep, x, u))
-    rounded = jnp.where(flat, (gentle - (u - 1)) / u, 0.0)  # log1p by its rounding error
+    rounded = jnp.where(flat, (gentle - (u - 1)) / u, 0.0)  # log1p by the rounding error of u
     return half, log_half, jnp.where(steep, log(4) + log_half - log_u, log_u + rounded), 1 / u
 
 
 @polar.defjvp
 def _polar_jvp(primals, tangents):
-    # differentiation would halve slopes at v = x and lose the digits of the last where x >> v
+    # autodiff would halve derivatives at v = x and lose digits of the last output for x >> v
     (v, x), (dv, dx) = primals, tangents
     half, log_half, angle, tilt = polar(v, x)
     y = 0.5 / half
@@ -91,16 +91,17 @@ def _polar_jvp(primals, tangents):
 
 
 def _slant(v: Array, x: Array) -> Array:
-    """v / (s + x)."""
+    """Return v / (s + x)."""
     return 0.25 * v / (0.5 * polar(v, x)[0] + 0.25 * x)
 
 
 def _tail(kind: Kind, v: Array, x: Array) -> Array:
-    """-log(s / 2) / 2 and the sum."""
+    """Return -log(s / 2) / 2 plus the sum over k."""
     half, log_half, _, _ = polar(v, x)
     y = 0.5 / half
     return expansion(kind, (v * y) ** 2, y) - 0.5 * log_half
 
 
 def _turn(kind: Kind, v: Array, x: Array) -> Array:
+    """Return the derivative of `_tail` in x."""
     return jax.jvp(lambda x: _tail(kind, v, x), (x,), (jnp.ones_like(x),))[1]

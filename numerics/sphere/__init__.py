@@ -1,7 +1,7 @@
-"""Distributions of directions: von Mises-Fisher, and mixtures of it.
+"""Distributions of directions: von Mises-Fisher, and mixtures of von Mises-Fisher distributions.
 
-Reading order: `von_mises_fisher` has density, fit and entropy, `sampling` its draws, `mixture` the
-mixtures and their fit; `arguments` checks unit vectors, weights and keys.
+Reading order: `von_mises_fisher` has density, fit and entropy, `sampling` its random samples, and
+`mixture` the mixtures and their fit. `arguments` checks unit vectors, weights and keys.
 """
 
 from .mixture import Mixture, MixtureFit, fit_mixture, spherical_kmeans

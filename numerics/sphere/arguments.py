@@ -1,6 +1,6 @@
-"""What models of directions are given: unit vectors, weights, keys and counts, or a clear sentence.
+"""Argument checks for models of directions: unit vectors, weights, keys and counts.
 
-Values are checked where they can be seen, outside of `jit`; inside of it shapes and dtypes are.
+Values are checked where they are known, outside of `jit`; under `jit` only shapes and dtypes are.
 """
 
 from functools import partial
@@ -17,15 +17,15 @@ from jaxgpu.inputs.calls import when_known
 
 from ..arguments import computed_in, listed
 
-UNIT = 1e-5  # how far from 1 a length may be, as in SciPy
+UNIT = 1e-5  # tolerance of a length of 1, as in SciPy
 
 
 def tolerance(dtype: Any, dimension: int) -> float:
-    """How far the length of a unit vector of this dtype may be from 1.
+    """Return the largest allowed deviation of a unit vector's length from 1, for a dtype.
 
-    1e-5; eps sqrt(d) where that is more, which is in float32 from 7000 dimensions on, for a length
-    summed from left to right is off by a third of it; 4 eps in the half precisions, in which length
-    and quotient are rounded.
+    It is 1e-5, or eps sqrt(d) if that is more (in float32 from 7000 dimensions on), because a
+    length summed from left to right is off by a third of that. In the half precisions it is 4 eps,
+    because length and quotient are rounded.
 
     >>> tolerance(np.float32, 784), tolerance(jnp.bfloat16, 784)
     (1e-05, 0.03125)
@@ -35,7 +35,7 @@ def tolerance(dtype: Any, dimension: int) -> float:
 
 
 def unit_vectors(name: str, x: Any) -> Array:
-    """`x` as floating [N, d], N >= 1 unit vectors in d >= 2 dimensions, for the function `name`."""
+    """Return `x` as floating [N, d]: N >= 1 unit vectors in d >= 2 dimensions, or raise."""
     x = _array(f"{name}: x", x)
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
         raise ValueError(
@@ -51,7 +51,7 @@ def unit_vectors(name: str, x: Any) -> Array:
 
 
 def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
-    """`x` as unit vectors [..., d] in as many dimensions as a distribution has; `rows`: [N, d]."""
+    """Return `x` as unit vectors [..., d] ([N, d] with `rows`) of the given dimension, or raise."""
     x = _array(f"{name}: x", x)
     if x.ndim < 1 or x.shape[-1] != dimension or (rows and x.ndim != 2):
         shape = f"[N, {dimension}]" if rows else f"[..., {dimension}]"
@@ -65,12 +65,12 @@ def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
 
 
 def refuse_lengths(name: str, x: Array, most: bool = False) -> None:
-    """Refuse vectors [..., d] that are seen not to be of length 1 (`most`: of at most 1)."""
+    """Raise if vectors [..., d] with known values do not have length 1 (`most`: at most 1)."""
     when_known(partial(_refuse_lengths, name, most), x)
 
 
 def _refuse_lengths(name: str, most: bool, x: Array) -> None:
-    with scope(x), jax.ensure_compile_time_eval():  # a constant of a function that is traced, too
+    with scope(x), jax.ensure_compile_time_eval():  # also for a constant of a traced function
         low, high = (float(end) for end in _lengths(x))
     room = tolerance(x.dtype, x.shape[-1])
     if not np.isfinite(low + high):
@@ -88,16 +88,16 @@ def _refuse_lengths(name: str, most: bool, x: Array) -> None:
 
 @jax.jit
 def _lengths(x: Array) -> tuple[Array, Array]:
-    """The least and the greatest length of vectors [..., d]; nan where one of them is."""
+    """Return the minimum and maximum length of vectors [..., d]; nan if any length is nan."""
     x = x.astype(computed_in(x.dtype))
-    largest = jnp.max(jnp.abs(x), -1, keepdims=True)  # squares of what is far too long overflow
+    largest = jnp.max(jnp.abs(x), -1, keepdims=True)  # avoids overflow of the squares
     scale = jnp.where(largest > 1, largest, 1)
     lengths = scale[..., 0] * jnp.sqrt(jnp.sum((x / scale) ** 2, -1))
     return jnp.min(lengths), jnp.max(lengths)
 
 
 def in_full(x: Array) -> Array:
-    """Unit vectors [N, d] in the dtype they are computed in; half precisions normalised there."""
+    """Convert unit vectors [N, d] to the computation dtype; renormalise half precisions."""
     if not _is_half(x.dtype):
         return x
     x = x.astype(computed_in(x.dtype))
@@ -105,7 +105,7 @@ def in_full(x: Array) -> Array:
 
 
 def mean_of(name: str, mean: Any) -> Array:
-    """A mean vector [d], d >= 2, of length at most 1."""
+    """Check a mean vector [d], d >= 2, of length at most 1."""
     mean = _array(f"{name}: mean", mean)
     if mean.ndim != 1 or mean.shape[0] < 2:
         raise ValueError(f"{name}: mean has shape {mean.shape}; it must be [d], d >= 2; use vmap")
@@ -116,7 +116,7 @@ def mean_of(name: str, mean: Any) -> Array:
 
 
 def weights_of(name: str, weights: Any, x: Array) -> Array:
-    """Weights [N] of the rows of `x`, in its dtype: finite, not negative, and not all 0."""
+    """Return the weights [N] of the rows of `x`, checked: finite, not negative, and not all 0."""
     w = ranges.numbers(f"{name}: weights", weights, least=0)
     if np.shape(w) != x.shape[:1]:
         raise ValueError(
@@ -138,7 +138,7 @@ def _refuse_sum(name: str, work: Any, w: Array) -> None:
 
 
 def key_of(name: str, key: Any) -> Any:
-    """`key`, if it is one random key, typed or of the old kind."""
+    """Return `key` if it is a single random key, typed or raw."""
     typed = hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = hasattr(key, "dtype") and key.dtype == jnp.uint32 and key.ndim == 1
     if not ((typed and key.ndim == 0) or raw):
@@ -150,7 +150,7 @@ def key_of(name: str, key: Any) -> Any:
 
 
 def direction_of(name: str, m: Any) -> Array:
-    """A mean direction: a unit vector [d], d >= 2."""
+    """Check a mean direction: a unit vector [d], d >= 2."""
     m = _array(name, m)
     if m.ndim != 1 or m.shape[0] < 2:
         raise ValueError(
@@ -163,7 +163,7 @@ def direction_of(name: str, m: Any) -> Array:
 
 
 def concentration_of(name: str, k: Any, m: Array) -> Array:
-    """A concentration [], at least 0, of the mean direction `m`."""
+    """Check a concentration [], at least 0, for the mean direction `m`."""
     known = hasattr(k, "dtype") and not getattr(k, "weak_type", False)
     k = ranges.numbers(name, k, (), least=0, infinite=True)
     with scope((m, k) if known else m):
@@ -172,13 +172,13 @@ def concentration_of(name: str, k: Any, m: Array) -> Array:
 
 
 def count_of(name: str, value: Any, **bounds: Any) -> int:
-    """A whole number within bounds, those of `ranges.Range`."""
+    """Check an integer within bounds, the arguments of `ranges.Range`."""
     ranges.refuse(name, value, ranges.Range(whole=True, one=True, **bounds))
     return int(value)
 
 
 def _array(name: str, x: Any) -> Any:
-    """Real numbers as an array, of NumPy or JAX, in the precision that they have."""
+    """Convert real numbers to a NumPy or JAX array of their own precision."""
     x = listed(x) if isinstance(x, list | tuple) else x
     kind = np.dtype(getattr(x, "dtype", type(x)))
     if not (jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)):

@@ -1,9 +1,9 @@
-"""Mixtures of von Mises-Fisher distributions by expectation-maximisation.
+"""Mixtures of von Mises-Fisher distributions by expectation-maximisation (EM).
 
-Banerjee, Dhillon, Ghosh & Sra (2005), JMLR 6, 1345: soft or hard assignment, started from
-spherical k-means. What differs: concentrations are exact solutions, not the estimate of the paper,
-and all is in logarithms, so that it neither overflows nor saturates in 32768 dimensions.
-One step costs two matrix products of [N, d] with [d, K].
+Banerjee, Dhillon, Ghosh & Sra (2005), JMLR 6, 1345: soft or hard assignment, initialised by
+spherical k-means. Differences from the paper: concentrations are exact solutions instead of
+estimates, and all densities are logarithms, which neither overflow nor saturate in 32768
+dimensions. One step costs two matrix products of [N, d] with [d, K].
 """
 
 from collections.abc import Callable
@@ -39,35 +39,35 @@ class Mixture:
     """A mixture of K von Mises-Fisher distributions."""
 
     mean_directions: Array = number()  # [K, d] unit vectors, to 1e-5
-    concentrations: Array = number(least=0)  # [K]
-    log_weights: Array = number(most=1e-3, infinite=True)  # [K] logarithms of shares that sum to 1
+    concentrations: Array = number(least=0)  # [K] concentration parameters
+    log_weights: Array = number(most=1e-3, infinite=True)  # [K] logs of weights that sum to 1
 
     @keeps_64_bits
     def joint(self, x: ArrayLike) -> Array:
-        """log of weight times density of every component at `x`, [N, d] -> [N, K]."""
+        """Return log(weight times density) of every component at `x`, [N, d] -> [N, K]."""
         return self._joint("joint", x, lambda joint: joint)
 
     @keeps_64_bits
     def log_prob(self, x: ArrayLike) -> Array:
-        """Log density at the unit vectors `x`, [N, d] -> [N]."""
+        """Return the log density at the unit vectors `x`, [N, d] -> [N]."""
         return self._joint("log_prob", x, partial(jax.nn.logsumexp, axis=1))
 
     @keeps_64_bits
     def responsibilities(self, x: ArrayLike) -> Array:
-        """Probability of every component given `x`, [N, d] -> [N, K]."""
+        """Return the posterior probability of every component given `x`, [N, d] -> [N, K]."""
         return self._joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
 
     @keeps_64_bits
     def refined(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
-        """The mixture after one step of expectation-maximisation, as a pure function.
+        """Return the mixture after one EM step, as a pure function.
 
-        It can be jitted, mapped over and differentiated: `jaxgpu.runs.rollout` of it fits inside a
-        program, where `fit_mixture` cannot be called.
+        It can be jitted, mapped over and differentiated. A `jaxgpu.runs.rollout` of it fits inside
+        a program, where `fit_mixture` cannot be called.
 
         Args:
             x: unit vectors, [N, d].
-            weights: how much each counts, [N], not negative; all alike by default. A vector of
-                weight 0 is left out.
+            weights: weights of the vectors, [N], not negative; all equal by default. Weight 0
+                excludes a vector.
 
         >>> x = jnp.eye(3)[jnp.arange(60) % 3]
         >>> begun = Mixture(jnp.eye(3)[:2], jnp.ones(2), jnp.log(jnp.full(2, 0.5)))
@@ -84,7 +84,7 @@ class Mixture:
             return maximise(in_full(jnp.asarray(x)), share, held)
 
     def _joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
-        """`then` of the joint log density, for the method `name`; halves in float32."""
+        """Return `then` of the joint log density, for the method `name`; halves use float32."""
         held = _held(name, self)
         d = held.mean_directions.shape[1]
         with scope(held):
@@ -101,7 +101,7 @@ class Mixture:
 
 
 def _held(name: str, mixture: Mixture) -> Mixture:
-    """The mixture with its fields as arrays, held to what they must be."""
+    """Check the fields of a mixture and return it with arrays as fields."""
     ranges.check(name, mixture)
     fields = mixture.mean_directions, mixture.concentrations, mixture.log_weights
     with scope(fields):
@@ -130,12 +130,12 @@ def _refuse_shares(name: str, w: Array) -> None:
 
 @pytree
 class FitState:
-    """Where a fit is."""
+    """State of a fit."""
 
     mixture: Mixture
     joint: Array  # [N, K] log of weight times density of every component at every vector
     score: Array  # [] mean log density of the vectors
-    gain: Array  # [] what the last step added to it, infinite before the first
+    gain: Array  # [] increase of the score in the last step, infinite before the first
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,25 +160,26 @@ def fit_mixture(
     resume: Resume = False,
     keep: Keep = None,
 ) -> MixtureFit:
-    """Fit a mixture to unit vectors.
+    """Fit a mixture to unit vectors by expectation-maximisation.
 
-    A second fit of as many vectors and components compiles nothing.
+    A second fit with the same numbers of vectors and components reuses the compiled program.
 
     Args:
         x: unit vectors, [N, d], of length 1 to 1e-5. Rows of float16 and bfloat16 may be off by 4
-            eps: they are taken to float32, normalised and fitted there.
+            eps; they are converted to float32, normalised and fitted there.
         components: K, from 1 to N.
-        key: for the start.
-        steps: expectation-maximisation steps, at least 0, and at most so many with `until`.
-        hard: give every vector wholly to its likeliest component.
-        until: of the state, a truth value on the device: the fit ends where it holds.
-        measure: of the state, at the start and after each step; by default `score`.
+        key: random key of the initial mixture.
+        steps: number of EM steps, at least 0; the maximum with `until`.
+        hard: assign every vector to its most probable component only.
+        until: maps the state to a bool on the device; the fit ends when it is true.
+        measure: maps the state to the value recorded at the start and after each step; by default
+            `score`.
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in steps, as `jaxgpu.runs.run` says.
+        resume: resume from the newest checkpoint in `out`: True, names of values that may differ,
+            or a `Branch`, as in `jaxgpu.runs.run`.
+        keep: checkpoints to retain, counted in steps, as in `jaxgpu.runs.run`.
     Returns:
-        The mixture, and as its history the mean log density of the start and after every step,
+        The mixture. Its history is the mean log density at the start and after every step,
         [1 + steps]; soft steps never lower it.
 
     >>> x = jnp.eye(3)[jnp.arange(60) % 3] + 0.2 * jax.random.normal(jax.random.key(0), (60, 3))
@@ -208,7 +209,7 @@ def fit_mixture(
 
 
 def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
-    """Unit vectors, and a number of components that they allow."""
+    """Check unit vectors and a number of components, at most the number of vectors."""
     x = unit_vectors(name, x)
     components = count_of(f"{name}: components", components, least=1)
     if components > len(x):
@@ -242,10 +243,10 @@ def _step(x: Array, hard: bool, state: FitState) -> FitState:
 
 
 def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
-    """The likeliest mixture given each component's share of each vector, [N, K].
+    """Return the maximum-likelihood mixture given the responsibilities `share` [N, K].
 
-    A thousandth of a vector without direction is added to each component: one that holds a single
-    vector stays finite. A component without any share keeps its direction.
+    A thousandth of a vector without direction is added to each component: one with a single vector
+    stays finite. A component with zero total share keeps its direction.
     """
     count = jnp.sum(share, 0) + 1e-3
     direction, length = _means(x, share, before.mean_directions)
@@ -256,9 +257,9 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
 @explained
 @keeps_64_bits
 def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
-    """A start: centres far apart, then `rounds` of nearest centres.
+    """Initialise a mixture by greedy k-means++ and `rounds` of spherical k-means.
 
-    Greedy k-means++ in the cosine: of eight candidates the one that brings all vectors nearest.
+    Of eight candidates for a center, the seeding selects the one that brings all vectors closest.
 
     >>> x = jnp.array([[1.0, 0.0], [0.8, 0.6], [-1.0, 0.0]])
     >>> start = spherical_kmeans(x, 2, jax.random.key(0))
@@ -301,7 +302,7 @@ def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
 
 
 def _means(x: Array, share: Array, before: Array) -> tuple[Array, Array]:
-    """Directions of the weighted sums of the vectors, [K, d], and the lengths of the sums, [K]."""
+    """Return the directions [K, d] and lengths [K] of the weighted sums of the vectors."""
     total = jnp.dot(share.T, x, precision="highest")
     length = jnp.sqrt(jnp.sum(total * total, 1))
     empty = length <= 1e-3 * jnp.finfo(x.dtype).eps

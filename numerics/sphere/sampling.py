@@ -1,11 +1,12 @@
-"""Draws from the von Mises-Fisher distribution, and how they move with its parameters.
+"""Samples of the von Mises-Fisher distribution, and their derivatives in its parameters.
 
-A draw is w m + sqrt(1 - w^2) t: its cosine w to the mean direction m by rejection (Wood 1994,
-doi:10.1080/03610919408813161), and a uniform unit vector t orthogonal to m, a projected normal
-vector; no rotation matrix, so N draws cost O(N d): ten thousand in 8192 dimensions take a second
-of one core in float32, two in float64. The cosine moves with the concentration k at fixed
-probability, dw/dk = -(dF/dk) / p(w), which makes gradients of expectations unbiased; the derivative
-of the accepted proposal alone would not (Figurnov et al. 2018, arXiv:1805.08498).
+A sample is w m + sqrt(1 - w^2) t. Its cosine w to the mean direction m is drawn by rejection (Wood
+1994, doi:10.1080/03610919408813161). The uniform unit vector t orthogonal to m is a projected
+normal vector. No rotation matrix is needed, so N samples cost O(N d): ten thousand in 8192
+dimensions take a second of one core in float32, two in float64. The derivative of the cosine in the
+concentration k is taken at fixed probability, dw/dk = -(dF/dk) / p(w), so gradients of expectations
+are unbiased; the derivative of the accepted proposal alone would be biased (Figurnov et al. 2018,
+arXiv:1805.08498).
 """
 
 from functools import partial
@@ -22,23 +23,23 @@ from jaxgpu.inputs.doors import explained, keeps_64_bits
 from ..bessel.ratios import iv_ratio
 from .arguments import concentration_of, count_of, direction_of, key_of
 
-_BLOCK = 1 << 15  # numbers drawn at a time: they stay in the cache, which more than halves the time
+_BLOCK = 1 << 15  # values per block; a block fits the cache, which more than halves the time
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
 @explained
 @keeps_64_bits
 def draw(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
-    """`count` unit vectors, [count, d]; differentiable in both parameters.
+    """Sample `count` unit vectors [count, d], differentiable in both parameters.
 
     Args:
         key: typed key.
         mean_direction: unit vector, [d].
         concentration: at least 0, [].
-        count: how many.
+        count: number of samples.
 
     Raises:
-        ValueError: another length than 1, a concentration below 0, nan.
+        ValueError: the length is not 1, the concentration is negative, or a value is nan.
 
     >>> north = jnp.array([0.0, 0.0, 1.0])
     >>> draw(jax.random.key(0), north, jnp.array(1e6), 2).shape
@@ -66,7 +67,7 @@ def _drawn(key: Array, mean_direction: Array, concentration: Array, count: int) 
 
 
 def _around(m: Array, key: Array, gap: Array) -> Array:
-    """Unit vectors, [n, d], of cosine 1 - gap to m, uniform but for that."""
+    """Sample unit vectors [n, d] uniformly from the circle of cosine 1 - gap to m."""
     normal = jax.random.normal(key, (gap.shape[0], m.shape[0]), m.dtype)
     tangent = normal - jnp.sum(normal * m[None], 1, keepdims=True) * m[None]
     sine2 = jnp.maximum(gap * (2 - gap), smallest(m.dtype))
@@ -75,7 +76,7 @@ def _around(m: Array, key: Array, gap: Array) -> Array:
 
 
 def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
-    """1 - w of `count` draws, [count], to full relative precision; not differentiable."""
+    """Sample 1 - w [count] to full relative precision; not differentiable."""
     k, n = concentration, d - 1
     b = n / (2 * k + jnp.sqrt(4 * k * k + n * n))
     c = 2 * b / (1 + b)  # 1 - w at the mode of the envelope
@@ -84,8 +85,8 @@ def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
         gap, waiting, key = carry
         key, for_radius, for_angle, for_level = jax.random.split(key, 4)
         uniform = lambda key: jax.random.uniform(key, (count,), k.dtype, minval=1e-30)
-        # z and 1 - z of a symmetric beta law: a coordinate of a point on the sphere of n + 1
-        # dimensions, Ulrich 1984, doi:10.2307/2347441, each a sum of positive terms
+        # z and 1 - z follow a symmetric beta law: a coordinate of a point on the sphere in n + 1
+        # dimensions (Ulrich 1984, doi:10.2307/2347441); each is a sum of positive terms
         power = 2 / (n - 1) * jnp.log(uniform(for_radius)) if n > 1 else -jnp.inf
         radius = jnp.sqrt(-jnp.expm1(power))
         rest = 0.5 * jnp.exp(power) / (1 + radius)
@@ -93,9 +94,9 @@ def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
         z, away = rest + radius * jnp.cos(half) ** 2, rest + radius * jnp.sin(half) ** 2
         new = 2 * b * z / (away + b * z)
         level = jnp.log(uniform(for_level))
-        # log of target over envelope, 0 at its largest, new = c
+        # log of target over envelope, whose maximum is 0 at new = c
         gain = k * (c - new) + n * jnp.log((c + (1 - c) * new) / (c * (2 - c)))
-        accepted = waiting & ~(gain < level)  # a nan is passed on, not waited for
+        accepted = waiting & ~(gain < level)  # nan is accepted, else the loop would not end
         return jnp.where(accepted, new, gap), waiting & ~accepted, key
 
     start = jnp.zeros((count,), k.dtype), jnp.ones((count,), bool), key
@@ -115,12 +116,10 @@ def _moving_jvp(d, primals, tangents):
 
 
 def cosine_slope(d: int, gap: Array, concentration: Array) -> Array:
-    """dw/dk of w = 1 - gap at fixed probability, [N].
+    """Return dw/dk [N] of w = 1 - gap at fixed probability: the integral of (t - A) p(t) / p(w).
 
-    The integral of (t - A) p(t) / p(w) from w to 1.
-
-    With t = cos r the integrand is smooth for all d >= 2. The integral runs over the side of w
-    that is away from the mode (both sides cancel), as far as 10 standard deviations.
+    It runs from w to 1. With t = cos r the integrand is smooth for all d >= 2. The integral is
+    taken over the side of w away from the mode (both sides cancel), up to 10 standard deviations.
     """
     k, w = concentration, 1 - gap
     a = iv_ratio(0.5 * d - 1, k)
@@ -132,7 +131,7 @@ def cosine_slope(d: int, gap: Array, concentration: Array) -> Array:
     length = jnp.minimum(room, width)
     steps = (0.5 * (1 + _NODES)).astype(w.dtype)[None] * length[:, None]
     r = angle[:, None] + jnp.where(upper, -1, 1)[:, None].astype(w.dtype) * steps
-    # log of the density of r over that of w, without the difference of two large terms
+    # log of the density ratio of r to w, without a difference of two large terms
     cosine_gap = -2 * jnp.sin(0.5 * (r + angle[:, None])) * jnp.sin(0.5 * (r - angle[:, None]))
     sine_ratio = jnp.maximum(jnp.sin(r), 0) / jnp.sqrt(sine2)[:, None]
     density = jnp.exp(k * cosine_gap + (d - 2) * jnp.log(jnp.maximum(sine_ratio, 1e-30)))

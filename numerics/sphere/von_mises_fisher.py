@@ -1,9 +1,9 @@
-"""The von Mises-Fisher distribution: the normal distribution's kin on the unit sphere.
+"""The von Mises-Fisher distribution, the analogue of the normal distribution on the unit sphere.
 
     p(x) = C_d(k) exp(k m.x),    log C_d(k) = -log 0F1(; d/2; k^2/4) - log area(d)
 
-for unit vectors x in d dimensions, with mean direction m and concentration k. Written with 0F1 the
-density is smooth at k = 0, where it is uniform. The mean of m.x is the resultant length
+for unit vectors x in d dimensions, with mean direction m and concentration k. With 0F1 the density
+is smooth at k = 0, where it is uniform. The mean of m.x is the resultant length
 A(k) = I_{d/2}(k) / I_{d/2-1}(k).
 
 Mardia & Jupp (2000), Directional Statistics, doi:10.1002/9780470316979, sections 9.3.2 and 10.3.
@@ -42,9 +42,9 @@ from .sampling import draw
 class VonMisesFisher:
     """A von Mises-Fisher distribution on the unit sphere in d >= 2 dimensions.
 
-    Differentiable in both fields; `vmap` over them makes a batch of distributions. What is not of
-    unit length, or nan, is refused where it can be seen, outside of `jit`; half precisions are
-    computed in float32.
+    Differentiable in both fields; `vmap` over them makes a batch of distributions. Where values are
+    known, outside of `jit`, vectors that are nan or not of unit length raise an error. Half
+    precisions are computed in float32.
 
     >>> north = VonMisesFisher(jnp.array([0.0, 0.0, 1.0]), jnp.array(2.0))
     >>> north.log_prob(jnp.array([0.0, 0.0, 1.0]))  # log(2 / (4 pi sinh 2)) + 2
@@ -52,7 +52,7 @@ class VonMisesFisher:
     """
 
     mean_direction: Array = number()  # [d] unit vector, to 1e-5
-    concentration: Array = number(least=0, infinite=True)  # [] infinite where all draws are m
+    concentration: Array = number(least=0, infinite=True)  # [] if infinite, all samples are m
 
     @property
     def dimension(self) -> int:
@@ -61,27 +61,27 @@ class VonMisesFisher:
 
     @property
     def resultant(self) -> Array:
-        """A(k), the length of the mean vector, []."""
+        """The length A(k) of the mean vector, []."""
         m, k = self._held("resultant")
         return iv_ratio(len(m) / 2 - 1, k)
 
     @property
     def mean(self) -> Array:
-        """Mean vector, [d]; shorter than 1."""
+        """The mean vector, [d]; its length is less than 1."""
         m, k = self._held("mean")
         with scope((m, k)):
             return iv_ratio(len(m) / 2 - 1, k) * m
 
     @keeps_64_bits
     def log_normalizer(self) -> Array:
-        """-log C_d(k), []."""
+        """Return -log C_d(k), []."""
         m, k = self._held("log_normalizer")
         with scope((m, k)):
             return _log_normalizer(len(m), _wide(k)).astype(k.dtype)
 
     @keeps_64_bits_of_specs
     def log_prob(self, x: ArrayLike) -> Array:
-        """Log density at the unit vectors `x`, [..., d] -> [...], per unit of area."""
+        """Return the log density per unit of area at the unit vectors `x`, [..., d] -> [...]."""
         m, k = self._held("log_prob")
         with scope((m, k)):
             x = jnp.asarray(points("log_prob", x, len(m)))
@@ -91,7 +91,7 @@ class VonMisesFisher:
 
     @keeps_64_bits
     def entropy(self) -> Array:
-        """Differential entropy -E[log p], []."""
+        """Return the differential entropy -E[log p], []."""
         m, k = self._held("entropy")
         with scope((m, k)):
             wide = _wide(k)
@@ -100,7 +100,7 @@ class VonMisesFisher:
 
     @keeps_64_bits
     def kl_divergence(self, other: "VonMisesFisher") -> Array:
-        """E[log p - log q] of this p from `other` q, []."""
+        """Return the Kullback-Leibler divergence E[log p - log q] [] of this p from `other` q."""
         (m, k), (n, h) = self._held("kl_divergence"), other._held("kl_divergence")
         if len(m) != len(n):
             raise ValueError(
@@ -116,8 +116,11 @@ class VonMisesFisher:
 
     @keeps_64_bits
     def fisher_information(self) -> tuple[Array, Array]:
-        """Of one draw: about the concentration, A'(k), and about each tangent component of the
-        mean direction, k A(k); the two are orthogonal. Both []."""
+        """Return the Fisher information [] of one sample about k, and about the direction.
+
+        The first is A'(k); the second, per tangent component of the direction, is k A(k). The two
+        parameters are orthogonal.
+        """
         m, k = self._held("fisher_information")
         with scope((m, k)):
             ratio = partial(iv_ratio, len(m) / 2 - 1)
@@ -125,26 +128,26 @@ class VonMisesFisher:
 
     @keeps_64_bits
     def sample(self, key: Array, count: int) -> Array:
-        """`count` draws, [count, d], in O(count d); reparametrised in both fields."""
+        """Sample `count` vectors [count, d] in O(count d), reparametrised in both fields."""
         return draw(key, self.mean_direction, self.concentration, count)
 
     @classmethod
     @keeps_64_bits
     def fit(cls, x: ArrayLike, weights: ArrayLike | None = None) -> "VonMisesFisher":
-        """Maximum-likelihood distribution of unit vectors.
+        """Return the maximum-likelihood distribution of unit vectors.
 
         Args:
             x: unit vectors, [N, d], of length 1 to 1e-5 as in SciPy. Rows of float16 and bfloat16
-                may be off by 4 eps: they are taken to float32 and normalised there.
-            weights: how often each counts, [N], not negative; all the same when left out.
+                may be off by 4 eps; they are converted to float32 and normalised there.
+            weights: multiplicities of the vectors, [N], not negative; all equal by default.
         Returns:
-            the distribution, its concentration to 1e-12 relative times the condition number of
-            the problem; infinite where all vectors are the same, to rounding.
+            The distribution; its concentration has a relative error of 1e-12 times the condition
+            number of the problem, and is infinite if all vectors are equal to rounding.
 
         Raises:
-            ValueError: nan, infinity or another length among `x`, a weight that is not finite or
-                below 0, weights that are all 0. Under `jit`, where values cannot be seen, nan gives
-                nan, and rows must be of unit length.
+            ValueError: nan, infinity or a length other than 1 in `x`, a weight that is negative or
+                not finite, or weights that are all 0. Under `jit`, where values are unknown, nan
+                gives nan, and rows must be of unit length.
         """
         x = unit_vectors("fit", x)
         with scope(x):
@@ -160,26 +163,26 @@ class VonMisesFisher:
     @classmethod
     @keeps_64_bits
     def from_mean(cls, mean: ArrayLike) -> "VonMisesFisher":
-        """The distribution whose mean vector is `mean`, [d], of length at most 1."""
+        """Return the distribution whose mean vector is `mean`, [d], of length at most 1."""
         mean = mean_of("from_mean", mean)
         with scope(mean):
             found = _direction_and_concentration(_wide(mean))
             return cls(*(a.astype(mean.dtype) for a in found))
 
     def _held(self, name: str) -> tuple[Array, Array]:
-        """Both fields as arrays, for the method `name`."""
+        """Check both fields and return them as arrays, for the method `name`."""
         m = direction_of(f"{name}: mean_direction", self.mean_direction)
         return m, concentration_of(f"{name}: concentration", self.concentration, m)
 
 
-@jax.jit  # or every fit outside of a jit would compile the loops of the inverse ratio anew
+@jax.jit  # else every fit outside of a jit would recompile the loops of the inverse ratio
 def _direction_and_concentration(mean: Array) -> tuple[Array, Array]:
     square = jnp.sum(mean * mean)
-    none = square == 0  # false for nan, which must come out as nan
+    none = square == 0  # false for nan, so that nan gives nan
     length = jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, square)))
-    first = jnp.zeros_like(mean).at[0].set(1)  # any direction will do for no direction
+    first = jnp.zeros_like(mean).at[0].set(1)  # an arbitrary direction for a zero mean
     direction = jnp.where(none, first, mean / jnp.where(none, 1.0, length))
-    # of vectors that are all the same the mean is as long as they are, which is 1 to rounding
+    # the mean of equal vectors is as long as they are, i.e. 1 to rounding
     room = tolerance(mean.dtype, len(mean))
     length = jnp.where((length > 1) & (length <= 1 + room), 1.0, length)
     return direction, iv_ratio_inverse(mean.shape[-1] / 2 - 1, length)
@@ -190,7 +193,7 @@ def _log_normalizer(d: int, k: Array) -> Array:
 
 
 def log_sphere_area(dimension: int) -> float:
-    """Logarithm of the area of the unit sphere in `dimension` dimensions.
+    """Return the logarithm of the area of the unit sphere in `dimension` dimensions.
 
     >>> round(log_sphere_area(3), 6)  # log(4 pi)
     2.531024
@@ -199,10 +202,10 @@ def log_sphere_area(dimension: int) -> float:
 
 
 def _wide(a: Array) -> Array:
-    """`a` in the dtype that it is computed in."""
+    """Convert `a` to the dtype in which it is computed."""
     return a.astype(computed_in(a.dtype))
 
 
 def _like(a: Array, x: Array) -> Array:
-    """`a` with leading axes of length 1, as many as `x` has."""
+    """Return `a` with leading axes of length 1, up to the number of axes of `x`."""
     return a.reshape((1,) * (x.ndim - a.ndim) + a.shape)
