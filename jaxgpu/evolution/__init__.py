@@ -1,10 +1,10 @@
 """Tensorized evolutionary optimisation, of one objective or many.
 
-Reading order: `variables` and `space` say what is searched, `problem` what is optimised and
-`stochastic` what is so on average; `protocol` has the three methods of every algorithm and the
-loops above it, `solve` the one call that does all.
-The algorithms are in `single` and `multi`, on the `population` that they share; dominance is in
-`pareto`, quality in `indicators`, test problems in `problems`.
+Reading order: `variables` and `space` define the search space, `problem` the objective function and
+`stochastic` random objectives. `protocol` has the three methods of every algorithm and the loops
+over generations, `solve` the single call that does everything. The algorithms are in `single` and
+`multi`, on the `population` that they share; dominance is in `pareto`, quality indicators in
+`indicators`, test problems in `problems`.
 """
 
 from . import indicators, multi, pareto, problems, single, space

@@ -1,4 +1,4 @@
-"""What the algorithms share: a population, its first members and survivors, and random ties."""
+"""Populations: sampling, merging and selecting members, duplicates, and random tie-breaking."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from .problem import Box, Problem
 
 @pytree
 class Population:
-    """Candidates with their values; infinite until they have been evaluated."""
+    """Candidates with their objectives and violations, which are infinite before evaluation."""
 
     x: Array  # [N, D] decision vectors
     f: Array  # [N, m] objectives
@@ -19,7 +19,7 @@ class Population:
 
 
 def sample(key: Array, problem: Problem, count: int) -> Population:
-    """Uniform in the box, not yet evaluated."""
+    """Sample candidates uniformly in the box, not yet evaluated."""
     lower, upper = problem.box.lower, problem.box.upper
     u = jax.random.uniform(key, (count, lower.shape[0]), lower.dtype)
     return Population(
@@ -30,19 +30,19 @@ def sample(key: Array, problem: Problem, count: int) -> Population:
 
 
 def merge(a: Population, b: Population) -> Population:
-    """The members of both."""
+    """Return the members of both populations."""
     return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), a, b)
 
 
 def take(population: Population, index: Array) -> Population:
-    """The members with these indices."""
+    """Return the members with these indices."""
     return jax.tree.map(lambda leaf: leaf[index], population)
 
 
 def flatnonzero(mask: Array, count: int) -> Array:
-    """Indices of the `count` members that are marked, ascending. [N] bool -> [count] int32.
+    """Return the indices of the `count` marked members, ascending. [N] bool -> [count] int32.
 
-    A prefix sum and a scatter, where a sort would cost ten times as much.
+    A prefix sum and a scatter; a sort would cost ten times as much.
     """
     to = jnp.where(mask, jnp.cumsum(mask, dtype=jnp.int32) - 1, count)
     index = jnp.arange(mask.shape[0], dtype=jnp.int32)
@@ -50,12 +50,12 @@ def flatnonzero(mask: Array, count: int) -> Array:
 
 
 def eliminate_duplicates(population: Population, box: Box | None = None) -> tuple[Array, Array]:
-    """Objectives and violations for ranking: those of repeated points are infinite.
+    """Return objectives and violations for ranking, with infinite values for repeated points.
 
-    Of equal points the first counts. Where the box says what its vectors stand for, that is what
-    is compared. Rows are hashed and sorted, so equal ones are adjacent: O(N D) and one sort, where
-    a distance matrix takes O(N^2 D). Another point with the same hash may lie between two equal
-    ones; two others may hide a copy.
+    The first of equal points keeps its values. If the box has an encoding, the encoded points are
+    compared. Rows are hashed and sorted, so equal ones are adjacent: O(N D) and one sort, where a
+    distance matrix takes O(N^2 D). One point with the same hash may be between two equal ones; two
+    such points may hide a copy.
     """
     rows = population.x
     if box is not None and box.encoding is not None:
@@ -71,25 +71,25 @@ def eliminate_duplicates(population: Population, box: Box | None = None) -> tupl
 
 
 def hashes(rows: Array) -> Array:
-    """A number for each row, equal where rows are equal to the bit. [N, K] -> [N] uint32."""
+    """Return a hash of each row; bitwise equal rows have equal hashes. [N, K] -> [N] uint32."""
     words = jax.lax.bitcast_convert_type(rows, jnp.uint32).reshape(rows.shape[0], -1)
-    # an odd multiplier for each column; equal rows have equal sums, which is all that is needed
+    # each column has an odd multiplier; all that is needed is that equal rows have equal sums
     odd = jax.random.bits(jax.random.key(0), (words.shape[1],), jnp.uint32) | 1
     mixed = (words ^ (words >> 15)) * odd[None]
     return jnp.sum(mixed ^ (mixed >> 13), axis=1, dtype=jnp.uint32)
 
 
 def _same_as_before(rows: Array, back: int) -> Array:
-    """Which rows equal the one so many places before. [N] bool."""
+    """Return a mask [N] of rows that equal the row `back` positions earlier."""
     back = min(back, rows.shape[0])
     none = jnp.zeros(back, bool)
     return jnp.append(none, jnp.all(rows[back:] == rows[: rows.shape[0] - back], axis=1))
 
 
 def key_from(*arrays: Array) -> Array:
-    """A random key made of the bits of arrays [N, ...]: the same for the same, whatever the device.
+    """Return a random key derived from the bits of arrays [N, ...], the same on every device.
 
-    States hold no key. What `tell` leaves to chance follows from the candidates that it is given,
+    States hold no key. The random choices of `tell` follow from the candidates that it receives,
     which are as random as the key of `ask`.
     """
     key = jax.random.key(0)
@@ -99,10 +99,10 @@ def key_from(*arrays: Array) -> Array:
 
 
 def permutation(key: Array, count: int) -> Array:
-    """A random order of 0 ... count - 1, by one sort of random integers."""
+    """Return a random permutation of 0 ... count - 1, by one sort of random integers."""
     return jnp.argsort(jax.random.bits(key, (count,), jnp.uint32)).astype(jnp.int32)
 
 
 def clip(box: Box, x: Array) -> Array:
-    """The nearest points of the box."""
+    """Clip points to the box."""
     return jnp.clip(x, box.lower[None], box.upper[None])

@@ -1,4 +1,4 @@
-"""What is optimised: a box of decision vectors and a function of one of them."""
+"""Optimisation problems: a box of decision vectors and a function to minimise."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,31 +26,31 @@ _UNTRACEABLE = (
 class Box:
     """Bounds of the decision vectors, in their own units; leaves, so that they can be mapped."""
 
-    lower: Array = number()  # [D]
-    upper: Array = number()  # [D] not below them
-    # what the vectors encode, a `space.Encoding`; None where every vector is a point of its own
+    lower: Array = number()  # [D] lower bounds
+    upper: Array = number()  # [D] upper bounds, not below `lower`
+    # `space.Encoding` of the vectors; None if a vector is itself the point
     encoding: Any = None
 
 
 @pytree
 class Problem:
-    """A function to be minimised over a box.
+    """A function to minimise over a box.
 
-    `function` maps one decision vector [D], or the point that it encodes, to its objectives [m],
-    or to a pair of them and the total constraint violation, a scalar that is at most 0 where all
+    `function` maps one decision vector [D], or the point that it encodes, to its objectives [m], or
+    to a pair of them and the total constraint violation, a scalar that is at most 0 if all
     constraints hold.
     """
 
     box: Box
-    # of one point [D]: objectives, or (objectives, violation)
+    # maps one point [D] to objectives, or to (objectives, violation)
     function: Callable[[Any], Any] = static()
-    objectives: int = size(default=1, least=1)  # m
+    objectives: int = size(default=1, least=1)  # m, their number
 
     def evaluate(self, x: Array) -> tuple[Array, Array]:
-        """Objectives and violations of many decision vectors. [N, D] -> [N, m], [N].
+        """Return objectives and violations of many decision vectors. [N, D] -> [N, m], [N].
 
-        A failed evaluation (a NaN objective or violation) is infinitely bad and infinitely
-        violating: it never wins, and no NaN gets into a population.
+        A failed evaluation (a NaN objective or violation) gets infinite objectives and violation,
+        so it never wins, and no NaN enters a population.
 
         >>> sphere = Problem(box(-1.0, 1.0, 2), lambda x: jnp.sum(x * x, keepdims=True))
         >>> print(sphere.evaluate(jnp.array([[1.0, 1.0], [jnp.nan, 0.0]]))[0].ravel())
@@ -77,14 +77,14 @@ class Problem:
         return sound(f, violation)
 
     def outcome(self, x: Array) -> tuple[Array, Any]:
-        """Objectives [m] and the violation [], or None, of one decision vector [D]."""
+        """Return objectives [m] and the violation [], or None, of one decision vector [D]."""
         point = x if self.box.encoding is None else self.box.encoding.read(x)
         return outcome(self.function, point, x.dtype)
 
 
 @explained
 def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
-    """The same bounds for `count` variables, in the default float type.
+    """Return a box with the same bounds for `count` variables, in the default float type.
 
     >>> box(0.0, 1.0, 3).upper.shape
     (3,)
@@ -96,12 +96,12 @@ def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
 
 
 def ready(name: str, problem: Problem) -> Problem:
-    """The problem, its bounds arrays of one float type; refused where they are no box.
+    """Check a problem and return it with bounds of one float type.
 
-    Values are held against their ranges where they can be seen, on the host; shapes always.
+    Values are compared with their ranges if they are known, on the host; shapes always.
 
     Args:
-        name: of the function that was called, which begins the sentence.
+        name: name of the called function, with which error messages begin.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"{name}: problem={_kind(problem)}; it must be a Problem, as by `problem`")
@@ -114,7 +114,7 @@ def ready(name: str, problem: Problem) -> Problem:
 
 
 def bounded(name: str, box: Box) -> Box:
-    """The box, its bounds arrays [D] of one float type; refused where they are none."""
+    """Check a box and return it with bounds [D] of one float type."""
     ranges.check(name, box)
     lower, upper = (jnp.asarray(bound) for bound in (box.lower, box.upper))
     if lower.shape != upper.shape or lower.ndim != 1 or lower.shape[0] < 1:
@@ -130,7 +130,7 @@ def bounded(name: str, box: Box) -> Box:
 
 
 def ordered(name: str, lower: Any, upper: Any, dtype: Any) -> None:
-    """Refuse bounds that are the wrong way round, or whose distance is no number of the type."""
+    """Raise if bounds are reversed, or if their distance is not finite in the given dtype."""
     with np.errstate(over="ignore"):
         low, high = (np.asarray(bound).astype(dtype) for bound in (lower, upper))
         low, high = np.broadcast_arrays(low, high)
@@ -154,18 +154,18 @@ def _place(at: tuple[int, ...]) -> str:
 
 
 def sound(f: Array, violation: Array) -> tuple[Array, Array]:
-    """Values [N, m] and violations [N] without NaN: what has one is infinite in both."""
+    """Return values [N, m] and violations [N] with infinity in both where either has a NaN."""
     broken = jnp.any(jnp.isnan(f), axis=1) | jnp.isnan(violation)
     violation = jnp.where(broken, jnp.inf, jnp.maximum(violation, 0))
     return jnp.where(broken[:, None], jnp.inf, f), violation
 
 
 def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[Array, Any]:
-    """Objectives [m] and the violation [], or None, of one point, in the float type of x.
+    """Return objectives [m] and the violation [], or None, of one point, in the float type of x.
 
     Raises:
-        TypeError: JAX cannot trace the function, or what it returns are no real numbers.
-        ValueError: what it returns has another shape.
+        TypeError: JAX cannot trace the function, or it does not return real numbers.
+        ValueError: its output has the wrong shape.
     """
     dtype = x.dtype if dtype is None else dtype
     out = traced(function, x)
@@ -179,7 +179,7 @@ def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[
 
 
 def traced(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a user's objective returns; refused where JAX cannot trace it, or call it."""
+    """Call a user's objective; raise an explained error if JAX cannot trace or call it."""
     refuse_unbound("objective", function, *arguments)
     try:
         return function(*arguments)
@@ -191,7 +191,7 @@ def traced(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def valued(f: Any, violation: Any, dtype: Any) -> tuple[Array, Any]:
-    """Objectives [m] and the violation [], or None, as arrays of a float type."""
+    """Return objectives [m] and the violation [], or None, as arrays of a float type."""
     f = jnp.atleast_1d(floats("objective: f", f)).astype(dtype)
     if f.ndim != 1 or f.shape[0] < 1:
         raise ValueError(
@@ -209,19 +209,19 @@ def valued(f: Any, violation: Any, dtype: Any) -> tuple[Array, Any]:
 
 
 def wider(*arrays: Array) -> Any:
-    """The widest float type of the arrays; the default one where none holds floats."""
+    """Return the widest float type of the arrays; the default one if none holds floats."""
     kinds = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
     return max(kinds, key=lambda kind: kind.itemsize) if kinds else jnp.zeros(0).dtype
 
 
 def whole_numbers(name: str, **values: Any) -> None:
-    """Refuse what is no whole number among the sizes that a problem is made of."""
+    """Raise if one of the sizes of a problem is not an integer."""
     for which, value in values.items():
         ranges.refuse(f"{name}: {which}", value, ranges.Range(whole=True, one=True))
 
 
 def floats(name: str, value: Any) -> Array:
-    """The value as an array of floats; refused where it holds no real numbers."""
+    """Convert the value to an array of floats; raise if it does not hold real numbers."""
     try:
         a = None if value is None else jnp.asarray(value)
     except (TypeError, ValueError):

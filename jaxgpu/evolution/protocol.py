@@ -1,8 +1,8 @@
-"""The protocol of every algorithm, `init`, `ask`, `tell`, and the loops above it.
+"""The protocol of every algorithm, `init`, `ask`, `tell`, and the loops over generations.
 
-A spec says what to run, a state where the run is. An algorithm is a class of specs: a subclass of
-`Algorithm`, made by `@pytree`, with three methods. Anyone can add one, as this random walk that
-keeps a step where it is better:
+A spec holds the settings of an algorithm, a state the progress of a run. An algorithm is a class of
+specs: a subclass of `Algorithm`, made by `@pytree`, with three methods. Users can add their own, as
+this random walk, which accepts a step if it is better:
 
 >>> import jax.numpy as jnp
 >>> from jaxgpu.evolution.problem import box
@@ -52,39 +52,39 @@ _GENERATIONS = ranges.Range(least=0, whole=True, one=True)
 
 
 class Algorithm[S](ABC):
-    """What to run; subclasses are made by `@pytree`, and S is the type of their states."""
+    """Base class of algorithms. Subclasses are made by `@pytree`; S is the type of their states."""
 
-    # candidates of every `ask`, an int: a field of some algorithms, a property of others
+    # number of candidates per `ask`, an int; a field or a property of the subclass
     batch_size: Any
 
     @abstractmethod
     def init(self, key: Array, problem: Problem) -> S:
-        """The state before the first generation, in which no candidate has been evaluated yet.
+        """Return the state before the first generation, when no candidate has been evaluated.
 
         Raises:
-            TypeError: the key is no key, the problem none.
-            ValueError: a number of the spec, or a bound, is outside its range.
+            TypeError: the key is not a key, or the problem is not a problem.
+            ValueError: a value of the spec or a bound is out of range.
         """
 
     @abstractmethod
     def ask(self, state: S, key: Array) -> Array:
-        """The next candidates, [N, D]."""
+        """Return the next candidates, [N, D]."""
 
     @abstractmethod
     def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
-        """The state after the candidates x [N, D], as asked for, had these values.
+        """Return the state updated with the values of the candidates x [N, D] of the last `ask`.
 
         Args:
             f: objectives [N, m], or [N] of one objective; NaN where an evaluation failed.
-            violation: [N] total constraint violations; None where there are no constraints.
+            violation: [N] total constraint violations; None without constraints.
         """
 
 
 class PopulationAlgorithm[S](Algorithm[S]):
-    """An algorithm whose `ask` gives as many candidates as its population has members."""
+    """Base class of algorithms whose `ask` returns one candidate per member of the population."""
 
-    pop_size: Any  # a field
-    even = False  # whether the population must be even
+    pop_size: Any  # a field of the subclass
+    even = False  # whether the population size must be even
 
     def __post_init__(self) -> None:
         check_pop_size(type(self).__name__, self.pop_size, self.even)
@@ -95,12 +95,10 @@ class PopulationAlgorithm[S](Algorithm[S]):
 
 
 def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P) -> P:
-    """The problem as arrays, after the spec, the key and it have been held against their ranges.
-
-    Values that are being traced are passed over.
+    """Return the problem as arrays, after checking the spec, the key and it; skip traced values.
 
     Args:
-        name: of the function that was called, which begins the sentence.
+        name: name of the called function, with which error messages begin.
     """
     _refuse_no_algorithm(name, spec)
     ranges.check(type(spec).__name__, spec)
@@ -117,11 +115,11 @@ def _refuse_no_algorithm(name: str, spec: Any) -> None:
 
 
 def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
-    """The mesh, which must divide the candidates of a generation; None for one device.
+    """Return the mesh, whose size must divide the candidates of a generation; None for one device.
 
     Raises:
-        ValueError: a mesh that does not, or of several axes.
-        TypeError: no mesh.
+        ValueError: the size does not divide their number, or the mesh has several axes.
+        TypeError: the argument is not a mesh.
     """
     if mesh is None:
         return None
@@ -136,11 +134,11 @@ def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
 
 
 def told(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[Array, ...]:
-    """What `tell` is given, as arrays: x [N, D], f [N, m] and violation [N], without NaN.
+    """Return the arguments of `tell` as arrays x [N, D], f [N, m], violation [N], without NaN.
 
     Raises:
-        ValueError: another shape than that of what `ask` gave.
-        TypeError: no real numbers.
+        ValueError: a shape differs from that of the output of `ask`.
+        TypeError: the values are not real numbers.
     """
     x, f = floats("tell: x", x), floats("tell: f", f)
     shape = spec.batch_size, state.box.lower.shape[0]
@@ -161,9 +159,9 @@ def told(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[A
 
 
 def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
-    """Refuse a whole number that is no size of a population: at least 4, and even if so asked.
+    """Raise if an integer is not a valid population size: at least 4, and even if `even`.
 
-    What is no whole number is left to the range of the field, which is looked at in `init`.
+    Values that are not integers are left to the range check of the field in `init`.
     """
     if isinstance(pop_size, int) and (pop_size < 4 or (even and pop_size % 2)):
         want = "even, at least 4" if even else "at least 4"
@@ -172,16 +170,16 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
 
 @pytree
 class Search[S]:
-    """Where the search of an algorithm is, with what belongs to the problem."""
+    """State of a search: that of the algorithm and that of the problem."""
 
-    state: S  # of the algorithm
-    failed: Array  # [] evaluations so far that gave nan
-    objective: Any = ()  # state of a `Stochastic` problem's objective; of a `Problem` nothing
+    state: S  # state of the algorithm
+    failed: Array  # [] number of evaluations so far that gave nan
+    objective: Any = ()  # state of a `Stochastic` problem's objective; () for a `Problem`
 
 
 @explained
 def begin[S](spec: Algorithm[S], problem: Problem | Stochastic, key: Array) -> Search[S]:
-    """The search before its first generation.
+    """Return the search before its first generation.
 
     >>> import jax
     >>> from jaxgpu.evolution import multi, problems
@@ -202,7 +200,7 @@ def generation[S](
     key: Array,
     mesh: Mesh | None = None,
 ) -> Search[S]:
-    """The search after one more generation: ask, evaluate, tell.
+    """Advance the search by one generation: ask, evaluate, tell.
 
     mesh: devices that evaluate a share of the candidates each.
 
@@ -224,7 +222,7 @@ def generation[S](
 def step[S](
     spec: Algorithm[S], problem: Problem, state: S, key: Array, mesh: Mesh | None = None
 ) -> S:
-    """The state after one generation: ask, evaluate, tell.
+    """Return the state of the algorithm after one generation: ask, evaluate, tell.
 
     mesh: devices that evaluate a share of the candidates each.
 
@@ -262,10 +260,10 @@ def _evaluated(
     key: Array,
     mesh: Mesh | None,
 ) -> tuple[Array, Array, Array, Any]:
-    """The candidates of a generation, their values, and the next state of the objective.
+    """Return the candidates of a generation, their values, and the next objective state.
 
-    The barriers keep the compiler from computing a value twice, within `tell` again with another
-    rounding: what is ranked is what was evaluated, on one device and on many.
+    The barriers keep the compiler from computing a value a second time, within `tell`, with
+    different rounding: the ranked values are those evaluated, on one device and on many.
     """
     if isinstance(problem, Stochastic):
         ask_key, draw_key = jax.random.split(key)
@@ -281,7 +279,7 @@ def _evaluated(
 def _drawn_by_shares(
     mesh: Mesh, problem: Stochastic, x: Array, key: Array, state: Any
 ) -> tuple[Array, Array, Any]:
-    """Values, violations and the next state on every device, each of which computed a share."""
+    """Evaluate a share on each device; return values, violations and next state on all of them."""
     (axis,) = mesh.axis_names
 
     def share(problem: Stochastic, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
@@ -294,20 +292,20 @@ def _drawn_by_shares(
 
 
 def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array, Array]:
-    """Values and violations of all candidates on every device, each of which computed a share."""
+    """Evaluate a share on each device; return values and violations of all candidates on each."""
     (axis,) = mesh.axis_names
     count = x.shape[0] // mesh.size
 
     def share(problem: Problem, x: Array) -> Array:
-        # the barriers: these values are rounded as on one device, whatever is done with them
+        # the barriers make the rounding the same as on one device
         x = lax.optimization_barrier(
             lax.dynamic_slice_in_dim(x, count * lax.axis_index(axis), count)
         )
         f, violation = lax.optimization_barrier(problem.evaluate(x))
         values = jnp.concatenate([f, violation[:, None]], 1)
-        return lax.all_gather(values, axis, tiled=True)  # all that crosses in a generation
+        return lax.all_gather(values, axis, tiled=True)  # the only communication of a generation
 
-    # the candidates go in whole: were they spread, XLA would spread what made them, and gather it
+    # candidates are replicated: if sharded, XLA would shard their computation and gather it
     everywhere = PartitionSpec()
     values = jax.shard_map(
         share, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
@@ -324,13 +322,13 @@ def search[S](
     *,
     mesh: Mesh | None = None,
 ) -> Search[S]:
-    """The search after some generations, as one pure function: `jit`, `vmap` and shard it.
+    """Run some generations and return the search: a pure function to `jit`, `vmap` and shard.
 
     Args:
         spec: the algorithm.
-        problem: what is minimised.
-        key: of all random numbers.
-        generations: how many.
+        problem: the problem to minimise.
+        key: random key of the whole run.
+        generations: number of generations.
         mesh: devices that evaluate a share of each generation; see `run`.
 
     >>> import jax
@@ -370,18 +368,18 @@ def evolve[S](
     *,
     mesh: Mesh | None = None,
 ) -> S:
-    """The state after some generations, as one pure function: `jit`, `vmap` and shard it.
+    """Run some generations and return the state: a pure function to `jit`, `vmap` and shard.
 
-    Seeds, hyper-parameters and bounds are all batch axes:
-    `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`; and
-    `jaxgpu.devices.mesh.over` of that gives each of several devices its share of them.
+    Seeds, hyper-parameters and bounds can all be batch axes:
+    `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`. With
+    `jaxgpu.devices.mesh.over` the batch is distributed over several devices.
 
     Args:
         spec: the algorithm.
-        problem: what is minimised; of a `Stochastic` one `search` returns the state of the
-            objective too.
-        key: of all random numbers.
-        generations: how many.
+        problem: the problem to minimise; for a `Stochastic` one, `search` also returns the state of
+            the objective.
+        key: random key of the whole run.
+        generations: number of generations.
         mesh: devices that evaluate a share of each generation; see `run`.
     """
     problem, mesh = checked("evolve", spec, key, problem), divided("evolve", spec, mesh)
@@ -393,8 +391,8 @@ def evolve[S](
 class Evolution[S](Run[S]):
     """The state of an algorithm after a run, with its history and timing."""
 
-    failed: int  # evaluations that gave nan, or an infinite violation
-    objective: Any  # state of a `Stochastic` problem's objective; () of a `Problem`
+    failed: int  # number of evaluations that gave nan, or an infinite violation
+    objective: Any  # state of a `Stochastic` problem's objective; () for a `Problem`
 
 
 @explained
@@ -412,25 +410,27 @@ def run[S](
     resume: Resume = False,
     keep: Keep = None,
 ) -> Evolution[S]:
-    """As `evolve`, from the host: with progress, history, checkpoints and exact resumption.
+    """Run `evolve` from the host, with progress, history, checkpoints and exact resumption.
 
-    A second run with the same algorithm, function and shapes compiles nothing: the numbers of the
-    spec and the bounds are operands of its program.
+    A second run with the same algorithm, function and shapes reuses the compiled program: the
+    values of the spec and the bounds are operands of it.
 
     Args:
-        measure: of the state at the start and after each generation, stacked into the history
-            [1 + generations, ...]; computed on the device. By default `progress`.
-        until: of the state, a truth value; the run ends where it holds.
+        measure: maps the state to the value recorded at the start and after each generation,
+            stacked into the history [1 + generations, ...]; computed on the device. By default
+            `progress`.
+        until: maps the state to a bool; the run ends when it is true.
         mesh: devices that evaluate a share of each generation; their number must divide
-            `spec.batch_size`. All else is done by each of them, and what crosses is the values of a
-            generation. Results are those of one device to rounding; as many resume to the bit.
-        out: folder of checkpoints; `resume` and `keep` are as `jaxgpu.runs.run` says.
+            `spec.batch_size`. All else is replicated; only the values of a generation are sent.
+            Results equal those of one device to rounding; as many devices resume bitwise
+            identically.
+        out: folder of checkpoints; for `resume` and `keep` see `jaxgpu.runs.run`.
     Returns: the last state (that of `evolve`), the history and the timing.
 
     >>> import jax
     >>> from jaxgpu.evolution import multi, problems
     >>> search = run(multi.NSGA2(pop_size=20), problems.zdt1(variables=5), jax.random.key(0), 10)
-    >>> search.failed, search.history["f"].shape  # the least of either objective, from the start on
+    >>> search.failed, search.history["f"].shape  # minimum of either objective, from the start on
     (0, (11, 2))
     """
     problem, mesh = checked("run", spec, key, problem), divided("run", spec, mesh)
@@ -460,7 +460,7 @@ def run[S](
     )
 
 
-# jitted for its cache; the function that is compiled has the names that a folder tells of
+# jitted for its cache; the compiled function has the names that are stored in run folders
 @allocation.bounded
 @jax.jit
 def _start(spec: Algorithm, key: Array, problem: Problem | Stochastic) -> Search:
@@ -482,12 +482,12 @@ def _of_algorithm(f: Callable[[Any], Any], search: Search) -> Any:
 
 
 def progress(state: Any) -> dict[str, Array]:
-    """The best objective and its violation so far; of a population, the least of its members.
+    """Return the best objective and its violation so far; for a population, the minima.
 
     Returns:
-        "f": [] the best objective, or [m] the least value of each among the feasible members, or
-        the least violating where none is feasible; "violation": [] the least. Infinite before the
-        first generation. Of a state that keeps neither `best` nor `population`, nothing.
+        "f": [] the best objective, or [m] the minimum of each among the feasible members, or among
+        the least violating ones if none is feasible; "violation": [] the minimum. Infinite before
+        the first generation. Empty for a state with neither `best` nor `population`.
     """
     if hasattr(state, "best"):
         return {"f": state.best.f, "violation": state.best.violation}

@@ -1,4 +1,4 @@
-"""Optimise a function in one call."""
+"""`minimize`: optimise a function in one call."""
 
 import warnings
 from collections.abc import Callable
@@ -23,24 +23,24 @@ from .problem import Box, Problem
 from .protocol import Algorithm, Evolution
 from .stochastic import Objective, Stochastic
 
-_SHOWN, _WIDTH = 9, 60  # variables in a summary, and characters of each
+_SHOWN, _WIDTH = 9, 60  # maximum number of variables in a summary, and of characters of each
 
 
 @dataclass(frozen=True, repr=False)
 class Solution[S](Evolution[S]):
-    """What was found: one point, or with several objectives a front of K different ones."""
+    """Result of `minimize`: one point, or with several objectives a front of K distinct points."""
 
-    x: Any  # point of the space, NumPy; each leaf with a leading axis K where there is a front
+    x: Any  # point of the space, NumPy; each leaf has a leading axis K for a front
     f: np.ndarray  # [] objective, or [K, m]
     violation: np.ndarray  # [] or [K] total constraint violation, 0 where feasible
 
     @property
     def feasible(self) -> bool:
-        """Whether all that was found satisfies the constraints."""
+        """True if all returned points satisfy the constraints."""
         return bool(np.all(self.violation <= 0))
 
     def summary(self) -> list[str]:
-        """The lines of the summary: the best point or the extent of the front, and the timing."""
+        """Return the lines of the summary: the best point or the front's extent, and the timing."""
         t, worst = self.timing, float(np.max(self.violation))
         feasible = "feasible" if self.feasible else f"violation up to {worst:.6g}"
         lines = [f"Solution: {_found(self.f)}, {feasible}"]
@@ -85,41 +85,42 @@ def minimize(
     resume: Resume = False,
     keep: Keep = None,
 ) -> Solution:
-    """Find the point of a space with the least objective, or the front of several objectives.
+    """Minimise a function over a space; return the best point, or the front of several objectives.
 
-    A second call with the same function and shapes compiles nothing, whatever its bounds, seed and
-    numbers of the algorithm: they are operands of the program.
+    A second call with the same function and shapes reuses the compiled program for any bounds, seed
+    and values of the algorithm, which are operands of it.
 
     Args:
-        function: of one point of the space, traceable by JAX, to a scalar, to objectives [m], or
-            to a pair of one of these and the total constraint violation (at most 0 if feasible);
-            or an `Objective`, which may draw random numbers and carry a state. Of that the values
-            in what is returned are those that were drawn, the luckiest of a run.
+        function: maps one point of the space, traceable by JAX, to a scalar, to objectives [m], or
+            to a pair of one of these and the total constraint violation (at most 0 if feasible).
+            Alternatively an `Objective`, which may draw random numbers and carry a state; the
+            returned values are then its random samples, the luckiest of a run.
         space: pytree of variables (`Real`, `Integer`, `Categorical`, `Boolean`, `Permutation`).
-        evaluations: how many calls of the function at most.
-        algorithm: spec; by default BIPOP-CMA-ES for one objective, NSGA-II for two and NSGA-III
-            for more, from five on with two layers of directions.
-        seed: of all random numbers.
-        at_once: of an `Objective`, how many candidates are evaluated at once on a device, whose
-            memory that bounds; all by default.
-        until: of the state of the algorithm, a truth value on the device; the search ends where it
-            holds.
-        measure: of the state of the algorithm, at the start and after each generation, stacked into
-            the history; by default the best objective and violation (`protocol.progress`).
-        mesh: devices that evaluate a share of each generation, whose candidates they must divide
-            (`protocol.run`).
+        evaluations: maximum number of function evaluations.
+        algorithm: spec; by default BIPOP-CMA-ES for one objective, NSGA-II for two and NSGA-III for
+            more, from five on with two layers of directions.
+        seed: seed of all random numbers.
+        at_once: number of candidates of an `Objective` evaluated per batch on a device, which
+            limits memory; all by default.
+        until: maps the state of the algorithm to a bool on the device; the search ends when it is
+            true.
+        measure: maps the state of the algorithm to the value recorded at the start and after each
+            generation; by default the best objective and violation (`protocol.progress`).
+        mesh: devices that evaluate a share of each generation; their number must divide that of the
+            candidates (`protocol.run`).
         out: folder of checkpoints.
-        resume: go on from the newest checkpoint in `out`:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in generations, as `jaxgpu.runs.run` says.
+        resume: resume from the newest checkpoint in `out`: True, names of values that may differ,
+            or a `Branch`, as in `jaxgpu.runs.run`.
+        keep: checkpoints to retain, counted in generations, as in `jaxgpu.runs.run`.
     Returns:
-        Solution; of several objectives the feasible non-dominated members of the population. If
-        no feasible point was found, a warning says so, and the least violating are returned.
+        Solution; for several objectives the feasible non-dominated members of the population. If no
+        feasible point was found, it warns and returns the least violating points.
 
     Raises:
-        ValueError: bounds are reversed or no numbers; every evaluation gave nan or infinity; a mesh
-            that does not divide a generation.
-        TypeError: JAX cannot trace the function, or it returns no real numbers; no mesh.
+        ValueError: bounds are reversed or not numbers; every evaluation gave nan or infinity; the
+            mesh does not divide a generation.
+        TypeError: JAX cannot trace the function, or it does not return real numbers; `mesh` is not
+            a mesh.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> float(minimize(lambda x: (x - 2.0) ** 2, Real(-5.0, 5.0), 400).x.round(3))
@@ -178,7 +179,7 @@ def minimize(
 
 
 def _best(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """The best point of a state, or the front of K points, with values and violations."""
+    """Return the best point of a state, or the front of K points, with values and violations."""
     if problem.objectives == 1 and hasattr(state, "best"):
         best = state.best
         x = jax.tree.map(lambda leaf: leaf[0], _read(problem.box, best.x[None])[0])
@@ -188,17 +189,17 @@ def _best(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, n
     f, violation = np.asarray(members.f), np.asarray(members.violation)
     known = (f < np.inf).all(1) & np.isfinite(violation)
     front = np.flatnonzero(known & np.asarray(_nondominated(members.f, members.violation)))
-    # one member for each point of the space
+    # keep one member per distinct point of the space
     front = front[np.sort(np.unique(words[front], axis=0, return_index=True)[1])]
     return jax.tree.map(lambda leaf: leaf[front], x), f[front], violation[front]
 
 
 def _read(box: Box, x: jax.Array) -> tuple[Any, np.ndarray]:
-    """The points that decision vectors [N, D] stand for, and their words, on the host."""
+    """Return the points that decision vectors [N, D] encode, and their words, on the host."""
     return jax.device_get(_points(box.encoding, x))
 
 
-# jitted for their caches: a second call compiles nothing
+# jitted for their caches, so a second call compiles nothing
 _nondominated = jax.jit(nondominated)
 
 

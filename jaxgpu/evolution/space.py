@@ -1,4 +1,4 @@
-"""Search spaces: pytrees of variables, and the points that decision vectors stand for."""
+"""Search spaces: pytrees of variables, and the points that decision vectors encode."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def _variables(space: Any) -> tuple[list[Any], Any]:
 
 
 def dimension(space: Any) -> int:
-    """Numbers of the unit box that a space takes.
+    """Return the number of coordinates of the unit box that encode a space.
 
     >>> dimension({"rate": Real(0.0, 1.0), "kind": Categorical(3), "order": Permutation(4)})
     8
@@ -38,7 +38,7 @@ def dimension(space: Any) -> int:
 
 
 def read(space: Any, u: Array) -> Any:
-    """The point of the space at u [D] of the unit box.
+    """Return the point of the space that u [D] in the unit box encodes.
 
     >>> space = {"n": Integer(1, 4), "flag": Boolean()}
     >>> {k: v.item() for k, v in read(space, jnp.array([0.9, 0.6])).items()}
@@ -56,9 +56,9 @@ def read(space: Any, u: Array) -> Any:
 
 
 def words(space: Any, u: Array) -> Array:
-    """What tells the point of the space at u [D] from all others. [K] uint32.
+    """Return an identifier [K] uint32 of the point that u [D] encodes; equal only for equal points.
 
-    >>> u = jnp.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1]])  # the first two are one order
+    >>> u = jnp.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1]])  # the first two encode the same order
     >>> print(jax.vmap(lambda u: words(Permutation(2), u))(u).tolist())
     [[0, 1], [0, 1], [1, 0]]
     """
@@ -76,32 +76,32 @@ def _bits(value: Array) -> Array:
 
 @pytree
 class Encoding:
-    """What the decision vectors of a box stand for: points of a space, whose bounds are leaves."""
+    """Map from the decision vectors of a box to the points of a space, whose bounds are leaves."""
 
     space: Any  # pytree of variables
 
     def read(self, u: Array) -> Any:
-        """The point of the space at u [D]."""
+        """Return the point of the space that u [D] encodes."""
         return read(self.space, u)
 
     def words(self, u: Array) -> Array:
-        """What tells this point from all others, [K] uint32."""
+        """Return an identifier [K] uint32 of the point, equal only for equal points."""
         return words(self.space, u)
 
 
 def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | Stochastic:
-    """The problem of a function of points of the space, on the unit box.
+    """Return the problem of minimising a function over a space, on the unit box.
 
     Args:
-        function: of one point to its objective, a scalar, or objectives [m], or a pair of them and
-            the total violation; or an `Objective` of such points.
+        function: maps one point to its objective, a scalar, or objectives [m], or a pair of them
+            and the total violation; or an `Objective` of such points.
         space: pytree of variables.
-        at_once: of an `Objective`, how many candidates are evaluated at once.
+        at_once: number of candidates of an `Objective` evaluated per batch.
 
     Raises:
-        TypeError: JAX cannot trace the function, or it returns no real numbers.
-        ValueError: it returns another shape; bounds are reversed or no numbers; `at_once` where
-            the function is no Objective.
+        TypeError: JAX cannot trace the function, or it does not return real numbers.
+        ValueError: its output has the wrong shape; bounds are reversed or not numbers; `at_once` is
+            given but the function is not an `Objective`.
     """
     if not callable(function) and not isinstance(function, Objective):
         raise TypeError(
@@ -127,11 +127,11 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
 
 
 def _drawn(box: Box, objective: Objective, x: Array, key: Array, state: Any) -> Array:
-    """The objectives [m] at a vector of the box, whose number is what is asked for."""
+    """Return the objectives [m] at a vector of the box; the caller needs only their number."""
     out = traced(objective.evaluate, box.encoding.read(x), key, state)
     f = out[0] if isinstance(out, tuple) and out else out
     return valued(f, None, x.dtype)[0]
 
 
-# jitted for its cache alone: a function is traced once, however often it is minimised
+# jitted only for its cache: a function is traced once, however often it is minimised
 _outcome = jax.jit(Problem.outcome)

@@ -1,10 +1,10 @@
-"""Objectives that are random and carry a state: noise, episodes, running statistics.
+"""Random objectives with a state: noise, episodes, running statistics.
 
 An `Objective` is a spec with three methods, and `Stochastic` is the problem of minimising it over a
-box. All candidates of a generation are evaluated with the same key, so that chance favours none
-(common random numbers), and from the same state. What each of them saw is handed to `update`
-together and in their order, so neither the number of candidates that are evaluated at once nor the
-number of devices says what the next state is.
+box. All candidates of a generation are evaluated with the same key (common random numbers), so
+chance favours none, and from the same state. Their observations are passed to `update` together and
+in order, so the next state does not depend on the number of candidates evaluated in one batch nor
+on the number of devices.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from .problem import Box, Problem, bounded, floats, sound, traced, valued
 
 
 class Objective(ABC):
-    """What is minimised on average; subclasses are made by `@pytree`, their numbers are leaves.
+    """An objective to minimise on average. Subclasses use `@pytree`, so their numbers are leaves.
 
     >>> @pytree
     ... class Scaled(Objective):
@@ -46,29 +46,29 @@ class Objective(ABC):
     """
 
     def init(self) -> Any:
-        """The state before the first generation, a pytree of arrays; by default none."""
+        """Return the state before the first generation, a pytree of arrays; empty by default."""
         return ()
 
     @abstractmethod
     def evaluate(self, x: Any, key: Array, state: Any) -> tuple[Any, Any, Any]:
-        """The values of one candidate, and what it saw.
+        """Return the values of one candidate, and an observation for `update`.
 
         Args:
             x: decision vector [D], or the point of a space that it encodes.
-            key: of this generation, the same for all its candidates; of this candidate alone where
-                `Stochastic.common` is false.
-            state: what `init` and `update` returned.
+            key: key of the generation, the same for all its candidates; a key of this candidate
+                only if `Stochastic.common` is false.
+            state: output of `init` or `update`.
         Returns:
-            objectives, [] or [m], to be minimised; the total violation of constraints, at most 0
-            where all hold, or None; and a pytree of arrays for `update`.
+            The objectives, [] or [m], to minimise; the total constraint violation (at most 0 if all
+            constraints hold) or None; and the observation, a pytree of arrays.
         """
 
     def update(self, state: Any, seen: Any) -> Any:
-        """The state for the next generation; by default it stays.
+        """Return the state for the next generation; unchanged by default.
 
         Args:
-            state: that of this generation.
-            seen: what all candidates saw, leaves [N, ...] in their order.
+            state: state of this generation.
+            seen: observations of all candidates in order, leaves [N, ...].
         """
         del seen
         return state
@@ -76,7 +76,7 @@ class Objective(ABC):
 
 @pytree
 class Drawn(Objective):
-    """The objective of a function of a point and a key, without a state.
+    """An objective given by a function of a point and a key, without a state.
 
     >>> noisy = Drawn(lambda x, key: (x - 2.0) ** 2 + 0.1 * jax.random.normal(key))
     >>> from jaxgpu.evolution import Real, minimize
@@ -84,11 +84,11 @@ class Drawn(Objective):
     True
     """
 
-    # of a point and a key, to objectives, or to a pair of them and the total violation
+    # maps a point and a key to the objectives, or to a pair of them and the total violation
     function: Callable[[Any, Array], Any] = static()
 
     def evaluate(self, x: Any, key: Array, state: Any) -> tuple[Any, Any, Any]:
-        """The values of the function; nothing is seen."""
+        """Return the values of the function; there is no observation."""
         out = traced(self.function, x, key)
         f, violation = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
         return f, violation, ()
@@ -96,7 +96,7 @@ class Drawn(Objective):
 
 @pytree
 class Stochastic:
-    """An objective to be minimised over a box, as `Problem` is a function.
+    """An objective to minimise over a box, the random counterpart of `Problem`.
 
     `evolution.run`, `search` and `minimize` take it where they take a `Problem`.
 
@@ -105,20 +105,20 @@ class Stochastic:
     >>> problem = Stochastic(box(-1.0, 1.0, 2), noisy, at_once=2)
     >>> x = jnp.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     >>> f, violation, state = problem.evaluate(x, jax.random.key(0), problem.init())
-    >>> print((f - f[:1]).round(3).ravel())  # one draw for all of them
+    >>> print((f - f[:1]).round(3).ravel())  # the same noise for all candidates
     [0. 1. 2.]
     """
 
     box: Box
     objective: Any  # an Objective
-    objectives: int = size(default=1, least=1)  # m
-    # how many candidates are evaluated at once on a device, whose memory that bounds; best a
-    # divisor of its share of a generation; None for all
+    objectives: int = size(default=1, least=1)  # m, their number
+    # number of candidates evaluated per batch on a device, which limits memory; preferably a
+    # divisor of the device's share of a generation; None for all
     at_once: int | None = size(default=None, least=1, none=True)
     common: bool = static(default=True)  # one key for all candidates of a generation
 
     def init(self) -> Any:
-        """The first state of the objective."""
+        """Return the first state of the objective."""
         if not isinstance(self.objective, Objective):
             kind = type(self.objective).__name__
             raise TypeError(f"Stochastic: objective is a {kind}; it must be an Objective")
@@ -127,17 +127,17 @@ class Stochastic:
     def evaluate(
         self, x: Array, key: Array, state: Any, axis: str | None = None
     ) -> tuple[Array, Array, Any]:
-        """Objectives and violations of many decision vectors, and the next state.
+        """Return objectives and violations of many decision vectors, and the next state.
 
-        A failed evaluation (a NaN objective or violation) is infinitely bad and infinitely
-        violating. A next state with a NaN in it is not taken: the old one stays.
+        A failed evaluation (a NaN objective or violation) gets infinite objectives and violation. A
+        next state that contains NaN is discarded and the old one is kept.
 
         Args:
             x: [N, D] candidates.
-            key: of this generation.
-            state: of the objective.
-            axis: of a mesh, inside `jax.shard_map`, each of whose devices has all of x, computes a
-                share of the values, and is given all of them.
+            key: key of this generation.
+            state: state of the objective.
+            axis: mesh axis, inside `jax.shard_map`. Each device has all of x, computes a share of
+                the values, and receives all of them.
         Returns:
             [N, m], [N] and the state.
         """
@@ -155,7 +155,7 @@ class Stochastic:
             values = jax.vmap(one)(rows)
         else:
             values = lax.map(one, rows, batch_size=self.at_once)
-        # what is joined is rounded as on one device, whatever is done with it
+        # the barrier makes the rounding of the gathered values the same as on one device
         f, violation, seen = jax.tree.map(partial(_joined, axis), lax.optimization_barrier(values))
         after = self.objective.update(state, seen)
         after = jax.tree.map(jnp.asarray, after)
@@ -165,11 +165,11 @@ class Stochastic:
         return *sound(f, violation), after
 
     def outcome(self, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
-        """Objectives [m], violation [] and what was seen, of one decision vector [D].
+        """Return objectives [m], violation [] and observation of one decision vector [D].
 
         Raises:
-            TypeError: JAX cannot trace the objective, or what it returns are no real numbers.
-            ValueError: what it returns has another shape.
+            TypeError: JAX cannot trace the objective, or it does not return real numbers.
+            ValueError: its output has the wrong shape.
         """
         point = x if self.box.encoding is None else self.box.encoding.read(x)
         out = traced(self.objective.evaluate, point, key, state)
@@ -190,7 +190,7 @@ class Stochastic:
 
     @on_host
     def plain(self) -> Problem:
-        """The box and the number of objectives as algorithms are given them; no function to call.
+        """Return a problem with the box and the number of objectives, without a callable function.
 
         >>> from jaxgpu.evolution import box, single
         >>> problem = Stochastic(box(-1.0, 1.0, 3), Drawn(lambda x, key: jnp.sum(x)))
@@ -203,10 +203,10 @@ class Stochastic:
 @explained
 @on_host
 def stochastic(name: str, problem: Stochastic) -> Stochastic:
-    """The problem, its bounds arrays of one float type; refused where it is none.
+    """Check a `Stochastic` problem and return it with bounds of one float type.
 
     Args:
-        name: of the function that was called, which begins the sentence.
+        name: name of the called function, with which error messages begin.
 
     >>> from jaxgpu.evolution import box
     >>> stochastic("run", Stochastic(box(-1.0, 1.0, 3), jnp.sum))
@@ -228,7 +228,7 @@ def _uncalled(x: Array) -> Array:
 
 
 def _share(axis: str | None, rows: Array) -> Array:
-    """Of rows [N, ...] that every device has, those of this one."""
+    """Return this device's rows of the rows [N, ...], which every device has."""
     if axis is None:
         return rows
     count = rows.shape[0] // lax.axis_size(axis)
@@ -236,7 +236,7 @@ def _share(axis: str | None, rows: Array) -> Array:
 
 
 def _joined(axis: str | None, rows: Array) -> Array:
-    """The rows of all devices, in their order, on each."""
+    """Gather the rows of all devices, in order, on each device."""
     return rows if axis is None else lax.all_gather(rows, axis, tiled=True)
 
 

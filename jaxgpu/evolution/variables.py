@@ -1,15 +1,14 @@
-"""Variables of a search space: real, whole, categorical, Boolean and permuted.
+"""Variables of a search space: real, integer, categorical, Boolean and permutation.
 
-Every algorithm searches a box of real numbers. A variable says how its part of a point of the unit
-box [0, 1]^D is read: a real number as it is, a whole number as the cell it falls into, a category
-as the greatest of as many numbers as there are categories, and a permutation as the order of its
-numbers (random keys; Bean 1994, doi:10.1287/ijoc.6.2.154). All values of a discrete variable are
-equally likely to a uniform point. Bounds are leaves, so that spaces can be mapped over.
+Every algorithm searches a box of real numbers. A variable decodes its part of a point of the unit
+box [0, 1]^D. A real variable is scaled to its bounds, an integer is the cell that contains the
+coordinate, a category is the argmax of one coordinate per category, and a permutation is the order
+of its coordinates (random keys; Bean 1994, doi:10.1287/ijoc.6.2.154). For a uniform point, all
+values of a discrete variable are equally likely. Bounds are leaves, so spaces can be mapped over.
 
-A whole number of more than 2^22 values takes two numbers of the box, as float32 cannot tell so
-many cells apart: a first that says where, and a second that adds up to 2^-11 of the range. Their
-sum is taken in whole numbers, so that every value is reached; within 2^-11 of the ends values are
-rarer.
+An integer with more than 2^22 values takes two coordinates, because float32 cannot distinguish so
+many cells. The first gives the position, and the second adds up to 2^-11 of the range. They are
+added in integer arithmetic, so every value is reached; values within 2^-11 of the bounds are rarer.
 """
 
 import math
@@ -27,7 +26,7 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 
 from .problem import ordered
 
-_CELLS = 1 << 22  # values of a whole number that one number of the box tells apart
+_CELLS = 1 << 22  # number of integer values that one coordinate of the box can distinguish
 _LEAST, _MOST = -(2**31), 2**31 - 1
 
 
@@ -35,17 +34,17 @@ _LEAST, _MOST = -(2**31), 2**31 - 1
 class Real:
     """Real numbers with common bounds, or an array of bounds."""
 
-    lower: Array | float = number()  # [...] smallest value, of the shape or one for all
+    lower: Array | float = number()  # [...] smallest value, of `shape` or one for all
     upper: Array | float = number()  # [...] largest value
-    shape: tuple[int, ...] | None = static(default=None)  # by default that of the bounds
-    logarithmic: bool = static(default=False)  # uniform in the logarithm; then lower is above 0
+    shape: tuple[int, ...] | None = static(default=None)  # default: shape of the bounds
+    logarithmic: bool = static(default=False)  # uniform in the logarithm; requires lower > 0
 
     def size(self) -> int:
-        """Numbers of the box it takes."""
+        """Return the number of coordinates of the unit box that encode the variable."""
         return math.prod(_shape(self))
 
     def check(self) -> None:
-        """Refuse bounds that are no numbers, reversed, or of another shape."""
+        """Raise if bounds are not numbers, reversed, or of the wrong shape."""
         dtype = jax.dtypes.canonicalize_dtype(float)
         if not _checked("Real", self):
             return
@@ -64,18 +63,18 @@ class Real:
 
     @on_host
     def prepared(self) -> "Real":
-        """With bounds that are arrays, and so may become operands of a program."""
+        """Return the variable with arrays as bounds, which can be operands of a program."""
         dtype = jax.dtypes.canonicalize_dtype(float)
         low, high = (jnp.asarray(bound, dtype) for bound in (self.lower, self.upper))
         return Real(low, high, self.shape, self.logarithmic)
 
     def read(self, u: Array) -> Array:
-        """The value at u [size] of the unit box."""
+        """Return the value encoded by u [size] of the unit box."""
         u = u.reshape(_shape(self))
         low, high = (jnp.asarray(b, u.dtype) for b in (self.lower, self.upper))
         if self.logarithmic:
             ratio = high / low
-            # bounds may be further apart than the greatest float
+            # the ratio of the bounds may overflow
             value = jnp.exp(jnp.log(low) + u * (jnp.log(high) - jnp.log(low)))
             value = jnp.where(jnp.isfinite(ratio), low * ratio**u, value)
             return jnp.clip(value, low, high)
@@ -84,29 +83,29 @@ class Real:
 
 @pytree
 class Integer:
-    """Whole numbers of 32 bits, both bounds included.
+    """Integers of 32 bits, both bounds included.
 
-    Bounds that are traced are taken to hold at most 2^22 values.
+    Traced bounds are assumed to span at most 2^22 values.
     """
 
     lower: Array | int = number(whole=True, least=_LEAST, most=_MOST)  # [...] smallest value
     upper: Array | int = number(whole=True, least=_LEAST, most=_MOST)  # [...] largest value
-    shape: tuple[int, ...] | None = static(default=None)  # by default that of the bounds
-    # whether there are more than 2^22 values; None: as the bounds say, where they can be seen
+    shape: tuple[int, ...] | None = static(default=None)  # default: shape of the bounds
+    # whether there are more than 2^22 values; None: derived from the bounds, if they are known
     wide: bool | None = static(default=None)
 
     def size(self) -> int:
-        """Numbers of the box it takes."""
+        """Return the number of coordinates of the unit box that encode the variable."""
         return math.prod(_shape(self)) * (2 if self._wide() else 1)
 
     def check(self) -> None:
-        """Refuse bounds that are no whole numbers of 32 bits, reversed, or of another shape."""
+        """Raise if bounds are not 32-bit integers, reversed, or of the wrong shape."""
         if _checked("Integer", self):
             ordered("Integer", self.lower, self.upper, np.int64)
 
     @on_host
     def prepared(self) -> "Integer":
-        """With bounds that are arrays, and so may become operands of a program."""
+        """Return the variable with arrays as bounds, which can be operands of a program."""
         low, high = (jnp.asarray(bound, jnp.int32) for bound in (self.lower, self.upper))
         return Integer(low, high, self.shape, self._wide())
 
@@ -120,7 +119,7 @@ class Integer:
 
     @on_host
     def read(self, u: Array) -> Array:
-        """The value at u [size] of the unit box, int32."""
+        """Return the value encoded by u [size] of the unit box, int32."""
         low, high = (jnp.asarray(b, jnp.int32) for b in (self.lower, self.upper))
         if self._wide():
             first, second = u.reshape(2, *_shape(self))
@@ -131,11 +130,11 @@ class Integer:
 
 
 def _far(first: Array, second: Array, low: Array, high: Array) -> Array:
-    """The value of a wide range: 32 bits of a place in it, times the number of values."""
+    """Return the value in a wide range: a 32-bit position in it, times the number of values."""
     unsigned = lambda i: lax.bitcast_convert_type(i, jnp.uint32)
     top = (1 << 24) - 1
     a, b = (jnp.clip(u * (1 << 24), 0, top).astype(jnp.int32) for u in (first, second))
-    # a twice over is the place of both ends to the last bit; b moves it by up to 2^21 of 2^32
+    # repeating the bits of a reaches both bounds exactly; b moves the result by <= 2^21 of 2^32
     place = unsigned((a << 8) | (a >> 16)) + unsigned((b - a) >> 3)
     count = unsigned(high) - unsigned(low) + 1  # 2^32 wraps to 0
     cell = jnp.where(count == 0, place, _high_word(place, count))
@@ -143,7 +142,7 @@ def _far(first: Array, second: Array, low: Array, high: Array) -> Array:
 
 
 def _high_word(a: Array, b: Array) -> Array:
-    """The upper 32 of the 64 bits of a product of two uint32."""
+    """Return the upper 32 of the 64 bits of a product of two uint32."""
     half = 0xFFFF
     low, cross = (a & half) * (b & half), (a >> 16) * (b & half)
     other = (a & half) * (b >> 16)
@@ -162,7 +161,7 @@ def _visible(one: Real | Integer) -> bool:
 
 
 def _checked(name: str, one: Real | Integer) -> bool:
-    """Refuse bounds out of their ranges or of another shape; whether their values can be seen."""
+    """Raise if bounds are out of range or misshapen; return whether their values are known."""
     ranges.check(name, one)
     if one.shape is not None:
         _sizes(name, one.shape)
@@ -186,7 +185,7 @@ def _checked(name: str, one: Real | Integer) -> bool:
 
 
 def _sizes(name: str, shape: Any) -> None:
-    """Refuse what is no shape."""
+    """Raise if `shape` is not a tuple of positive integers."""
     whole = isinstance(shape, tuple) and all(isinstance(n, int | np.integer) for n in shape)
     if not whole or min(shape, default=1) < 1:
         raise TypeError(f"{name}: shape={shape!r}; it must be a tuple of sizes of at least 1")
@@ -194,58 +193,58 @@ def _sizes(name: str, shape: Any) -> None:
 
 @pytree
 class Categorical:
-    """One of `count` things without order, as their numbers 0 ... count - 1."""
+    """One of `count` unordered categories, as an index 0 ... count - 1."""
 
-    count: int = size(least=1)  # things to choose from
-    shape: tuple[int, ...] = static(default=())  # of the choices; () for one
+    count: int = size(least=1)  # number of categories
+    shape: tuple[int, ...] = static(default=())  # of the values; () for one
 
     def size(self) -> int:
-        """Numbers of the box it takes."""
+        """Return the number of coordinates of the unit box that encode the variable."""
         return self.count * math.prod(self.shape)
 
     def check(self) -> None:
-        """Refuse a number of things that is none, and what is no shape."""
+        """Raise if the number of categories or the shape is invalid."""
         ranges.check("Categorical", self)
         _sizes("Categorical", self.shape)
 
     def read(self, u: Array) -> Array:
-        """The value at u [size] of the unit box, int32."""
+        """Return the category encoded by u [size] of the unit box, int32."""
         return jnp.argmax(u.reshape(*self.shape, self.count), axis=-1).astype(jnp.int32)
 
 
 @pytree
 class Boolean:
-    """True or false."""
+    """A Boolean variable."""
 
     shape: tuple[int, ...] = static(default=())  # of the values; () for one
 
     def size(self) -> int:
-        """Numbers of the box it takes."""
+        """Return the number of coordinates of the unit box that encode the variable."""
         return math.prod(self.shape)
 
     def check(self) -> None:
-        """Refuse what is no shape."""
+        """Raise if the shape is invalid."""
         _sizes("Boolean", self.shape)
 
     def read(self, u: Array) -> Array:
-        """The value at u [size] of the unit box."""
+        """Return the value encoded by u [size] of the unit box."""
         return u.reshape(self.shape) >= 0.5
 
 
 @pytree
 class Permutation:
-    """An order of 0 ... count - 1."""
+    """A permutation of 0 ... count - 1."""
 
-    count: int = size(least=1)  # things to be ordered
+    count: int = size(least=1)  # number of permuted items
 
     def size(self) -> int:
-        """Numbers of the box it takes."""
+        """Return the number of coordinates of the unit box that encode the variable."""
         return self.count
 
     def check(self) -> None:
-        """Refuse a number of things that is none."""
+        """Raise if the number of items is invalid."""
         ranges.check("Permutation", self)
 
     def read(self, u: Array) -> Array:
-        """The value at u [size] of the unit box, [count] int32."""
+        """Return the permutation encoded by u [size] of the unit box, [count] int32."""
         return jnp.argsort(u, stable=True).astype(jnp.int32)

@@ -1,8 +1,8 @@
-"""Quality indicators of a set of objective vectors; all minimised objectives, all jit and vmap.
+"""Quality indicators of a set of minimised objective vectors; all work with jit and vmap.
 
-Reading order: `sets` checks what the indicators are given; `volume` has the exact hypervolume,
-`exclusive` what each point adds to it, `rays` both for any number of objectives; `distances` and
-`utilities` compare with a front or with weights.
+Reading order: `sets` checks the arguments of the indicators. `volume` has the exact hypervolume,
+`exclusive` the exclusive contribution of each point, `rays` an estimate of both for any number of
+objectives. `distances` and `utilities` compare a set with a reference front or by weight vectors.
 """
 
 from .distances import epsilon, epsilon_ratio, gd, gd_plus, igd, igd_plus, spacing

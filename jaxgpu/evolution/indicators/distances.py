@@ -1,12 +1,12 @@
-"""Indicators made of distances between a set and a reference set: IGD and its kin.
+"""Indicators based on distances between a set and a reference set: IGD, GD, epsilon and spacing.
 
 GD: Van Veldhuizen & Lamont (1998). IGD: Coello Coello & Reyes Sierra (2004),
 doi:10.1007/978-3-540-24694-7_71. GD+, IGD+: Ishibuchi et al. (2015),
 doi:10.1007/978-3-319-15892-1_8. Epsilon: Zitzler et al. (2003), doi:10.1109/TEVC.2003.810758.
 Spacing: Schott (1995). All use mean distances (p = 1), as do the tables of the literature.
 
-Pairs are formed in tiles: O(n r m) time, O(n + r) memory. A point with a NaN is infinitely
-far from everything.
+Pairs are formed in tiles: O(n r m) time, O(n + r) memory. A point with a NaN is infinitely far from
+all others.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _TILE = 128
 
 @explained
 def igd(f: Array, front: Array) -> Array:
-    """Mean distance of the points of the front to the nearest of f. [n, m], [r, m] -> scalar.
+    """Return the mean distance of the front's points to the nearest of f. [n, m], [r, m] -> scalar.
 
     >>> float(igd(jnp.array([[0.0, 1.0]]), jnp.array([[0.0, 1.0], [0.0, 0.0], [3.0, 5.0]])))
     2.0
@@ -34,7 +34,7 @@ def igd(f: Array, front: Array) -> Array:
 
 @explained
 def igd_plus(f: Array, front: Array) -> Array:
-    """As `igd`, counting only how much worse f is than the front. Weakly Pareto compliant.
+    """Return IGD+: `igd` counting only how much worse f is than the front; weakly Pareto compliant.
 
     >>> float(igd_plus(jnp.array([[3.0, 0.0]]), jnp.array([[0.0, 1.0]])))
     3.0
@@ -44,7 +44,7 @@ def igd_plus(f: Array, front: Array) -> Array:
 
 @explained
 def gd(f: Array, front: Array) -> Array:
-    """Mean distance of the points of f to the nearest of the front.
+    """Return the mean distance of the points of f to the nearest point of the front.
 
     >>> float(gd(jnp.array([[0.0, 1.0], [4.0, 5.0]]), jnp.array([[0.0, 1.0], [0.0, 2.0]])))
     2.5
@@ -54,7 +54,7 @@ def gd(f: Array, front: Array) -> Array:
 
 @explained
 def gd_plus(f: Array, front: Array) -> Array:
-    """As `gd`, counting only how much worse f is than the front.
+    """Return GD+: `gd` counting only how much worse f is than the front.
 
     >>> float(gd_plus(jnp.array([[3.0, 0.0]]), jnp.array([[0.0, 1.0]])))
     3.0
@@ -64,7 +64,7 @@ def gd_plus(f: Array, front: Array) -> Array:
 
 @explained
 def epsilon(f: Array, front: Array) -> Array:
-    """Least number by which f must be lowered to weakly dominate the front.
+    """Return the smallest number to subtract from f so that it weakly dominates the front.
 
     >>> float(epsilon(jnp.array([[1.0, 2.0]]), jnp.array([[0.5, 2.5]])))
     0.5
@@ -74,7 +74,7 @@ def epsilon(f: Array, front: Array) -> Array:
 
 @explained
 def epsilon_ratio(f: Array, front: Array) -> Array:
-    """Least factor by which f must be divided to weakly dominate the front; all values > 0.
+    """Return the smallest divisor of f so that it weakly dominates the front; all values > 0.
 
     >>> float(epsilon_ratio(jnp.array([[2.0, 4.0]]), jnp.array([[1.0, 3.0], [4.0, 2.0]])))
     2.0
@@ -88,7 +88,7 @@ def epsilon_ratio(f: Array, front: Array) -> Array:
 
 @explained
 def spacing(f: Array) -> Array:
-    """Standard deviation (n - 1) of the taxicab distance of each point to its nearest neighbour.
+    """Return the standard deviation (n - 1) of taxicab distances to each point's nearest neighbor.
 
     >>> round(float(spacing(jnp.array([[0.0, 0.0], [1.0, 0.0], [4.0, 0.0]]))), 4)
     1.1547
@@ -108,13 +108,13 @@ def spacing(f: Array) -> Array:
 
 def _length(d: Array) -> Array:
     square = jnp.sum(d * d, axis=-1)
-    # a distance of zero has no direction: its gradient is zero, not NaN
+    # a distance of zero has no direction; its gradient is set to zero instead of NaN
     return jnp.where(square == 0, 0, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 
 def _nearest(a: Array, b: Array, distance: Callable[[Array, Array], Array]) -> Array:
-    """For each of `a` the least distance to any of `b`. [p, m], [q, m] -> [p]."""
-    # a failed point is infinitely far: NaN is no error in the set, and makes a gap in the front
+    """Return the minimum distance from each point of `a` to all of `b`. [p, m], [q, m] -> [p]."""
+    # NaN marks a failed point, which is infinitely far; in the front it leaves a gap
     a, b = alike(points("indicator: set", a, nan=True), points("indicator: set", b, nan=True))
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"indicator: sets of shapes {a.shape} and {b.shape}; need [n, m], [r, m]")

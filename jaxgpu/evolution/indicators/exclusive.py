@@ -1,15 +1,15 @@
-"""What each point alone adds to the hypervolume, exactly, for up to four objectives.
+"""Exact exclusive hypervolume contribution of each point, for up to four objectives.
 
-The region that only point i covers is its box [f_i, r] without the boxes of its limits
-max(f_j, f_i), and of those only the ones that no other limit dominates border on it: about 6 of a
-thousand in three objectives, 18 in four. They are found by taking the least remaining limit, by
-the sum of its excess over f_i, and striking out what that one dominates: one pass over the points
-for each neighbour, without a sort (compare the bounded set of While, Bradstreet & Barone 2012,
-doi:10.1109/TEVC.2010.2077298). What is left of the box is then swept along the third objective, as
-heights over a grid of the first and the fourth; all terms are positive, so nothing cancels, and
-float32 keeps its digits where differences of volumes lose them.
+The region that only point i covers is its box [f_i, r] without the boxes of its limits max(f_j,
+f_i). Only limits that no other limit dominates border on the region: about 6 of a thousand points
+in three objectives, 18 in four. They are found by repeatedly selecting the limit with the least
+total excess over f_i and removing the limits that it dominates: one pass over the points per
+neighbor, without a sort (compare the bounded set of While, Bradstreet & Barone 2012,
+doi:10.1109/TEVC.2010.2077298). The remaining region is swept along the third objective, as heights
+over a grid of the first and the fourth. All terms are positive, so nothing cancels, and float32
+keeps its digits where differences of volumes lose them.
 
-With k neighbours O(n^2 k + n k^3) time and O(n + k^2) memory, in tiles of points side by side.
+With k neighbors: O(n^2 k + n k^3) time and O(n + k^2) memory, vectorised in tiles of points.
 """
 
 import jax
@@ -21,23 +21,23 @@ from jaxgpu.inputs.ranges import Range, refuse
 
 from .sets import points, vector
 
-TILE = 16  # points side by side
+TILE = 16  # points evaluated in parallel
 
 
 @explained
 def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
-    """Exclusive hypervolume of every point.
+    """Return the exclusive hypervolume contribution of every point.
 
     Args:
-        f: objectives to be minimised, [n, m], 2 <= m <= 4. Points that are not better than the
-            reference in every objective have none and take none away. NaN and -inf are refused
-            where they can be seen; in a compiled program a point with a NaN counts for nothing.
+        f: objectives to minimise, [n, m], 2 <= m <= 4. Points that are not better than the
+            reference in every objective contribute nothing and do not affect others. NaN and -inf
+            raise if values are known; in a compiled program a point with NaN is ignored.
         reference: [m], worse than the points in every objective.
-        neighbours: room for those that border on a point's region. A point with more has NaN;
-            give more then.
+        neighbours: maximum number of points that border on a point's region. A point with more gets
+            NaN; increase the maximum then.
     Returns:
-        [n]; 0 for dominated and repeated points. Not differentiable in reverse; for that see
-        `hypervolume_by_rays`, also for more objectives.
+        [n]; 0 for dominated and repeated points. Not differentiable in reverse mode; for that, and
+        for more objectives, use `hypervolume_by_rays`.
 
     >>> print(contributions(jnp.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.5]]), jnp.array([3.0, 3.0])))
     [1.  1.  0.5]
@@ -49,7 +49,7 @@ def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
     reference = vector("contributions: reference", reference, f)
     refuse("contributions: neighbours", neighbours, Range(least=1, whole=True, one=True))
     inside = jnp.all(f < reference[None], axis=1, keepdims=True)
-    # objectives that are not there are 0 for all, with a reference of 1
+    # missing objectives are padded by 0 for all points and 1 for the reference
     pad = 4 - m
     top = jnp.append(reference, jnp.ones(pad, f.dtype))
     mine = jnp.pad(jnp.where(inside, f, reference[None]), ((0, 0), (0, pad)))
@@ -69,9 +69,9 @@ def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
 
 
 def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array, Array]:
-    """The points whose limits no other limit dominates, and how many. [T, room], [T] int32.
+    """Return the points whose limits are not dominated, and their number. [T, room], [T] int32.
 
-    Where there are fewer, n stands for none. The count goes on beyond the room.
+    Unused entries are n. The number may exceed the room.
     """
     n, index = theirs.shape[0], jnp.arange(theirs.shape[0], dtype=jnp.int32)
     columns = list(zip(theirs.T, own.T))
@@ -87,7 +87,7 @@ def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array
         better = jnp.zeros(excess.shape, bool)
         for f, low in columns:
             limit = f.at[one].get(mode="fill", fill_value=jnp.inf)
-            # what is not above the own value is no limit in this objective
+            # a value not above the point's own value is not a limit in this objective
             better |= f[None] < jnp.where(limit > low, limit, -jnp.inf)[:, None]
         excess = jnp.where(better, excess, jnp.inf)
         found = found.at[:, step].set(one, mode="drop")
@@ -100,12 +100,12 @@ def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array
 
 
 def _uncovered(limits: Array, own: Array, top: Array, count: Array) -> Array:
-    """Volume of the box [own, top] outside of the boxes [limits, top].
+    """Return the volume of the box [own, top] outside of the boxes [limits, top].
 
     Args:
-        limits: [k, 4] not below `own`; at `top` where there is none.
+        limits: [k, 4] not below `own`; unused ones are at `top`.
         own, top: [4].
-        count: how many limits there may be.
+        count: maximum number of limits in use.
     """
     k = limits.shape[0]
     x, y, z, w = limits.T
@@ -130,5 +130,5 @@ def _uncovered(limits: Array, own: Array, top: Array, count: Array) -> Array:
 
 
 def _lengths(ascending: Array, low: Array, high: Array) -> Array:
-    """Of the intervals between low, the values and high. [k] -> [k + 1]."""
+    """Return the lengths of the intervals between low, the values and high. [k] -> [k + 1]."""
     return jnp.append(ascending, high) - jnp.append(low, ascending)

@@ -1,16 +1,16 @@
-"""Hypervolume and all exclusive contributions, for any number of objectives, from rays.
+"""Hypervolume and all exclusive contributions for any number of objectives, estimated by rays.
 
-In polar coordinates around the reference point r (Deng & Zhang 2019,
-doi:10.1109/TEVC.2018.2859638; Shang, Ishibuchi & Ni 2020, doi:10.1109/TEVC.2019.2912917)
+In polar coordinates around the reference point r (Deng & Zhang 2019, doi:10.1109/TEVC.2018.2859638;
+Shang, Ishibuchi & Ni 2020, doi:10.1109/TEVC.2019.2912917)
 
     HV = c E[ max_i s_i^m ],    s_i = min_k (r_k - f_ik) / w_k,    c = pi^(m/2) / (2^m G(m/2 + 1)),
 
-over directions w uniform on the positive orthant of the sphere, G the gamma function. On each
-ray the point that reaches farthest owns what lies beyond the second farthest, so the same pass
-gives every exclusive contribution. ReferenceDirections come from a Kronecker sequence with random
-shifts; the shifts are independent, and their spread is the standard error.
+over directions w uniform on the positive orthant of the sphere; G is the gamma function. On each
+ray, the farthest point exclusively covers the part beyond the second farthest, so the same pass
+gives every exclusive contribution. Directions come from a Kronecker sequence with random shifts;
+the shifts are independent, and their scatter gives the standard error.
 
-About 2 m + 6 operations a ray and point; memory O(n).
+About 2 m + 6 operations per ray and point; memory O(n).
 """
 
 import math
@@ -27,14 +27,14 @@ from jaxgpu.inputs.ranges import Range, refuse
 
 from .sets import points, vector
 
-SHIFTS = 8  # independent replicates behind every standard error
-TILE = 64  # rays side by side
-_CELLS = 1024  # of the quantile table; its error is below 1e-6 of the quarter turn
+SHIFTS = 8  # independent replicates for every standard error
+TILE = 64  # rays evaluated in parallel
+_CELLS = 1024  # cells of the quantile table; its error is below 1e-6 of a quarter turn
 
 
 @pytree
 class Volume:
-    """A hypervolume with its parts, each with a standard error."""
+    """Hypervolume and exclusive contributions, each with a standard error."""
 
     volume: Array  # [] hypervolume
     error: Array  # [] standard error of the volume
@@ -44,15 +44,15 @@ class Volume:
 
 @explained
 def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 << 14) -> Volume:
-    """Estimate the hypervolume and what each point alone contributes to it.
+    """Estimate the hypervolume and the exclusive contribution of each point.
 
     Args:
-        f: objectives to be minimised, [n, m], m >= 2. Points not better than the reference in
-            every objective count for nothing. NaN and -inf are refused where they can be seen; in
-            a compiled program a point with a NaN counts for nothing.
+        f: objectives to minimise, [n, m], m >= 2. Points not better than the reference in every
+            objective contribute nothing. NaN and -inf raise if values are known; in a compiled
+            program a point with NaN is ignored.
         reference: [m], worse than the points in every objective.
-        key: of the random shifts.
-        rays: how many directions, a multiple of 512.
+        key: random key of the shifts.
+        rays: number of directions, a multiple of 512.
     Returns:
         Volume. Differentiable in f and reference almost everywhere.
 
@@ -94,25 +94,25 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
 
 
 def reaches(f: Array, reference: Array) -> Array:
-    """How far each point is from the reference, zero for those not strictly better. [n, m]."""
+    """Return reference - f, zero for points that are not strictly better. [n, m]."""
     inside = jnp.all(f < reference[None], axis=1)[:, None]
     return jnp.where(inside, reference[None] - jnp.where(inside, f, 0), 0)
 
 
 def orthant(m: int) -> float:
-    """Volume of the positive orthant of the unit ball in m dimensions."""
+    """Return the volume of the positive orthant of the unit ball in m dimensions."""
     return math.pi ** (m / 2) / (2**m * math.gamma(m / 2 + 1))
 
 
 def directions(shift: Array, start: Array, dtype: jnp.dtype) -> Array:
-    """The next `TILE` directions of a shifted Kronecker sequence, [tile, m], unit and positive.
+    """Return `TILE` directions of a shifted Kronecker sequence, [tile, m], unit and positive.
 
-    Multiples of the powers of the root of t^m = t + 1, as 32-bit fractions of a turn, which wrap
-    around exactly; each of the m - 1 fractions is the quantile of a polar angle.
+    The sequence has multiples of the powers of the root of t^m = t + 1, as 32-bit fractions of a
+    turn, which wrap around exactly. Each of the m - 1 fractions is the quantile of a polar angle.
 
     Args:
-        shift: of the sequence, [m - 1] uint32.
-        start: number of the first direction, uint32.
+        shift: shift of the sequence, [m - 1] uint32.
+        start: index of the first direction, uint32.
     """
     m = shift.shape[0] + 1
     root = 2.0
@@ -131,7 +131,7 @@ def directions(shift: Array, start: Array, dtype: jnp.dtype) -> Array:
 
 
 def _quantile(u: Array, power: int) -> Array:
-    """Angle in (0, pi/2) below which lies the share u of the density sin^power."""
+    """Return the angle in (0, pi/2) below which the density sin^power has the fraction u."""
     if power == 0:
         return u * (jnp.pi / 2)
     angle = np.linspace(0, np.pi / 2, 16 * _CELLS + 1)
@@ -142,7 +142,7 @@ def _quantile(u: Array, power: int) -> Array:
 
 
 def lengths(reach: Array, w: Array) -> Array:
-    """How far along each direction each point reaches. [n, m], [rays, m] -> [rays, n]."""
+    """Return how far each point reaches along each direction. [n, m], [rays, m] -> [rays, n]."""
     s = reach[None, :, 0] / w[:, :1]
     for k in range(1, w.shape[1]):
         s = jnp.minimum(s, reach[None, :, k] / w[:, k : k + 1])
@@ -150,7 +150,7 @@ def lengths(reach: Array, w: Array) -> Array:
 
 
 def _shares(reach: Array, w: Array) -> tuple[Array, Array]:
-    """Sum over rays of the farthest reach to the m, and of what each point alone has of it."""
+    """Return the sum over rays of (max reach)^m, and the part of it exclusive to each point."""
     m = w.shape[1]
     s = lengths(reach, w)
     far = jnp.max(s, axis=1, keepdims=True)

@@ -1,7 +1,7 @@
-"""Sets of objective vectors as the indicators take them: arrays of floats, held against errors.
+"""Checks of the arguments of indicators: sets of objective vectors as arrays of floats.
 
-Values are looked at where they can be seen, on the host. In a compiled program a point with a NaN
-counts for unevaluated, or is infinitely far.
+Values are checked if they are known, on the host. In a compiled program a point with a NaN is
+treated as unevaluated, or as infinitely far.
 """
 
 from functools import partial
@@ -17,9 +17,9 @@ from ..problem import floats, wider
 
 
 def points(name: str, value: Any, nan: bool = False) -> Array:
-    """The set [n, m] as floats; refused where a value is NaN or -inf, unless NaN may be.
+    """Return the set [n, m] as floats; raise if a value is -inf, or NaN without `nan`.
 
-    A point that is +inf has no value yet: it is farther than any other.
+    A point at +inf has no value yet: it is farther than any other.
     """
     a = floats(name, value)
     if a.ndim != 2 or 0 in a.shape:
@@ -42,7 +42,7 @@ def _refuse_values(name: str, nan: bool, a: Array) -> None:
 
 
 def vector(name: str, value: Any, like: Array, **bounds: Any) -> Array:
-    """One finite number for each objective of a set, in its float type. [m]."""
+    """Return a vector [m] with a finite number per objective of a set, in its float type."""
     a = floats(name, value)
     if a.shape != like.shape[1:]:
         raise ValueError(f"{name} has shape {list(a.shape)}; f needs {list(like.shape[1:])}")
@@ -51,13 +51,13 @@ def vector(name: str, value: Any, like: Array, **bounds: Any) -> Array:
 
 
 def alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Both in the wider of their float types."""
+    """Convert both arrays to the wider of their float types."""
     dtype = wider(a, b)
     return a.astype(dtype), b.astype(dtype)
 
 
 def rows(name: str, value: Any, like: Array, **bounds: Any) -> Array:
-    """Some vectors of a number for each objective of a set, in its float type. [w, m]."""
+    """Return vectors [w, m] with a number per objective of a set, in its float type."""
     a = floats(name, value)
     if a.ndim != 2 or a.shape[1] != like.shape[1] or not a.shape[0]:
         raise ValueError(f"{name} has shape {list(a.shape)}; it must be [rows, {like.shape[1]}]")

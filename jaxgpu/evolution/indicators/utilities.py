@@ -1,8 +1,8 @@
-"""Indicators made of utilities over weight vectors: R2 and expected utility.
+"""Indicators based on utilities over weight vectors: R2 and expected utility.
 
 R2: Brockhoff, Wagner & Trautmann (2012), doi:10.1145/2330163.2330230. Expected utility: the best
-weighted sum, averaged over weights, as used for multi-objective control. O(w n m) time,
-O(w + n) memory.
+weighted sum, averaged over weights, as used for multi-objective control. O(w n m) time, O(w + n)
+memory.
 """
 
 import jax
@@ -20,10 +20,10 @@ _TILE = 128
 
 @explained
 def r2(f: Array, weights: Array, ideal: Array) -> Array:
-    """Mean over weights of the least weighted Tchebycheff distance to the ideal point.
+    """Return the mean over weights of the least weighted Tchebycheff distance to the ideal point.
 
     Args:
-        f: objectives to be minimised, [n, m].
+        f: objectives to minimise, [n, m].
         weights: [w, m], not negative.
         ideal: utopian point, [m].
 
@@ -42,15 +42,15 @@ def r2(f: Array, weights: Array, ideal: Array) -> Array:
 
 @explained
 def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int = 10_000) -> Array:
-    """Mean over random weights of the best weighted sum of objectives scaled to [0, 1].
+    """Return the mean over random weights of the best weighted sum of objectives scaled to [0, 1].
 
-    The objectives are minimised; the utility of an objective is 1 at `low` and 0 at `high`, and
-    weights are uniform on the simplex, so a point that is best in all has utility 1.
+    The objectives are minimised. The utility of an objective is 1 at `low` and 0 at `high`, and
+    weights are uniform on the simplex, so a point that is best in all objectives has utility 1.
 
     Args:
         f: [n, m].
-        key: of the weights.
-        low, high: values that count as best and worst, [m].
+        key: random key of the weights.
+        low, high: best and worst values, [m].
         count: number of weights.
 
     >>> ends = jnp.array([[0.0, 1.0], [1.0, 0.0]])  # E[max(w, 1 - w)] is 3/4

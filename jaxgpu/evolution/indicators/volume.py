@@ -1,14 +1,14 @@
 """Exact hypervolume of up to five objectives, with its gradient.
 
-The volume is swept along the last objective: the points enter in ascending order and each adds
-the part a_i of the (m-1)-dimensional face below it that no earlier point covers,
+The volume is swept along the last objective. The points enter in ascending order, and each adds the
+part a_i of the (m-1)-dimensional face below it that no earlier point covers,
 
     HV = sum_i a_i (r_m - f_im),    dHV/df_im = -a_i,
 
 so the gradient with respect to objective m is the face itself (Emmerich & Deutz 2014,
-doi:10.1007/978-3-319-07494-8_7), and those of the others come from sweeping along them. In
-three objectives the covered face is a staircase that each point lowers from its place on; in
-four and five the sweep adds volumes of one dimension less.
+doi:10.1007/978-3-319-07494-8_7). The gradients of the other objectives come from sweeps along them.
+In three objectives the covered face is a staircase, which each point lowers from its position on;
+in four and five the sweep adds volumes of one dimension less.
 
 Time O(n log n), n^2, n^3 and n^4 for m = 2, 3, 4, 5; memory O(n). For larger sets and more
 objectives see `rays`.
@@ -25,22 +25,22 @@ from jaxgpu.inputs.doors import explained
 from ..pareto.order import argsort
 from .sets import points, vector
 
-_SLICES = 32  # volumes of one dimension less computed side by side
+_SLICES = 32  # volumes of one dimension less computed in parallel
 
 
 @explained
 @allocation.bounded
 def hypervolume(f: Array, reference: Array) -> Array:
-    """Volume between the points and the reference point, which is worse in every objective.
+    """Return the volume between the points and the reference point, worse in every objective.
 
     Args:
-        f: objectives to be minimised, [n, m], 1 <= m <= 5. Points that are not better than the
-            reference in every objective count for nothing. NaN and -inf are refused where they can
-            be seen; in a compiled program a point with a NaN counts for nothing.
+        f: objectives to minimise, [n, m], 1 <= m <= 5. Points that are not better than the
+            reference in every objective contribute nothing. NaN and -inf raise if values are known;
+            in a compiled program a point with NaN is ignored.
         reference: [m].
     Returns:
-        Scalar. Differentiable once in f and reference; where two values are equal the
-        derivative is one-sided.
+        Scalar. Differentiable once in f and reference; where two values are equal the derivative is
+        one-sided.
 
     >>> f = jnp.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.5]])
     >>> float(hypervolume(f, jnp.array([3.0, 3.0])))
@@ -56,7 +56,7 @@ def hypervolume(f: Array, reference: Array) -> Array:
 
 
 def _volume(f: Array, reference: Array) -> Array:
-    """The volume of points none of which is beyond the reference."""
+    """Return the hypervolume of points that are nowhere worse than the reference."""
     if f.shape[1] <= 3:
         return _swept(f, reference)
     order = argsort(f[:, -1])
@@ -89,10 +89,10 @@ def _swept_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> t
 
 
 def faces(f: Array, reference: Array) -> Array:
-    """What each point adds to the covered face, entering in ascending last objective. [n].
+    """Return the part of the face that each point adds, entering in ascending last objective. [n].
 
-    The face is spanned by the other objectives: a length for two, an area for three. Points
-    must not be beyond the reference.
+    The face is spanned by the other objectives: a length for two, an area for three. Points must
+    not be worse than the reference.
     """
     order = argsort(f[:, -1])
     g = f[order]
@@ -107,7 +107,7 @@ def faces(f: Array, reference: Array) -> Array:
 
 
 def _staircase(x: Array, y: Array, reference: Array) -> Array:
-    """Area that each point in turn adds to the union of boxes [x, r_0] x [y, r_1]. [n]."""
+    """Return the area that each point adds to the union of boxes [x, r_0] x [y, r_1]. [n]."""
     steps = x[argsort(x)]
     width = jnp.append(steps[1:], reference[0]) - steps
 

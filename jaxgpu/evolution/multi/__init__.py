@@ -1,8 +1,8 @@
-"""Multi- and many-objective algorithms, one file each.
+"""Multi- and many-objective algorithms, one module each.
 
-Reading order: `variation` makes children of two parents, `mating` chooses the parents and ranks
-parents and children together, `nsga2` is the shortest algorithm. `reference_directions` and
-`niching` belong to `nsga3`; `moead` and `rvea` use the directions alone, `hype` the volumes along
+Reading order: `variation` makes offspring of two parents, `mating` selects parents and ranks
+parents and offspring together, and `nsga2` is the shortest algorithm. `reference_directions` and
+`niching` belong to `nsga3`. `moead` and `rvea` use only the directions, `hype` the volumes along
 rays of `indicators`.
 """
 

@@ -1,21 +1,21 @@
-"""HypE and SMS: survival of those whose loss would cost the most hypervolume.
+"""HypE and SMS-EMOA: survival of the members whose loss would cost the most hypervolume.
 
 Bader & Zitzler (2011), doi:10.1162/EVCO_a_00009, and, with `depth=1`, the exclusive contributions
-of SMS-EMOA (Beume, Naujoks & Emmerich 2007, doi:10.1016/j.ejor.2006.08.008). With k members to go,
-a member is worth
+of SMS-EMOA (Beume, Naujoks & Emmerich 2007, doi:10.1016/j.ejor.2006.08.008). If k members must be
+removed, the fitness of a member is
 
     I = sum_j alpha_j / j V_j,    alpha_j = prod_(l < j) (k - l) / (n - l),
 
-where V_j is the volume that it and just j - 1 others of the n dominate: what is expected to be
-lost with it when k random members go. The volumes are measured along rays (see
-`indicators.rays`), so that memory is O(N).
+where V_j is the volume dominated by it and exactly j - 1 others of the n: its expected loss when it
+and random others, k in all, are removed. The volumes are measured along rays (see
+`indicators.rays`), so memory is O(N).
 
-Departures: rays from the reference point instead of points in a box; terms beyond `depth` others
-are dropped (alpha_j falls about as (k / n)^j); members are removed in `rounds` of several where
-there are fewer rounds than members to go, and one by one otherwise, which is worth its time: 28
-members on DTLZ2 with three objectives come to 1.02 of the volume of 28 ideal points one by
-one, and to 0.97 in four rounds. Objectives are scaled to the front of each generation, the
-reference is 1.1 of its range. 4 (m + depth) N rays operations a round.
+Differences from the papers: rays from the reference point replace points in a box; terms beyond
+`depth` members are dropped (alpha_j falls about as (k / n)^j). Members are removed in `rounds` of
+several if there are fewer rounds than members to remove, and one by one otherwise. That is worth
+its time: 28 members on DTLZ2 with three objectives reach 1.02 of the volume of 28 ideal points one
+by one, and 0.97 in four rounds. Objectives are scaled to the front of each generation, and the
+reference is 1.1 of its range. 4 (m + depth) N rays operations per round.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ from .variation import SBX, PolynomialMutation
 
 @pytree
 class HypE(Elitist["State"]):
-    """What to run.
+    """HypE (Bader & Zitzler 2011), a many-objective algorithm with hypervolume-based survival.
 
     >>> from jaxgpu.evolution import evolve, problems
     >>> spec = HypE(pop_size=12, rays=64, rounds=2)
@@ -47,14 +47,14 @@ class HypE(Elitist["State"]):
     pop_size: int = size(default=100, least=4)  # N, even
     crossover: SBX = SBX(15.0, 1.0)
     mutation: PolynomialMutation = PolynomialMutation()
-    rays: int = size(default=1024, least=TILE)  # a multiple of it
-    rounds: int = size(default=32, least=1)  # of removal in a generation
-    depth: int = size(default=4, least=1)  # members that may share a volume; 1 gives SMS
+    rays: int = size(default=1024, least=TILE)  # a multiple of the minimum
+    rounds: int = size(default=32, least=1)  # rounds of removal per generation
+    depth: int = size(default=4, least=1)  # members that may share a volume; 1 gives SMS-EMOA
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not all(isinstance(n, int) for n in (self.rays, self.rounds, self.depth)):
-            return  # refused in `init`, by the ranges of the fields
+            return  # `init` rejects it by the ranges of the fields
         if self.rays < 1 or self.rays % TILE or min(self.rounds, self.depth) < 1:
             raise ValueError(
                 f"HypE: rays={self.rays}, rounds={self.rounds}, depth={self.depth}; rays must be "
@@ -66,12 +66,12 @@ class HypE(Elitist["State"]):
         return State(population=members, rank=rank, fitness=zero, **placed)
 
     def wins(self, state: "State", pair: Array) -> Array:
-        """The one of the better front wins, within a front the fitter."""
+        """Return whether the first of each pair wins: by front, within a front by fitness."""
         rank, value = state.rank[pair], state.fitness[pair]
         return (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (value[0] >= value[1]))
 
     def survive(self, state: "State", merged: Population, rank: Array, cut: Array) -> "State":
-        """The first fronts survive, of the last those whose loss would cost the most volume."""
+        """Keep the first fronts, and from the last one the members of the highest fitness."""
         n, m = self.pop_size, merged.f.shape[1]
         reach = _reach(merged.f, (rank <= cut) & jnp.all(jnp.isfinite(merged.f), axis=1))
         key = jax.random.fold_in(key_from(merged.x[:n]), state.generation)
@@ -79,7 +79,7 @@ class HypE(Elitist["State"]):
         edge = rank == cut
 
         def remove(i: Array, alive: Array) -> Array:
-            # a share of what has to go, the least fit first; the last round takes the rest
+            # remove an equal share of the excess per round, the least fit first
             excess = jnp.sum(alive, dtype=jnp.int32) - n
             count = -(-excess // (self.rounds - i))
             left = jnp.where(alive[:, None], reach, 0)
@@ -97,13 +97,13 @@ class HypE(Elitist["State"]):
 
 @pytree
 class State(Ranked):
-    """Where the run is."""
+    """State of a HypE run."""
 
     fitness: Array  # [N] expected loss of hypervolume
 
 
 def _reach(f: Array, alive: Array) -> Array:
-    """Distance to the reference point, in ranges of those alive; 0 for the others. [n, m]."""
+    """Return distances to the reference point in ranges of the alive members, else 0. [n, m]."""
     marked = alive[:, None]
     low = jnp.min(jnp.where(marked, f, jnp.inf), axis=0)
     high = jnp.max(jnp.where(marked, f, -jnp.inf), axis=0)
@@ -112,7 +112,7 @@ def _reach(f: Array, alive: Array) -> Array:
 
 
 def fitness(spec: HypE, reach: Array, shift: Array, excess: Array, members: Array) -> Array:
-    """Expected loss of volume with each member when `excess` of the `members` go. [n]."""
+    """Return the expected loss of volume with each member if `excess` of the `members` go. [n]."""
     n, m = reach.shape
     k, among = excess.astype(reach.dtype), jnp.sum(members).astype(reach.dtype)
     j = jnp.arange(1, spec.depth, dtype=reach.dtype)
@@ -126,7 +126,7 @@ def fitness(spec: HypE, reach: Array, shift: Array, excess: Array, members: Arra
         share = jnp.zeros_like(s)
         for _ in range(spec.depth):
             inner = s >= far
-            count = jnp.sum(inner, axis=1, keepdims=True, dtype=jnp.int32)  # more where they tie
+            count = jnp.sum(inner, axis=1, keepdims=True, dtype=jnp.int32)  # ties raise the count
             second = jnp.max(jnp.where(inner, 0, s), axis=1, keepdims=True)
             each = jnp.where(count <= spec.depth, alpha[jnp.minimum(count, spec.depth) - 1], 0)
             share += jnp.where(inner, each * (far**m - second**m), 0)

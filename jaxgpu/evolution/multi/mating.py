@@ -1,7 +1,7 @@
-"""What the elitist algorithms share: tournaments, children, and the ranks of parents and children.
+"""Base of the elitist algorithms: tournaments, offspring, and ranks of parents and offspring.
 
-Parents are drawn as in the authors' NSGA-II and NSGA-III codes: two random orders of the
-population, so that every member is in exactly two of the binary tournaments.
+As in the authors' NSGA-II and NSGA-III codes, parents come from two random orders of the
+population, so every member is in exactly two of the binary tournaments.
 """
 
 from abc import abstractmethod
@@ -23,16 +23,16 @@ from .variation import SBX, PolynomialMutation, children
 
 @pytree
 class Ranked:
-    """Where the run of an elitist algorithm is; each adds what its tournaments look at."""
+    """State of an elitist algorithm; subclasses add the criteria of their tournaments."""
 
     population: Population
     rank: Array  # [N] front of each member
     box: Box
-    generation: Array  # []
+    generation: Array  # [] number of generations so far
 
 
 class Elitist[S: Ranked](PopulationAlgorithm[S]):
-    """Parents win tournaments, and of parents and children the best N survive."""
+    """Base class of algorithms with tournaments and (N + N) survival of parents and offspring."""
 
     even = True
     crossover: SBX
@@ -48,18 +48,18 @@ class Elitist[S: Ranked](PopulationAlgorithm[S]):
         n, x = self.batch_size, state.population.x
         k_meet, k_vary = jax.random.split(key)
         first, second = jax.random.split(k_meet)
-        # who meets whom
+        # pairs of the binary tournaments
         pair = jnp.concatenate([permutation(first, n), permutation(second, n)]).reshape(2, -1)
         parents = x[jnp.where(self.wins(state, pair), pair[0], pair[1])]
         a, b = parents[: n // 2], parents[n // 2 :]
         made = children(k_vary, self.crossover, self.mutation, a, b, state.box)
-        # the first members are still to be evaluated
+        # the first generation evaluates the initial members
         return jnp.where(state.generation == 0, x, made)
 
     def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
         x, f, violation = told(self, state, x, f, violation)
         merged = merge(Population(x, f, violation), state.population)
-        # repeated points rank last; the N-th of all is in the front `cut`
+        # repeated points rank last; `cut` is the front of the N-th best point
         rank = pareto.ranks(*eliminate_duplicates(merged, state.box), stop=self.batch_size)
         cut = jnp.sort(rank.astype(jnp.uint32))[self.batch_size - 1].astype(jnp.int32)
         after = self.survive(state, merged, rank, cut)
@@ -67,18 +67,18 @@ class Elitist[S: Ranked](PopulationAlgorithm[S]):
 
     @abstractmethod
     def begin(self, members: Population, rank: Array, **placed: Any) -> S:
-        """The first state; `placed` are the other fields of `Ranked`."""
+        """Return the first state; `placed` are the other fields of `Ranked`."""
 
     @abstractmethod
     def wins(self, state: S, pair: Array) -> Array:
-        """Whether the first of each pair [2, N] of members wins its tournament. [N] bool."""
+        """Return whether the first of each pair [2, N] of members wins its tournament. [N] bool."""
 
     @abstractmethod
     def survive(self, state: S, merged: Population, rank: Array, cut: Array) -> S:
-        """The state with N of the children and parents.
+        """Return the state with N survivors of the offspring and parents.
 
         Args:
-            merged: the N children, then the N parents.
+            merged: the N offspring, then the N parents.
             rank: [2 N] their fronts.
-            cut: [] the last front of which some survive.
+            cut: [] the last front with survivors.
         """

@@ -1,11 +1,11 @@
-"""MOEA/D, one subproblem a direction, all subproblems advanced at once.
+"""MOEA/D with one subproblem per direction, all advanced in parallel.
 
-Zhang & Li (2007), doi:10.1109/TEVC.2007.892759. The paper takes the subproblems one after the
-other, so that a child can replace its parents' neighbours before those are mated. Here all
-children are made first, and each subproblem then takes the best of its own member and the children
-of its neighbourhood: the result does not depend on an order, and one generation is one program.
-The objectives are translated by the ideal point and, as in the paper's first experiments, not
-scaled. Constraints: the less violating wins before the scalarisation is asked.
+Zhang & Li (2007), doi:10.1109/TEVC.2007.892759. The paper processes the subproblems sequentially,
+so that a child can replace its parents' neighbors before those mate. Here all children are created
+first. Each subproblem then takes the best of its own member and the children of its neighborhood:
+the result does not depend on an order, and one generation is one program. The objectives are
+translated by the ideal point and, as in the paper's first experiments, not scaled. Constraints: the
+less violating member wins before the scalarisation is considered.
 
 O(H T m) time and O(H T) memory.
 """
@@ -29,7 +29,7 @@ DECOMPOSITIONS = ("pbi", "tchebycheff", "weighted_sum")
 
 @pytree
 class MOEAD(Algorithm["State"]):
-    """What to run; the paper's parameters by default.
+    """MOEA/D (Zhang & Li 2007); the defaults are the paper's parameters.
 
     >>> from jaxgpu.evolution import evolve, problems
     >>> from jaxgpu.evolution.multi import das_dennis
@@ -38,8 +38,8 @@ class MOEAD(Algorithm["State"]):
     (15, 3)
     """
 
-    ref_dirs: ReferenceDirections  # H of them: the weights of the subproblems
-    # T, subproblems that mate and share children, itself counted in
+    ref_dirs: ReferenceDirections  # H directions: the weights of the subproblems
+    # T, subproblems that mate and share children, including the subproblem itself
     n_neighbors: int = size(default=20, least=2)
     decomposition: str = static(default="pbi")  # or "tchebycheff", "weighted_sum"
     crossover: SBX = SBX(20.0, 1.0)
@@ -57,7 +57,7 @@ class MOEAD(Algorithm["State"]):
         return self.ref_dirs.w.shape[-2]
 
     def init(self, key: Array, problem: Problem) -> "State":
-        """A member for each subproblem, drawn uniformly in the box."""
+        """Return the state with one member per subproblem, sampled uniformly in the box."""
         problem = checked("init", self, key, problem)
         self.ref_dirs.check_objectives("MOEAD", problem.objectives)
         h, m = self.ref_dirs.w.shape
@@ -75,7 +75,7 @@ class MOEAD(Algorithm["State"]):
         )
 
     def ask(self, state: "State", key: Array) -> Array:
-        """One child of two different random neighbours for each subproblem."""
+        """Return one child of two different random neighbors per subproblem."""
         k_mates, k_cross, k_mutate = jax.random.split(key, 3)
         x, (h, t) = state.population.x, state.neighbors.shape
         first = jax.random.randint(k_mates, (h,), 0, t)
@@ -85,11 +85,11 @@ class MOEAD(Algorithm["State"]):
         b = x[state.neighbors[row, (first + step) % t]]
         made, _ = self.crossover(k_cross, a, b, state.box)
         made = self.mutation(k_mutate, made, state.box)
-        # the first members are still to be evaluated
+        # the first generation evaluates the initial members
         return jnp.where(state.generation == 0, x, made)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """Each subproblem's best of its own member and the children of its neighbourhood."""
+        """Select for each subproblem the best of its own member and its neighborhood's children."""
         x, f, violation = told(self, state, x, f, violation)
         feasible = (violation <= 0)[:, None]
         ideal = jnp.minimum(state.ideal, jnp.min(jnp.where(feasible, f, jnp.inf), axis=0))
@@ -99,7 +99,7 @@ class MOEAD(Algorithm["State"]):
         broken = jnp.concatenate([old.violation[:, None], violation[near]], axis=1)
         scalar = scalarise(self, values - origin[None, None], self.ref_dirs.w[:, None])
         scalar = jnp.where(broken <= jnp.min(broken, axis=1, keepdims=True), scalar, jnp.inf)
-        best = jnp.argmin(scalar, axis=1)  # 0 is the own member
+        best = jnp.argmin(scalar, axis=1)  # 0 is the subproblem's own member
         child = near[jnp.arange(near.shape[0]), jnp.maximum(best - 1, 0)]
 
         def pick(old: Array, new: Array) -> Array:
@@ -113,20 +113,20 @@ class MOEAD(Algorithm["State"]):
 
 @pytree
 class State:
-    """Where the run is."""
+    """State of a MOEA/D run."""
 
     population: Population
-    neighbors: Array  # [H, T] the subproblems with the nearest weights, itself first
-    ideal: Array  # [m] best value seen of each objective, of feasible members
+    neighbors: Array  # [H, T] subproblems with the nearest weights, itself first
+    ideal: Array  # [m] best value so far of each objective, of feasible members
     box: Box
-    generation: Array  # []
+    generation: Array  # [] number of generations so far
 
 
 def neighbors(w: Array, count: int) -> Array:
-    """The nearest weights of each [H, m], of equally near ones the first. [H, count] int32."""
+    """Return the nearest weights of each [H, m]; for ties the first. [H, count] int32."""
 
     def one(row: Array) -> Array:
-        # squares apart from their sum: fused, they would be rounded otherwise, and ties broken
+        # the barrier prevents fusion with the sum, whose rounding would break ties
         square = lax.optimization_barrier((w - row[None]) ** 2)
         return jnp.argsort(jnp.sum(square, axis=1), stable=True)[:count].astype(jnp.int32)
 
@@ -134,12 +134,12 @@ def neighbors(w: Array, count: int) -> Array:
 
 
 def scalarise(spec: MOEAD, f: Array, w: Array) -> Array:
-    """One value to be minimised for translated objectives f and weights w. [..., m] -> [...]."""
+    """Return the scalarised value of translated objectives f for weights w. [..., m] -> [...]."""
     if spec.decomposition == "weighted_sum":
         return jnp.sum(w * f, axis=-1)
     if spec.decomposition == "tchebycheff":
         return jnp.max(jnp.maximum(w, 1e-6) * jnp.abs(f), axis=-1)
-    unit = w / jnp.sqrt(jnp.sum(w * w, axis=-1, keepdims=True))  # the boundary intersection
+    unit = w / jnp.sqrt(jnp.sum(w * w, axis=-1, keepdims=True))  # boundary intersection
     along = jnp.sum(f * unit, axis=-1, keepdims=True)
     off = f - along * unit
     return along[..., 0] + spec.theta * jnp.sqrt(jnp.sum(off * off, axis=-1))

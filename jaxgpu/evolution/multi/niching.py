@@ -1,12 +1,12 @@
-"""NSGA-III's choice of members for under-represented directions, in one pass of sorts.
+"""NSGA-III's niching: selection of members for under-represented directions, in one pass of sorts.
 
-Deb & Jain (2014), doi:10.1109/TEVC.2013.2281535, algorithm 4, fills places one by one: take the
-direction with the fewest members so far (a random one of several), and of its candidates the
-nearest if it has none yet, else a random one. Direction j with r_j members takes its candidates
-in an order that can be drawn beforehand (the nearest first if r_j = 0, the rest at random), and
-takes the k-th of them when the fewest members anywhere are r_j + k. So the candidates with the
+Deb & Jain (2014), doi:10.1109/TEVC.2013.2281535, algorithm 4, fills slots sequentially: it takes
+the direction with the fewest members so far (a random one of several), and of its candidates the
+nearest if it has none yet, else a random one. Direction j with r_j members takes its candidates in
+an order that can be drawn beforehand (the nearest first if r_j = 0, the others at random). It takes
+the k-th of them when the fewest members of any direction are r_j + k. So the candidates with the
 lowest r_j + k are taken, random among equals: the same distribution, without the loop. If the
-candidates' room is given, the roomier stand wherever the random ones would.
+candidates' room is given, candidates with more room replace the random choices.
 """
 
 import jax
@@ -25,16 +25,16 @@ def fill(
     count: Array,
     room: Array | None = None,
 ) -> Array:
-    """Mark `count` of the candidates as the sequential procedure would.
+    """Return a mask of `count` candidates, selected as by the sequential procedure.
 
     Args:
-        key: random ties.
+        key: random key for ties.
         niche: direction of each member, [N] int32 below H.
-        distance: to that direction, [N].
-        taken: members each direction has already, [H] int32, of the N and no candidates.
-        candidate: who may be taken, [N] bool, at least `count` of them.
-        count: how many to take, int32.
-        room: around each, [N]; the most comes first where chance would decide, as it does if None.
+        distance: distance to that direction, [N].
+        taken: number of selected members per direction, [H] int32, without the candidates.
+        candidate: mask of candidates, [N] bool, at least `count` of them.
+        count: number to select, int32.
+        room: room around each, [N]; more room comes first where the choice is random if None.
     Returns:
         [N] bool.
     """
@@ -55,7 +55,7 @@ def fill(
     order = order[jnp.argsort(home[order].astype(jnp.uint32), stable=True)]
     new = jnp.concatenate([jnp.ones(1, bool), home[order][1:] != home[order][:-1]])
     within = index - lax.cummax(jnp.where(new, index, 0), axis=0)
-    # no direction has n members, so who is no candidate comes behind those who are
+    # no direction has n members, so candidates precede all other members
     level = jnp.append(taken, n)[home[order]] + within
     tie = jax.random.bits(k_tie, (n,), jnp.uint32) if tie is None else tie[order]
     tie = jnp.argsort(tie, stable=True)

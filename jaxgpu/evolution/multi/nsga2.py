@@ -1,7 +1,7 @@
-"""NSGA-II: survival of the least dominated, then of the least crowded.
+"""NSGA-II: survival by non-dominated rank, then by crowding distance.
 
 Deb, Pratap, Agarwal & Meyarivan (2002), doi:10.1109/4235.996017, with constrained domination
-(section VI). Time O(m N log N) a front for up to three objectives, memory O(N log N) words.
+(section VI). Time O(m N log N) per front for up to three objectives, memory O(N log N) words.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from .variation import SBX, PolynomialMutation
 
 @pytree
 class NSGA2(Elitist["State"]):
-    """What to run. Numbers are leaves: `vmap` over them to tune a batch of runs at once."""
+    """NSGA-II (Deb et al. 2002). Numbers are leaves: `vmap` over them to tune a batch of runs."""
 
     pop_size: int = size(default=100, least=4)  # N, even
     crossover: SBX = SBX()
@@ -32,15 +32,15 @@ class NSGA2(Elitist["State"]):
         return State(population=members, rank=rank, crowding=crowding, **placed)
 
     def wins(self, state: "State", pair: Array) -> Array:
-        """The one of the better front wins, within a front the less crowded."""
+        """Return whether the first of each pair wins: by front, within a front if less crowded."""
         rank, crowding = state.rank[pair], state.crowding[pair]
         return (rank[0] < rank[1]) | ((rank[0] == rank[1]) & (crowding[0] >= crowding[1]))
 
     def survive(self, state: "State", merged: Population, rank: Array, cut: Array) -> "State":
-        """The first fronts survive, of the last the least crowded."""
+        """Keep the first fronts, and from the last one the least crowded members."""
         n = self.pop_size
         distance = crowding_distance(merged.f, rank)
-        # the key of a member of a better front is 0; within the cut front the least crowded first
+        # members of better fronts get key 0; in the cut front the least crowded come first
         key = sortable(-distance) // 2 + 1
         key = jnp.where(rank < cut, 0, jnp.where(rank == cut, key, ~jnp.zeros_like(key)))
         best = jnp.argsort(key, stable=True)[:n]
@@ -52,6 +52,6 @@ class NSGA2(Elitist["State"]):
 
 @pytree
 class State(Ranked):
-    """Where the run is."""
+    """State of an NSGA-II run."""
 
     crowding: Array  # [N] crowding distance within the front

@@ -1,15 +1,15 @@
-"""NSGA-III and U-NSGA-III: survival of the least dominated, spread over reference directions.
+"""NSGA-III and U-NSGA-III: non-dominated survival, spread over reference directions.
 
 Deb & Jain (2014), doi:10.1109/TEVC.2013.2281535; constraints and the tournament of feasibility:
 Jain & Deb (2014), doi:10.1109/TEVC.2013.2281534; U-NSGA-III's niching tournament: Seada & Deb
 (2016), doi:10.1109/TEVC.2015.2459718.
 
 The intercepts are guarded as in the authors' later work (Blank, Deb & Roy 2019,
-doi:10.1007/978-3-030-12598-1_19): extreme points are remembered, and no intercept is beyond the
-worst point seen; `guarded=False` leaves both out. Where the extreme points span no proper plane,
-the nadir is the worst of the first front. Infeasible members set no scale. Where the paper takes
-random members, further ones of a direction or of equal directions, `spaced=True` takes those with
-the most room around them, by NSGA-II's crowding distance.
+doi:10.1007/978-3-030-12598-1_19): extreme points are retained between generations, and intercepts
+do not exceed the worst point so far. `guarded=False` disables both. If the extreme points span no
+proper plane, the nadir is the worst of the first front. Infeasible members do not affect the scale.
+Where the paper selects random members, further ones of a direction or of equal directions,
+`spaced=True` selects those with the most room around them, by NSGA-II's crowding distance.
 Association and niching take O(N) memory: see `reference_directions` and `niching`.
 """
 
@@ -32,16 +32,16 @@ from .variation import SBX, PolynomialMutation
 
 @pytree
 class NSGA3(Elitist["State"]):
-    """What to run; the paper's operators by default."""
+    """NSGA-III (Deb & Jain 2014) and U-NSGA-III; the defaults are the paper's operators."""
 
-    ref_dirs: ReferenceDirections  # H of them
-    # N, even, about H; by default the least multiple of four that is not below H
+    ref_dirs: ReferenceDirections  # H directions
+    # N, even, about H; by default the smallest multiple of four that is at least H
     pop_size: int | None = size(default=None, least=4, none=True)
     crossover: SBX = SBX(30.0, 1.0, bounded=False)
     mutation: PolynomialMutation = PolynomialMutation()
-    unified: bool = static(default=False)  # U-NSGA-III: parents win a tournament in their niche
-    guarded: bool = static(default=True)  # the plane of the later work, or the paper's own
-    spaced: bool = static(default=False)  # by room where the paper's choice is random
+    unified: bool = static(default=False)  # U-NSGA-III: tournaments within niches
+    guarded: bool = static(default=True)  # intercepts of the later work, else the paper's
+    spaced: bool = static(default=False)  # select by room where the paper's choice is random
 
     @property
     def batch_size(self) -> int:
@@ -62,7 +62,7 @@ class NSGA3(Elitist["State"]):
         )
 
     def wins(self, state: "State", pair: Array) -> Array:
-        """The less violating one wins; if `unified`, within a niche the better."""
+        """Return whether the first of each pair violates less; if `unified`, wins in its niche."""
         violation = state.population.violation[pair]
         win = violation[0] <= violation[1]
         if self.unified:
@@ -73,7 +73,7 @@ class NSGA3(Elitist["State"]):
         return win
 
     def survive(self, state: "State", merged: Population, rank: Array, cut: Array) -> "State":
-        """The first fronts survive, of the last those that niching takes."""
+        """Keep the first fronts, and from the last one the members selected by niching."""
         n = self.batch_size
         scale = rescale(state.scale, merged.f, merged.violation <= 0, rank == 0, self.guarded)
         origin = _known(scale.ideal)[None]
@@ -99,28 +99,28 @@ class NSGA3(Elitist["State"]):
 
 @pytree
 class Scale:
-    """What the objectives are normalised by."""
+    """Normalisation of the objectives."""
 
-    ideal: Array  # [m] best value seen of each objective, of feasible members; infinite before
-    worst: Array  # [m] worst value seen of each
-    extreme: Array  # [m, m] member nearest to each axis, a row each
-    nadir: Array  # [m] worst value on the front, by the plane through the extremes
+    ideal: Array  # [m] best value so far, of feasible members; infinite at first
+    worst: Array  # [m] worst value so far of each objective
+    extreme: Array  # [m, m] member nearest to each axis, one per row
+    nadir: Array  # [m] worst value on the front, from the plane through the extremes
 
 
 @pytree
 class State(Ranked):
-    """Where the run is."""
+    """State of an NSGA-III run."""
 
-    niche: Array  # [N] nearest direction
-    distance: Array  # [N] to it, normalised
+    niche: Array  # [N] nearest direction of each member
+    distance: Array  # [N] normalised distance to it
     scale: Scale
 
 
 def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool = True) -> Scale:
-    """The scale after the members f [n, m], given which are feasible and in the first front.
+    """Update the scale with the members f [n, m], given masks of feasible and first-front ones.
 
     A front may be nearly flat in one objective, as in the first generations of DTLZ4, and its
-    members must still spread along it: no range is too small to be normalised by.
+    members must still spread along it, so there is no lower limit on the normalised range.
     """
     m = f.shape[1]
     known = jnp.all(jnp.isfinite(f), axis=1, keepdims=True) & feasible[:, None]
@@ -134,8 +134,8 @@ def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool
     points = jnp.where(front, f, jnp.inf)
     points = jnp.concatenate([scale.extreme, points]) if guarded else points
     away = points - origin[None]
-    # equation 4: an axis weighs 1, the others 1e6; 1e-3, or a hundredth of the range where that
-    # is less, counts as on the axis
+    # equation 4: the axis has weight 1, the others 1e6; values below 1e-3, or below a hundredth
+    # of the range if that is less, count as on the axis
     away = jnp.where(away < jnp.minimum(1e-3, 1e-2 * span)[None], 0, away)
     weight = jnp.where(jnp.eye(m, dtype=bool), 1, 1e6).astype(f.dtype)
     reach = [jnp.max(away * weight[k][None], axis=1) for k in range(m)]
@@ -147,14 +147,14 @@ def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool
 
 
 def _known(ideal: Array) -> Array:
-    """0 where no feasible member has been seen: all are then ranked by their violations."""
+    """Return the ideal point, with 0 before any feasible member; all then rank by violation."""
     return jnp.where(jnp.isfinite(ideal), ideal, 0)
 
 
 def _intercepts(
     extreme: Array, origin: Array, span: Array, fallback: Array, farthest: Array
 ) -> Array:
-    """Where the plane through the extremes meets the axes, or the fallback where it does not."""
+    """Return the intercepts of the plane through the extremes, or the fallback without a plane."""
     m = origin.shape[0]
     rows = (extreme - origin[None]) / span[None]
     sound = jnp.all(jnp.isfinite(rows))

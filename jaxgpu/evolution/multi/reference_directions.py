@@ -1,9 +1,9 @@
-"""Evenly spread directions, and which of them each point is nearest to.
+"""Evenly spaced reference directions, and the nearest direction of each point.
 
-Das & Dennis (1998), doi:10.1137/S1052623496307510. In three objectives the nearest line of such
-a set is found by rounding: the largest-remainder rounding of a point of the simplex, or one
-of the six points a unit move away from it. That makes N log H work of N H. For other sets and
-more objectives the lines are compared one by one in tiles, in O(N) memory.
+Das & Dennis (1998), doi:10.1137/S1052623496307510. In three objectives the nearest line of such a
+set is found by rounding: it is the largest-remainder rounding of a point of the simplex, or one of
+the six points a unit move away from it. This reduces N H comparisons to N log H. For other sets and
+more objectives, points are compared with all lines in tiles, in O(N) memory.
 """
 
 import math
@@ -21,7 +21,7 @@ from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import floats
 
-TILE = 128  # points that are compared with all directions at a time
+TILE = 128  # points compared with all directions per batch
 
 
 @pytree
@@ -32,11 +32,11 @@ class ReferenceDirections:
     n_partitions: int = size(default=0, least=0)  # p of a single three-objective layer, else 0
 
     def unit(self) -> Array:
-        """The directions with length 1, [H, m]."""
+        """Return the directions normalised to length 1, [H, m]."""
         return unit_vectors(self.w)
 
     def check_objectives(self, name: str, objectives: int) -> None:
-        """Refuse directions that are not of as many objectives as the problem has."""
+        """Raise if the directions have another number of objectives than the problem."""
         w = self.w
         if w.ndim != 2 or w.shape[1] != objectives:
             raise ValueError(
@@ -47,10 +47,10 @@ class ReferenceDirections:
 
 @explained
 def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
-    """Directions that partition each edge of the simplex evenly, with a layer for each number.
+    """Return the directions of Das & Dennis: an even partition of the simplex per layer.
 
-    Layer i is pulled to the centre by 1 - i / layers (Deb & Jain 2014, section IV-F: the inner of
-    two layers is halved).
+    `n_partitions` has one number per layer. Layer i is shrunk to the center by 1 - i / layers
+    (Deb & Jain 2014, section IV-F: the inner of two layers is halved).
 
     >>> das_dennis(3, 12).w.shape, das_dennis(8, 3, 2).w.shape
     ((91, 3), (156, 8))
@@ -62,7 +62,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
             f"das_dennis: {objectives} objectives, n_partitions={n_partitions}; need at least 2 "
             "objectives and at least 1 partition in each layer"
         )
-    for p in n_partitions:  # tuples of Python's numbers come first
+    for p in n_partitions:  # the memory of temporary tuples of Python integers
         count = math.lgamma(objectives + p) - math.lgamma(p + 1) - math.lgamma(objectives)
         need = int(math.exp(min(count, 80.0))) * (100 + 60 * objectives)
         memory.room("das_dennis", min(need, 2**63 - 1), "partition less")
@@ -78,7 +78,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
 
 @explained
 def partitions_for(objectives: int, count: int) -> int:
-    """The most partitions with which one layer has at most `count` directions.
+    """Return the most partitions with which one layer has at most `count` directions.
 
     >>> partitions_for(3, 92)
     12
@@ -93,10 +93,10 @@ def partitions_for(objectives: int, count: int) -> int:
 
 @explained
 def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
-    """The partitions of layers with about `count` directions, some of them inside the simplex.
+    """Return the partitions of layers with about `count` directions, some inside the simplex.
 
-    A layer with fewer partitions than objectives lies on the sides of the simplex alone: along
-    each of its directions some objective weighs nothing. From five objectives on there are two
+    A layer with fewer partitions than objectives has points only on the boundary of the simplex:
+    each of its directions gives some objective weight 0. From five objectives on there are two
     layers (Deb & Jain 2014, section IV-F), the inner one with as many partitions or one less.
 
     >>> layers_for(3, 120), layers_for(8), layers_for(15)
@@ -115,7 +115,7 @@ def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
 
 
 def _simplex(m: int, p: int) -> np.ndarray:
-    """All vectors of m whole numbers that sum to p, in lexicographic order. [H, m]."""
+    """Return all vectors of m integers >= 0 with sum p, in lexicographic order. [H, m]."""
     bars = np.array(list(combinations(range(p + m - 1), m - 1)))
     edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((-1, -1), (-1, p + m - 1)))
     edges[:, 0], edges[:, -1] = -1, p + m - 1
@@ -123,12 +123,12 @@ def _simplex(m: int, p: int) -> np.ndarray:
 
 
 def unit_vectors(w: Array) -> Array:
-    """The rows of w [H, m] divided by their lengths."""
+    """Return the rows of w [H, m] divided by their lengths."""
     return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
 
 
 def nearest(unit: Array, f: Array) -> Array:
-    """The direction along which each point lies farthest: the line that is nearest. [N] int32.
+    """Return the nearest line of each point, along which its projection is longest. [N] int32.
 
     Args:
         unit: directions of length 1, [H, m].
@@ -143,10 +143,10 @@ def nearest(unit: Array, f: Array) -> Array:
 
 @explained
 def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
-    """The nearest line through the origin for each point, and the distance to it.
+    """Return the nearest line through the origin of each point, and the distance to it.
 
     Args:
-        ref_dirs: H of them.
+        ref_dirs: H directions.
         f: [N, m], translated so that the ideal point is the origin; not negative.
     Returns:
         Index [N] int32 and perpendicular distance [N].
@@ -174,10 +174,10 @@ def _by_rounding(unit: Array, p: int, f: Array) -> Array:
     total = jnp.sum(f, axis=1, keepdims=True)
     y = p * jnp.where(total > 0, f / jnp.where(total > 0, total, 1), 1 / 3)
     k = jnp.floor(y).astype(jnp.int32)
-    # the units that are left go to the largest remainders; of three, 0, 1 or 2 are left
+    # the remaining units (0, 1 or 2 of three) go to the largest remainders
     rest = y - k.astype(y.dtype)
     left = p - jnp.sum(k, axis=1, keepdims=True, dtype=jnp.int32)
-    # how many remainders come before each, by comparisons: XLA sorts short rows slowly
+    # rank the remainders by comparisons, because XLA sorts short rows slowly
     a, b, c = rest[:, 0], rest[:, 1], rest[:, 2]
     one, other = jnp.stack([b > a, a >= b, a >= c], 1), jnp.stack([c > a, c > b, b >= c], 1)
     place = one.astype(jnp.int32) + other.astype(jnp.int32)
@@ -187,7 +187,7 @@ def _by_rounding(unit: Array, p: int, f: Array) -> Array:
     for move in moves:
         j = k + jnp.array(move, jnp.int32)[None]
         valid = jnp.all((j >= 0) & (j <= p), axis=1)
-        # rows with a smaller first number come before: a triangle less the triangle that is left
+        # the index counts rows with a smaller first number: a triangle minus the remaining one
         rows = p - j[:, 0]
         at = jnp.where(valid, (p + 1) * (p + 2) // 2 - (rows + 1) * (rows + 2) // 2 + j[:, 1], 0)
         along = jnp.where(valid, jnp.sum(f * unit[at], axis=1), -jnp.inf)

@@ -1,12 +1,12 @@
-"""RVEA: one survivor a direction, chosen by an angle that counts for more as time goes on.
+"""RVEA: one survivor per direction, selected by an angle penalty that increases over the run.
 
-Cheng, Jin, Olhofer & Sendhoff (2016), doi:10.1109/TEVC.2016.2519378. The survivors fill at most
-as many slots as there are directions; a direction without a member leaves its slot empty. The
-angle between neighbouring directions, which scales the penalty, is computed when the directions
-change and not in every generation. O(N) memory.
+Cheng, Jin, Olhofer & Sendhoff (2016), doi:10.1109/TEVC.2016.2519378. The survivors fill at most as
+many slots as there are directions; a direction without a member leaves its slot empty. The angle
+between adjacent directions, which scales the penalty, is computed only when the directions change.
+O(N) memory.
 
-Of the members of a direction, one that is not dominated comes before one that is, which is not in
-the paper: there the angle comes to count for so much that members off the front win.
+Difference from the paper: of the members of a direction, non-dominated ones precede dominated ones.
+In the paper the penalty becomes so large that members off the front win.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from .variation import SBX, PolynomialMutation, children
 
 @pytree
 class RVEA(Algorithm["State"]):
-    """What to run; the paper's parameters by default.
+    """RVEA (Cheng et al. 2016); the defaults are the paper's parameters.
 
     >>> from jaxgpu.evolution import evolve, problems
     >>> from jaxgpu.evolution.multi import das_dennis
@@ -36,21 +36,21 @@ class RVEA(Algorithm["State"]):
     (15, 3)
     """
 
-    ref_dirs: ReferenceDirections  # H of them; the population has as many slots
+    ref_dirs: ReferenceDirections  # H directions; the population has H slots
     crossover: SBX = SBX(30.0, 1.0, bounded=False)
     mutation: PolynomialMutation = PolynomialMutation()
-    # [] t_max: the penalty in full
+    # [] t_max: generation at which the penalty is full
     generations: Array | int = number(default=250, least=1, one=True)
-    alpha: Array | float = number(default=2.0, least=0, one=True)  # [] how late the penalty sets in
-    # of the run between two adaptations of the directions
-    adaptation: Array | float = number(default=0.1, least=0, most=1, one=True)  # [] share
+    alpha: Array | float = number(default=2.0, least=0, one=True)  # [] larger is a later penalty
+    # time between adaptations of the directions, relative to the run
+    adaptation: Array | float = number(default=0.1, least=0, most=1, one=True)  # [] fraction
 
     @property
     def batch_size(self) -> int:
         return self.ref_dirs.w.shape[-2]
 
     def init(self, key: Array, problem: Problem) -> "State":
-        """A member for each direction, drawn uniformly in the box."""
+        """Return the state with one member per direction, sampled uniformly in the box."""
         problem = checked("init", self, key, problem)
         self.ref_dirs.check_objectives("RVEA", problem.objectives)
         unit = unit_vectors(jnp.asarray(self.ref_dirs.w, problem.box.lower.dtype))
@@ -63,7 +63,7 @@ class RVEA(Algorithm["State"]):
         )
 
     def ask(self, state: "State", key: Array) -> Array:
-        """Children of random pairs of the slots that are filled."""
+        """Return children of random pairs of the filled slots."""
         k_first, k_second, k_vary = jax.random.split(key, 3)
         x, n = state.population.x, state.population.x.shape[0]
         filled = jnp.isfinite(state.population.violation)
@@ -73,11 +73,11 @@ class RVEA(Algorithm["State"]):
         a = x[members[permutation(k_first, n)[:half] % count]]
         b = x[members[permutation(k_second, n)[:half] % count]]
         made = children(k_vary, self.crossover, self.mutation, a, b, state.box)[:n]
-        # the first members are still to be evaluated
+        # the first generation evaluates the initial members
         return jnp.where(state.generation == 0, x, made)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """The member of each direction with the least angle-penalised distance."""
+        """Select for each direction the member with the least angle-penalised distance."""
         x, f, violation = told(self, state, x, f, violation)
         merged = merge(state.population, Population(x, f, violation))
         members = _take_slots(merged, _winners(self, state, merged))
@@ -88,17 +88,17 @@ class RVEA(Algorithm["State"]):
 
 @pytree
 class State:
-    """Where the run is. Empty slots have infinite objectives and violation."""
+    """State of an RVEA run. Empty slots have infinite objectives and violation."""
 
     population: Population
     unit: Array  # [H, m] directions, scaled to the range of the objectives
-    angle: Array  # [H] to the nearest other direction, rad
+    angle: Array  # [H] angle to the nearest other direction, rad
     box: Box
-    generation: Array  # []
+    generation: Array  # [] number of generations so far
 
 
 def _winners(spec: RVEA, state: State, merged: Population) -> Array:
-    """The member [H] that each direction keeps, among the n of parents and children; n if none."""
+    """Return the index [H] of the member that each direction keeps, among all n; n if none."""
     f, n = merged.f, merged.x.shape[0]
     h, m = state.unit.shape
     known = jnp.isfinite(merged.violation) & jnp.all(jnp.isfinite(f), axis=1)
@@ -108,12 +108,12 @@ def _winners(spec: RVEA, state: State, merged: Population) -> Array:
     niche = nearest(state.unit, g)
     along = jnp.sum(g * state.unit[niche], axis=1)
     off = g - along[:, None] * state.unit[niche]
-    # the arccosine would have half the digits where the angles are small, as they are at the end
+    # arctan2 instead of arccos, which loses half of the digits of the small angles late in a run
     theta = jnp.arctan2(jnp.sqrt(jnp.sum(off * off, axis=1)), along)
     time = (state.generation / spec.generations).astype(f.dtype)
     penalty = m * time**spec.alpha * theta / state.angle[niche]
     home = jnp.where(known, niche, h)
-    # within a direction: what is not dominated, other feasible members, the least violating
+    # order in a direction: non-dominated members, other feasible ones, then by violation
     feasible = known & (merged.violation <= 0)
     front = pareto.nondominated(jnp.where(feasible[:, None], f, jnp.inf))
     order = jnp.where(feasible, jnp.where(front, -1, 0), merged.violation)
@@ -125,7 +125,7 @@ def _winners(spec: RVEA, state: State, merged: Population) -> Array:
 
 
 def _take_slots(population: Population, index: Array) -> Population:
-    """The members with these indices; a slot is empty where the index is that of none."""
+    """Return the members with these indices; an index of n gives an empty slot."""
     n = population.x.shape[0]
     filled = index < n
     members = take(population, jnp.minimum(index, n - 1))
@@ -137,7 +137,7 @@ def _take_slots(population: Population, index: Array) -> Population:
 
 
 def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]:
-    """Scale the directions to the ranges of the survivors, now and then."""
+    """Scale the directions to the ranges of the survivors, if an adaptation is due."""
     every = jnp.maximum(jnp.ceil(spec.adaptation * spec.generations), 1).astype(jnp.int32)
 
     def scaled() -> tuple[Array, Array]:
@@ -152,7 +152,7 @@ def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]
 
 
 def _range(members: Population, known: Array) -> tuple[Array, Array]:
-    """Least and greatest objectives of the feasible members, or of all known ones before any."""
+    """Return min and max objectives of the feasible members, or of all known ones before any."""
     feasible = known & (members.violation <= 0)
     counted = jnp.where(jnp.any(feasible), feasible, known)[:, None]
     low = jnp.min(jnp.where(counted, members.f, jnp.inf), axis=0)
@@ -160,7 +160,7 @@ def _range(members: Population, known: Array) -> tuple[Array, Array]:
 
 
 def _angles(unit: Array) -> Array:
-    """Angle from each direction to the nearest other one, rad. From the chord: exact if small."""
+    """Return the angle from each direction to the nearest other one, rad; accurate if small."""
     h = unit.shape[0]
 
     def chord(i: Array) -> Array:

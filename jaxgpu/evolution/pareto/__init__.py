@@ -1,8 +1,8 @@
-"""Dominance: exact ranks of any number of objectives, and crowding distances.
+"""Dominance: exact ranks for any number of objectives, and crowding distances.
 
-Reading order: `domination` defines the fronts and picks one of `fronts2` (two objectives),
-`fronts3` (three, many points) and `chains` (any other); `order` has the sorts that they share;
-`crowding` is NSGA-II's distance within a front.
+Reading order: `domination` defines the fronts and selects one of `fronts2` (two objectives),
+`fronts3` (three, many points) and `chains` (all other cases). `order` has the sorts that they
+share; `crowding` is NSGA-II's distance within a front.
 """
 
 from .crowding import crowding_distance

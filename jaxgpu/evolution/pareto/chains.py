@@ -1,15 +1,15 @@
-"""Rank points of any number of objectives in one pass and O(n) memory.
+"""Non-dominated ranks for any number of objectives in one pass and O(n) memory.
 
-The front of a point is the length of the longest chain of points that dominate one another and
-end in it. Lexicographic order is a linear extension of dominance, so the chains can be grown
-tile by tile in that order: what earlier tiles contribute to a tile is one maximum over pairs,
-and within a tile the recursion is iterated until nothing changes, at most as often as the tile
-has fronts. Equal rows are adjacent; the group number tells a copy from a dominated point.
+The front of a point is the length of the longest chain of points that dominate one another and end
+in it. Lexicographic order is a linear extension of dominance, so chains can be extended tile by
+tile in that order. The contribution of earlier tiles to a tile is one maximum over pairs. Within a
+tile the recursion is iterated until it converges, in at most as many iterations as the tile has
+fronts. Equal rows are adjacent; the group number distinguishes a copy from a dominated point.
 
-A CPU takes that maximum a tile at a time, from cache, and looks at earlier tiles alone: n^2 / 2
-pair tests of m comparisons. An accelerator has a launch to pay for each: a tile that is settled
-raises all points at once, later ones by its chains and earlier ones, which it cannot dominate, by
-nothing: n^2 pair tests in n / WIDE launches. O(n + tile^2) memory, whatever the number of fronts.
+A CPU evaluates that maximum tile by tile, from cache, and only for earlier tiles: n^2 / 2 pair
+tests of m comparisons. An accelerator pays for each kernel launch, so a finished tile updates all
+points in one batch: n^2 pair tests in n / WIDE launches. Earlier points are not dominated by the
+tile, so the update leaves them unchanged. O(n + tile^2) memory for any number of fronts.
 """
 
 import jax.numpy as jnp
@@ -18,15 +18,15 @@ from jax import Array, lax
 from .order import first_copies, inverse, lexsort, sortable
 
 TILE, FEW = 256, 32  # on a CPU: 1.0e9 pairs/s on two cores; 1024 is slower
-WIDE = 1024  # on accelerators
-_SWEEPS = 4  # there, between two questions whether a tile is settled: the host asks them
+WIDE = 1024  # tile on accelerators
+_SWEEPS = 4  # iterations on accelerators between convergence checks, which involve the host
 
 
 def chain_ranks(f: Array) -> Array:
-    """Index of the non-dominated front of each point, 0 the best, exact for all points.
+    """Return the index of the non-dominated front of each point, 0 the best, exact for all points.
 
     Args:
-        f: objectives to be minimised, [n, m], no NaN.
+        f: objectives to minimise, [n, m], no NaN.
     Returns:
         [n] int32.
     """
@@ -39,9 +39,9 @@ def chain_ranks(f: Array) -> Array:
 
 
 def ranks_by_tiles(g: Array, group: Array) -> Array:
-    """Ranks [n] of keys [n, m] in lexicographic order, with loops over tiles that fit a cache.
+    """Return the ranks [n] of keys [n, m] in lexicographic order, by loops over cache-sized tiles.
 
-    group: [n] int32, the same of equal rows alone.
+    group: [n] int32, equal only for equal rows.
     """
     tile = TILE if g.shape[0] > 2 * TILE else FEW
     g, group, n = *_tiled(g, group, tile), g.shape[0]
@@ -57,7 +57,7 @@ def ranks_by_tiles(g: Array, group: Array) -> Array:
 
 
 def ranks_by_waves(g: Array, group: Array) -> Array:
-    """As `ranks_by_tiles`, with all points at once behind each of few wide tiles."""
+    """Return ranks as `ranks_by_tiles`; each of few wide tiles updates all points in one batch."""
     n = g.shape[0]
     g, group = _tiled(g, group, min(WIDE, n))
     groups, columns = group.ravel(), [g[:, k].ravel() for k in range(g.shape[1])]
@@ -71,9 +71,9 @@ def ranks_by_waves(g: Array, group: Array) -> Array:
 
 
 def _tiled(g: Array, group: Array, tile: int) -> tuple[Array, Array]:
-    """Keys [tiles, m, tile] and groups [tiles, tile], with points at the end that are worst.
+    """Return keys [tiles, m, tile] and groups [tiles, tile], padded with worst points.
 
-    Columns, because the pair test reads one objective at a time.
+    Keys are stored by objective, because the pair test reads one objective at a time.
     """
     n, m = g.shape
     spare = -n % tile
@@ -84,7 +84,7 @@ def _tiled(g: Array, group: Array, tile: int) -> tuple[Array, Array]:
 
 
 def _settled(base: Array, g: Array, group: Array, sweeps: int) -> Array:
-    """Ranks of a tile, from what earlier tiles make of them; `sweeps` between two questions."""
+    """Iterate the ranks of a tile from `base` to convergence, checked every `sweeps` iterations."""
 
     def iterate(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         rank = before = carry[0]
@@ -96,9 +96,9 @@ def _settled(base: Array, g: Array, group: Array, sweeps: int) -> Array:
 
 
 def _longest(rank: Array, a: Array, of_a: Array, b: Array | list[Array], of_b: Array) -> Array:
-    """One more than the highest rank of those of `a` [m, A] that dominate each of `b`, m x [B].
+    """Return 1 + the highest rank of the points `a` [m, A] that dominate each point `b` (m x [B]).
 
-    rank: of a. of_a, of_b: groups.
+    rank: ranks of a. of_a, of_b: groups.
     """
     beats = of_a[None] != of_b[:, None]
     for k in range(len(a)):

@@ -12,16 +12,16 @@ from .order import sortable
 
 @explained
 def crowding_distance(f: Array, rank: Array) -> Array:
-    """Crowding distance of each point among those of its own front.
+    """Return the crowding distance of each point within its own front.
 
-    Sum over the objectives of (next value - previous value) / (range of the front), infinite
-    for the two ends. A front without extent in an objective gains nothing from it.
+    Sum over the objectives of (next value - previous value) / (range of the front), infinite for
+    the two extreme points. An objective that is constant on a front contributes nothing.
 
     Args:
-        f: objectives, [n, m]; non-finite values gain nothing.
+        f: objectives, [n, m]; non-finite values contribute nothing.
         rank: front of each point, [n] int32.
     Returns:
-        [n], the dtype of f. Two sorts an objective; O(n) memory.
+        [n], the dtype of f. Two sorts per objective; O(n) memory.
 
     >>> f = jnp.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [2.0, 0.5]])
     >>> print(crowding_distance(f, jnp.zeros(4, jnp.int32)))

@@ -1,8 +1,8 @@
 """Non-dominated ranks, exact for any number of objectives, in O(n) memory.
 
-One objective: ranks of the distinct values. Two: a prefix minimum a front (`fronts2`). Three and
+One objective: ranks of the distinct values. Two: a prefix minimum per front (`fronts2`). Three and
 more than 1024 points: divide and conquer (`fronts3`). Otherwise: longest chains, tile by tile
-(`chains`). Objectives are minimised. All three agree with the definition to the last point.
+(`chains`). Objectives are minimised. All methods agree with the definition for every point.
 """
 
 import jax.numpy as jnp
@@ -17,26 +17,26 @@ from .fronts2 import ranks2
 from .fronts3 import ranks3
 from .order import dense_ranks
 
-_CHAINS_BELOW = 1024  # where the pair tests of `chains` cost less than the passes of `fronts3`
+_CHAINS_BELOW = 1024  # below, the pair tests of `chains` cost less than the passes of `fronts3`
 
 
 @explained
 def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> Array:
-    """Index of the non-dominated front of each point, 0 the best.
+    """Return the index of the non-dominated front of each point, 0 the best.
 
-    A point dominates another when it is nowhere worse and somewhere better. With `violation`,
-    Deb's rule: a feasible point (violation <= 0) comes before any infeasible one, and of two
-    infeasible ones the less violating comes first. A point with a NaN objective ranks with
-    those that are infinite in all, and with the most violating where violations are given.
+    A point dominates another if it is nowhere worse and somewhere better. With `violation`, Deb's
+    rule applies: a feasible point (violation <= 0) precedes any infeasible one, and of two
+    infeasible ones the less violating precedes. A point with a NaN objective ranks with those that
+    are infinite in all, and with the most violating if violations are given.
 
     Args:
-        f: objectives to be minimised, [n, m]; infinities are compared like any value.
+        f: objectives to minimise, [n, m]; infinities are compared like any value.
         violation: total constraint violation, [n]; NaN counts as infinite.
-        stop: ranks need to be exact only until the fronts hold this many points; the rest may
-            share one index above theirs. All n by default.
+        stop: ranks need to be exact only until the fronts hold this many points; the remaining
+            points may share one higher index. All n by default.
     Returns:
         [n] int32.
-    Not differentiable (integers). Time O(n log n) a front for m <= 3, n^2/2 pair tests for
+    Not differentiable (integers). Time O(n log n) per front for m <= 3, n^2/2 pair tests for
     m > 3, n^2 of them on an accelerator; memory O(n log n) words at most.
 
     >>> print(ranks(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])))
@@ -74,7 +74,7 @@ def _ranks(f: Array, stop: int) -> Array:
 
 @explained
 def nondominated(f: Array, violation: Array | None = None) -> Array:
-    """Which points no other dominates; copies of one are all in. [n, m] -> [n] bool.
+    """Return a mask of points that no other dominates, including all copies. [n, m] -> [n] bool.
 
     >>> print(nondominated(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])))
     [ True  True False]
@@ -84,7 +84,7 @@ def nondominated(f: Array, violation: Array | None = None) -> Array:
 
 @explained
 def dominates(a: Array, b: Array) -> Array:
-    """Whether objective vectors `a` dominate `b`: nowhere worse, somewhere better. [..., m].
+    """Return whether `a` dominates `b`: nowhere worse, somewhere better. [..., m] -> [...] bool.
 
     >>> print(dominates(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
     True

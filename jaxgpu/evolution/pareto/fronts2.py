@@ -1,7 +1,7 @@
-"""Peel the non-dominated fronts of two objectives in O(n) a front, after one sort.
+"""Non-dominated fronts of two objectives, peeled in O(n) per front after one sort.
 
-In lexicographic order a point is non-dominated when its second objective is below that of every
-point before it (or the point is a copy of one that is): an exclusive prefix minimum.
+In lexicographic order a point is non-dominated if its second objective is below that of every
+preceding point (or if it is a copy of such a point): an exclusive prefix minimum.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def peel(next_front: Callable[[Array], Array], count: int, stop: int) -> Array:
     """Peel fronts until they hold `stop` of `count` points.
 
     Args:
-        next_front: the points [count] bool of the next front, from those that are left.
+        next_front: maps the mask [count] of remaining points to the mask of the next front.
     Returns:
         [count] int32, the index of the front of each point; all others share the next index.
     """
@@ -33,10 +33,10 @@ def peel(next_front: Callable[[Array], Array], count: int, stop: int) -> Array:
 
 
 def ranks2(f: Array, stop: int) -> Array:
-    """Index of the front of each point, exact until `stop` points have one.
+    """Return the index of the front of each point, exact until `stop` points have one.
 
     Args:
-        f: objectives to be minimised, [n, 2], no NaN.
+        f: objectives to minimise, [n, 2], no NaN.
         stop: peel fronts until they hold at least this many points; all others share the next
             index.
     Returns:

@@ -1,16 +1,15 @@
-"""Peel the non-dominated fronts of three objectives in O(n log n) a front and O(n) memory.
+"""Non-dominated fronts of three objectives, in O(n log n) per front and O(n) memory.
 
-Kung, Luccio & Preparata (1975), doi:10.1145/321906.321910, divide and conquer on the first
-objective; here as data-parallel passes over the whole array instead of a recursion. The points
-are placed in lexicographic order. A block of 2B neighbouring places splits in halves: a point of
-the right half is dominated by the left half exactly when the least f3 among the left points
-that come before it in f2 order is not above its own. The f2 order of every block follows from
-that of the block twice its size by a stable partition, so nothing is sorted but the input, and
-since the order does not depend on who has been peeled, all fronts share it. Blocks of `LEAF`
-places are compared pair by pair.
+Kung, Luccio & Preparata (1975), doi:10.1145/321906.321910: divide and conquer on the first
+objective, here as data-parallel passes over the whole array instead of a recursion. The points are
+in lexicographic order. A block of 2B adjacent positions splits in halves. A point of the right half
+is dominated by the left half exactly if the minimum f3 among the left points that precede it in f2
+order is not above its own. The f2 order of every block follows from that of the block of twice its
+size by a stable partition, so only the input is sorted. The order does not depend on which points
+have been peeled, so all fronts share it. Blocks of `LEAF` positions are compared pair by pair.
 
-Each front makes log2(n / LEAF) passes of a gather, a prefix minimum and a scatter, and
-n LEAF / 2 pair tests; memory is n log2(n / LEAF) int32 words.
+Each front takes log2(n / LEAF) passes of a gather, a prefix minimum and a scatter, and n LEAF / 2
+pair tests; memory is n log2(n / LEAF) int32 words.
 """
 
 import jax.numpy as jnp
@@ -23,7 +22,7 @@ LEAF = 64
 
 
 def ranks3(f: Array, stop: int) -> Array:
-    """Index of the front of each point [n, 3], exact until `stop` have one, as in `ranks2`."""
+    """Return the front index of each point [n, 3], exact until `stop` have one, as in `ranks2`."""
     n = f.shape[0]
     depth = max(0, (n - 1).bit_length() - LEAF.bit_length() + 1)
     size = LEAF << depth
@@ -46,20 +45,20 @@ def ranks3(f: Array, stop: int) -> Array:
 
 
 def never(keys: Array) -> Array:
-    """A key above every number, so that it dominates nothing."""
+    """Return a key above every number, so that it dominates nothing."""
     return jnp.array(jnp.iinfo(keys.dtype).max, keys.dtype)
 
 
 def _row_length(size: int) -> int:
-    """Places a row: about the square root of all, so a scan over rows costs a scan of one."""
+    """Return positions per row, about sqrt(size): scans over rows cost as much as in a row."""
     return 1 << ((size.bit_length() + 1) // 2)
 
 
 def _partitions(q: Array, depth: int) -> tuple[list[Array], Array]:
-    """The places of every block in f2 order, given those of the block of all places.
+    """Return the positions of every block in f2 order, given the f2 order of all positions.
 
-    Blocks of at most a row are returned as one [blocks, block] array for each length; longer
-    ones as one [lengths, size] array, so that a loop can run over them.
+    Blocks of at most a row are returned as one [blocks, block] array per length; longer ones as one
+    [lengths, size] array, so that a loop can run over them.
     """
     size = q.shape[0]
     i = jnp.arange(size, dtype=jnp.int32)
@@ -84,7 +83,7 @@ def _partitions(q: Array, depth: int) -> tuple[list[Array], Array]:
 
 
 def _beaten_in_leaf(active: Array, g: Array) -> Array:
-    """Whether an active place earlier in the leaf is not above in f2 and f3. [size] bool."""
+    """Return a mask [size] of positions dominated by an active earlier one in the same leaf."""
     b2, b3 = (g[:, k].reshape(-1, LEAF)[:, :, None] for k in (1, 2))
     before = jnp.tril(jnp.ones((LEAF, LEAF), bool), -1)[None]
     a3 = active.reshape(-1, 1, LEAF)
@@ -92,7 +91,7 @@ def _beaten_in_leaf(active: Array, g: Array) -> Array:
 
 
 def _beaten_by_halves(active: Array, f3: Array, short: list[Array], long: Array) -> Array:
-    """Whether an active place of the left half of some block dominates one of the right half."""
+    """Return a mask of right-half positions dominated by an active left-half one of some block."""
     size = active.shape[0]
     row = _row_length(size)
     above = jnp.array(jnp.iinfo(active.dtype).max, active.dtype)

@@ -1,9 +1,9 @@
 """Test problems, checked against independent implementations.
 
-Reading order: `zdt` and `dtlz` write a problem in a few lines each; `walking_fish` (WFG) and
-`large_scale` (LSMOP) build theirs from parts, on the `fronts` that all share, with distances from
-`pairs` of floats; `real_world` (RE, CRE) reads `mechanical` and `fitted`; `black_box` (BBOB) has
-one objective; `bits` has knapsacks and landscapes.
+Reading order: `zdt` and `dtlz` define a problem in a few lines each. `walking_fish` (WFG) and
+`large_scale` (LSMOP) build problems from parts, on the shared `fronts`, with differences by `pairs`
+of floats. `real_world` (RE, CRE) uses `mechanical` and `fitted`; `black_box` (BBOB) has a single
+objective; `bits` has knapsacks and landscapes.
 """
 
 from .bits import Landscape, Sacks, knapsack, landscape, mnk, sacks

@@ -1,7 +1,7 @@
-"""The random numbers of the BBOB instances, as COCO draws them.
+"""Random numbers of the BBOB instances, identical to COCO's.
 
 Hansen, Finck, Ros & Auger (2009), INRIA report RR-6829, and the generator of their C program: a
-linear congruence (Park & Miller) behind a shuffle table of 32. NumPy, float64, on the host.
+linear congruential generator (Park & Miller) with a shuffle table of 32. float64 NumPy.
 """
 
 import numpy as np
@@ -10,12 +10,12 @@ _MODULUS = 2147483647
 
 
 def seed(function: int, instance: int) -> int:
-    """Of an instance; the Rastrigin pair 3, 4 and the Schaffers pair 17, 18 share theirs."""
+    """Return the seed of an instance; functions 3 and 4 (Rastrigin) share it, as do 17 and 18."""
     return {4: 3, 18: 17}.get(function, function) + 10000 * instance
 
 
 def uniform(count: int, seed: int) -> np.ndarray:
-    """Numbers in (0, 1), [count]."""
+    """Return numbers in (0, 1), [count]."""
     state = max(1, abs(seed))
     drawn = []
     for _ in range(40):
@@ -38,20 +38,20 @@ def _next(state: int) -> int:
 
 
 def normal(count: int, seed: int) -> np.ndarray:
-    """Standard normal numbers (Box & Muller), [count]."""
+    """Return standard normal numbers (Box & Muller), [count]."""
     u = uniform(2 * count, seed)
     g = np.sqrt(-2 * np.log(u[:count])) * np.cos(2 * np.pi * u[count:])
     return np.where(g == 0, 1e-99, g)
 
 
 def optimum(dimension: int, seed: int) -> np.ndarray:
-    """A point [D] of [-4, 4] with four decimals."""
+    """Return a point [D] of [-4, 4] with four decimals."""
     x = 8 * np.floor(1e4 * uniform(dimension, seed)) / 1e4 - 4
     return np.where(x == 0, -1e-5, x)
 
 
 def rotation(dimension: int, seed: int) -> np.ndarray:
-    """A random orthogonal matrix [D, D]: normal columns, orthogonalised from the left."""
+    """Return a random orthogonal matrix [D, D]: normal columns, orthogonalised from the left."""
     columns = normal(dimension * dimension, seed).reshape(dimension, dimension)
     for i, column in enumerate(columns):
         for before in columns[:i]:
@@ -61,7 +61,7 @@ def rotation(dimension: int, seed: int) -> np.ndarray:
 
 
 def value(function: int, instance: int) -> float:
-    """The optimal value that COCO adds to the function, a multiple of 0.01 in [-1000, 1000].
+    """Return the optimal value that COCO adds to the function, a multiple of 0.01 in [-1000, 1000].
 
     >>> value(1, 1)
     79.48
@@ -72,7 +72,7 @@ def value(function: int, instance: int) -> float:
 
 
 def peaks(dimension: int, count: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Gallagher's peaks: heights [P], places [P, D] before rotation, squared scales [P, D]."""
+    """Return Gallagher's peaks: heights [P], unrotated positions [P, D], squared scales [P, D]."""
     first, spread, shift = {101: (1000**0.5, 10.0, 5.0), 21: (1000.0, 9.8, 4.9)}[count]
     share = np.arange(count - 1) / (count - 2)
     lot = np.argsort(uniform(count - 1, seed), kind="stable")

@@ -1,4 +1,4 @@
-"""The pieces that the BBOB functions are made of; equations of Finck et al. (2009).
+"""Components of the BBOB functions; equations of Finck et al. (2009).
 
 Each takes the transformed vector z, which is 0 at the optimum, and is 0 there.
 """
@@ -11,7 +11,7 @@ from jax import Array
 
 
 def oscillate(x: Array) -> Array:
-    """T_osz: smooth wiggles about the identity, on a logarithmic scale."""
+    """Apply T_osz: smooth oscillations about the identity, on a logarithmic scale."""
     size = jnp.where(x == 0, 1, jnp.abs(x))
     log = jnp.log(size)
     up = jnp.sin(10 * log) + jnp.sin(7.9 * log)
@@ -21,7 +21,7 @@ def oscillate(x: Array) -> Array:
 
 
 def skew(x: Array, beta: float) -> Array:
-    """T_asy: positive values grow, the more the later the variable."""
+    """Apply T_asy: positive values grow, more so for later variables."""
     d = x.shape[0]
     share = jnp.asarray(beta * np.arange(d) / (d - 1), x.dtype)
     positive = jnp.where(x > 0, x, 1)
@@ -29,17 +29,17 @@ def skew(x: Array, beta: float) -> Array:
 
 
 def outside(x: Array) -> Array:
-    """f_pen: squared distance to the box [-5, 5]^D."""
+    """Return f_pen, the squared distance to the box [-5, 5]^D."""
     return jnp.sum(jnp.maximum(0, jnp.abs(x) - 5) ** 2)
 
 
 def rastrigin(z: Array) -> Array:
-    """10 (D - sum cos 2 pi z) + |z|^2."""
+    """Return 10 (D - sum cos 2 pi z) + |z|^2."""
     return jnp.sum(20 * jnp.sin(jnp.pi * z) ** 2 + z * z)
 
 
 def sector(best: np.ndarray) -> Callable[[Array], Array]:
-    """Function 6: a hundredfold steeper on the side of the optimum's sign."""
+    """Return function 6: a hundred times steeper on the side of the optimum's sign."""
 
     def f(z: Array) -> Array:
         steep = jnp.where(z * jnp.asarray(best, z.dtype) > 0, 100, 1)
@@ -50,12 +50,12 @@ def sector(best: np.ndarray) -> Callable[[Array], Array]:
 
 
 def ridge(z: Array) -> Array:
-    """Function 13: a sharp ridge along the first axis."""
+    """Evaluate function 13: a sharp ridge along the first axis."""
     return z[0] ** 2 + 100 * jnp.sqrt(jnp.sum(z[1:] ** 2))
 
 
 def katsuura(z: Array) -> Array:
-    """Function 23: rough on 32 scales."""
+    """Evaluate function 23: rugged on 32 scales."""
     d = z.shape[0]
     scale = jnp.asarray(2.0 ** np.arange(1, 33), z.dtype)[None]
     y = scale * z[:, None]
@@ -65,23 +65,23 @@ def katsuura(z: Array) -> Array:
 
 
 def valley(w: Array) -> Array:
-    """Rosenbrock's terms at z = w + 1, [D - 1]."""
+    """Return Rosenbrock's terms at z = w + 1, [D - 1]."""
     w, after = w[:-1], w[1:]
     return 100 * (w * w + 2 * w - after) ** 2 + w * w
 
 
 def weierstrass(z: Array) -> Array:
-    """Function 16: sums of cosines of ever higher frequency."""
+    """Evaluate function 16: sums of cosines of increasing frequency."""
     k = np.arange(12)
     half, three = jnp.asarray(0.5**k, z.dtype)[None], jnp.asarray(3.0**k, z.dtype)[None]
-    # cos(2 pi 3^k (z + 1/2)) - cos(pi 3^k), 3^k being odd; whole turns are taken off first
+    # cos(2 pi 3^k (z + 1/2)) - cos(pi 3^k) for odd 3^k; whole turns are subtracted first
     turn = three * z[:, None]
     waves = 2 * half * jnp.sin(jnp.pi * (turn - jnp.round(turn))) ** 2
     return 10 * jnp.mean(jnp.sum(waves, axis=1)) ** 3
 
 
 def schaffers(z: Array) -> Array:
-    """Functions 17 and 18: Schaffer's F7."""
+    """Evaluate functions 17 and 18: Schaffer's F7."""
     square = z[:-1] ** 2 + z[1:] ** 2
     s = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
     root = jnp.sqrt(s)
@@ -89,7 +89,7 @@ def schaffers(z: Array) -> Array:
 
 
 def schwefel(x: Array) -> Array:
-    """Function 20 of 2 sign x."""
+    """Evaluate function 20 at 2 sign x."""
     d, best = x.shape[0], 4.2096874637
     z = x + 0.25 * jnp.append(jnp.zeros(1, x.dtype), x[:-1] - best)
     z = 100 * (jnp.asarray(10 ** (0.5 * np.arange(d) / (d - 1)), x.dtype) * (z - best) + best)
@@ -98,7 +98,7 @@ def schwefel(x: Array) -> Array:
 
 
 def two_bowls(y: Array) -> Array:
-    """The funnels of function 24, about the better one."""
+    """Return the funnels of function 24, about the better one."""
     d = y.shape[0]
     s = 1 - 1 / (2 * (d + 20) ** 0.5 - 8.2)
     other = -(((2.5**2 - 1) / s) ** 0.5)

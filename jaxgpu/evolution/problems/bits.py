@@ -2,8 +2,8 @@
 
 Zitzler & Thiele (1999), doi:10.1109/4235.797969; Aguirre & Tanaka (2007),
 doi:10.1016/j.ejor.2006.08.004. Both are maximised in the papers; here the objectives are the
-negatives. A bit is set where its variable, in [0, 1], is at least 1/2, so that all algorithms that
-search a box can be applied; the instances are drawn from a seed with NumPy.
+negatives. A bit is set if its variable, in [0, 1], is at least 1/2, so that every algorithm that
+searches a box can be used. Instances are generated from a seed with NumPy.
 """
 
 import jax.numpy as jnp
@@ -19,25 +19,25 @@ from ..problem import Problem, box, whole_numbers
 
 @pytree
 class Sacks:
-    """An instance of the knapsack problem: m sacks, n items; each item goes in all or none."""
+    """An instance of the knapsack problem: m sacks, n items; an item is in all sacks or none."""
 
-    profit: Array = number(least=0)  # [m, n]
-    weight: Array = number(above=0)  # [m, n]
-    capacity: Array = number(above=0)  # [m]
+    profit: Array = number(least=0)  # [m, n] profit of each item in each sack
+    weight: Array = number(above=0)  # [m, n] weight of each item in each sack
+    capacity: Array = number(above=0)  # [m] maximum weight of each sack
 
 
 @pytree
 class Landscape:
-    """An instance of an MNK landscape: M objectives, N bits, each with K others."""
+    """An instance of an MNK landscape: M objectives, N bits, each interacting with K others."""
 
-    partners: Array = number(whole=True, least=0)  # [M, N, K] the bits that each interacts with
-    # of a bit, by its own value, then its partners'
+    partners: Array = number(whole=True, least=0)  # [M, N, K] indices of the interacting bits
+    # contribution of a bit, indexed by its own value and then by its partners'
     table: Array = number()  # [M, N, 2^(K+1)] contribution
 
 
 @explained
 def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
-    """The paper's: profits and weights from 10 to 100, half of all weight in each sack.
+    """Generate an instance as in the paper: values from 10 to 100, capacity half of the weight.
 
     >>> two = sacks(items=5, objectives=2)
     >>> two.profit.shape, two.capacity.shape
@@ -55,13 +55,13 @@ def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
 @explained
 @on_host
 def knapsack(instance: Sacks, repair: bool = True) -> Problem:
-    """Minus the profits, [m].
+    """Return the knapsack problem; the objectives are minus the profits, [m].
 
     Args:
-        instance: from `sacks`, or an own one.
-        repair: as in the paper, leave out items, those of least profit per weight (in the sack
-            where that is greatest) first, until no sack is too heavy. Otherwise the overweight,
-            as a share of the capacities, is the violation.
+        instance: from `sacks`, or a custom one.
+        repair: as in the paper, remove items in order of profit per weight (its maximum over the
+            sacks), least first, until no sack is too heavy. Otherwise the overweight, relative to
+            the capacities, is the violation.
 
     >>> two = Sacks(jnp.array([[3.0, 4.0]]), jnp.array([[1.0, 2.0]]), jnp.array([2.0]))
     >>> print(knapsack(two).function(jnp.ones(2)))
@@ -85,7 +85,7 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
         if repair:
             order = jnp.argsort(-jnp.max(profit / weight, axis=0), stable=True)
             loads = jnp.cumsum(jnp.where(packed[order][None], weight[:, order], 0), axis=1)
-            # loads only grow, so what fits is the first items of that order
+            # loads only grow, so the items that fit are the first in that order
             fits = jnp.all(loads <= capacity[:, None], axis=0)
             packed = packed.at[order].set(packed[order] & fits, unique_indices=True)
             return -jnp.sum(jnp.where(packed[None], profit, 0), axis=1)
@@ -98,7 +98,7 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
 
 @explained
 def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) -> Landscape:
-    """Random partners, and contributions uniform in [0, 1]. N, K, M.
+    """Generate an instance with random partners, and contributions uniform in [0, 1]. N, K, M.
 
     >>> landscape(bits=6, interactions=2).table.shape
     (2, 6, 8)
@@ -114,7 +114,7 @@ def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) 
         )
     rng = np.random.default_rng(seed)
     keys = rng.random((m, n, n))
-    keys[:, np.arange(n), np.arange(n)] = np.inf  # none is its own partner
+    keys[:, np.arange(n), np.arange(n)] = np.inf  # excludes a bit as its own partner
     partners = np.argsort(keys, axis=2)[:, :, :k].astype(np.int32)
     table = rng.random((m, n, 2 ** (k + 1)))
     return Landscape(jnp.asarray(partners), jnp.asarray(table, float))
@@ -123,7 +123,7 @@ def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) 
 @explained
 @on_host
 def mnk(instance: Landscape) -> Problem:
-    """Minus the mean contribution of the bits, [M].
+    """Return the MNK problem; the objectives are minus the mean contribution of the bits, [M].
 
     >>> flat = Landscape(jnp.zeros((1, 4, 0), int), jnp.array([[[0.0, 1.0]] * 4]))
     >>> print(mnk(flat).function(jnp.array([1.0, 0.0, 1.0, 1.0])))
@@ -140,7 +140,7 @@ def mnk(instance: Landscape) -> Problem:
     def function(x: Array) -> Array:
         bit = (x >= 0.5).astype(jnp.int32)
         others = bit[instance.partners] << jnp.arange(k, dtype=jnp.int32)[None, None]
-        # the own bit is the highest
+        # the bit itself is the most significant
         row = (bit << k)[None] + jnp.sum(others, axis=2, dtype=jnp.int32)
         contribution = jnp.take_along_axis(instance.table, row[..., None], axis=2)
         return -jnp.mean(contribution[..., 0], axis=1).astype(x.dtype)

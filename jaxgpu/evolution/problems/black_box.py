@@ -1,12 +1,12 @@
-"""The 24 functions of BBOB, noiseless, without the offsets that COCO adds to their values.
+"""The 24 noiseless BBOB functions, without the offsets that COCO adds to their values.
 
 Finck, Hansen, Ros & Auger (2009), "Real-parameter black-box optimization benchmarking 2009:
 presentation of the noiseless functions"; instances as in COCO (Hansen et al. 2021,
 doi:10.1080/10556788.2020.1808977). The optimal value is 0, and every function is written so that
 nothing cancels near its optimum (1 - cos as a sine squared, 1 - exp as expm1, Rosenbrock's about
-its optimum): with the offset, up to 1000, float32 would see no value below 1e-5. The optimum is
-kept as a sum of two floats, so that a value in float32 is that of the point in float32. Schwefel's
-function (20) alone has a floor, of less than 1e-6.
+its optimum). With the offset, up to 1000, float32 could not resolve values below 1e-5. The optimum
+is stored as a sum of two floats, so that a float32 value is exact for the float32 point. Only
+Schwefel's function (20) has a floor, of less than 1e-6.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Function = Callable[[Array], Array]
 
 @explained
 def bbob(function: int, dimension: int, instance: int = 1) -> Problem:
-    """One of the functions over [-5, 5]^D; COCO's value is this one plus `bbob_data.value`.
+    """Return a BBOB function over [-5, 5]^D; COCO's value is this plus `bbob_data.value`.
 
     Args:
         function: 1 to 24.
@@ -55,17 +55,17 @@ def _rotate(matrix: np.ndarray, x: Array) -> Array:
 
 
 def _powers(base: float, d: int) -> np.ndarray:
-    """base^(i / (D - 1)), [D]."""
+    """Return base^(i / (D - 1)), [D]."""
     return base ** (np.arange(d) / (d - 1))
 
 
 def _pair(d: int, s: int) -> tuple[np.ndarray, np.ndarray]:
-    """COCO's two rotations: R of most functions, and Q."""
+    """Return COCO's two rotations: R, used by most functions, and Q."""
     return data.rotation(d, s + 1000000), data.rotation(d, s)
 
 
 def _plain(function: int, d: int, s: int) -> Function:
-    """1 to 4: separable."""
+    """Return one of functions 1 to 4: separable."""
     best = data.optimum(d, s)
     if function == 4:
         best[::2] = np.abs(best[::2])
@@ -88,7 +88,7 @@ def _plain(function: int, d: int, s: int) -> Function:
 
 
 def _slope(function: int, d: int, s: int) -> Function:
-    """5: linear, optimal in a corner of the box."""
+    """Return function 5: linear, with the optimum in a corner of the box."""
     sign = np.where(data.optimum(d, s) < 0, -1.0, 1.0)
 
     def inner(x: Array) -> Array:
@@ -99,7 +99,7 @@ def _slope(function: int, d: int, s: int) -> Function:
 
 
 def _turned(function: int, d: int, s: int) -> Function:
-    """6, 13, 23: z = R L Q (x - best)."""
+    """Return one of functions 6, 13, 23: z = R L Q (x - best)."""
     best = data.optimum(d, s)
     r, q = _pair(d, s)
     matrix = (r * _powers(10.0 if function == 23 else 10**0.5, d)[None]) @ q
@@ -113,7 +113,7 @@ def _turned(function: int, d: int, s: int) -> Function:
 
 
 def _steps(function: int, d: int, s: int) -> Function:
-    """7: an ellipsoid of plateaus."""
+    """Return function 7: an ellipsoid of plateaus."""
     best = data.optimum(d, s)
     r, q = _pair(d, s)
     matrix = _powers(10**0.5, d)[:, None] * q
@@ -129,7 +129,7 @@ def _steps(function: int, d: int, s: int) -> Function:
 
 
 def _valley(function: int, d: int, s: int) -> Function:
-    """8, 9, 19: Rosenbrock's, about its optimum."""
+    """Return one of functions 8, 9, 19: Rosenbrock's, about its optimum."""
     factor = max(1.0, d**0.5 / 8)
     matrix = np.eye(d) if function == 8 else data.rotation(d, s)
     best = 0.75 * data.optimum(d, s) if function == 8 else matrix.T @ np.full(d, 0.5 / factor)
@@ -144,7 +144,7 @@ def _valley(function: int, d: int, s: int) -> Function:
 
 
 def _rotated(function: int, d: int, s: int) -> Function:
-    """10, 11, 12, 14: one rotation."""
+    """Return one of functions 10, 11, 12, 14: a single rotation."""
     best = data.optimum(d, s + 1000000 if function == 12 else s)
     r = data.rotation(d, s + 1000000)
 
@@ -164,7 +164,7 @@ def _rotated(function: int, d: int, s: int) -> Function:
 
 
 def _bumpy(function: int, d: int, s: int) -> Function:
-    """15 to 18: multi-modal about an adequate global structure."""
+    """Return one of functions 15 to 18: multi-modal with adequate global structure."""
     best = data.optimum(d, s)
     r, q = _pair(d, s)
     condition = {15: 10**0.5, 16: 0.1, 17: 10**0.5, 18: 1000**0.5}[function]
@@ -187,7 +187,7 @@ def _bumpy(function: int, d: int, s: int) -> Function:
 
 
 def _schwefel(function: int, d: int, s: int) -> Function:
-    """20: the better optima lie in the corners."""
+    """Return function 20: the better optima are in the corners."""
     sign = np.where(data.uniform(d, s) < 0.5, -1.0, 1.0)
 
     def inner(x: Array) -> Array:
@@ -197,7 +197,7 @@ def _schwefel(function: int, d: int, s: int) -> Function:
 
 
 def _gallagher(function: int, d: int, s: int) -> Function:
-    """21, 22: the best of 101 or 21 random peaks."""
+    """Return function 21 or 22: the best of 101 or 21 random peaks."""
     heights, places, scales = data.peaks(d, 101 if function == 21 else 21, s)
     rotation = data.rotation(d, s)
 
@@ -212,7 +212,7 @@ def _gallagher(function: int, d: int, s: int) -> Function:
 
 
 def _lunacek(function: int, d: int, s: int) -> Function:
-    """24: two funnels, the wider one worse."""
+    """Return function 24: two funnels, the wider one worse."""
     sign = np.where(data.normal(d, s) < 0, -1.0, 1.0)
     r, q = _pair(d, s)
     matrix = (r * _powers(10.0, d)[None]) @ q

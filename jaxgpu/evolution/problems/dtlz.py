@@ -1,9 +1,9 @@
-"""DTLZ1-7, any number of objectives, with convex, inverted and constrained forms.
+"""DTLZ1-7 for any number of objectives, with convex, inverted and constrained variants.
 
 Deb, Thiele, Laumanns & Zitzler (2005), doi:10.1007/1-84628-137-7_6; convex DTLZ2 and constrained
 C1-DTLZ1, C1-DTLZ3, C2-DTLZ2, C3-DTLZ1, C3-DTLZ4: Deb & Jain (2014), Jain & Deb (2014),
 doi:10.1109/TEVC.2013.2281535, doi:10.1109/TEVC.2013.2281534; inverted DTLZ1 from the latter, and
-in the same way DTLZ2; scaled forms from the former.
+DTLZ2 in the same way; scaled variants from the former.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from .fronts import sphere, triangle
 
 @explained
 def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """Linear front sum f = 1/2 behind 11^k - 1 local ones. Default k = 5 distance variables.
+    """Return DTLZ1: a linear front sum f = 1/2 behind 11^k - 1 local ones; k = 5 by default.
 
     >>> float(dtlz1().function(jnp.full(7, 0.5)).sum())
     0.5
@@ -31,13 +31,13 @@ def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The unit sphere."""
+    """Return DTLZ2, whose front is the unit sphere."""
     return _problem(_spherical(objectives, _bowl), objectives, variables, 10)
 
 
 @explained
 def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The unit sphere behind 3^k - 1 local fronts.
+    """Return DTLZ3: the unit sphere behind 3^k - 1 local fronts.
 
     >>> dtlz3().evaluate(jnp.full((1, 12), 0.5))[0].round(3)  # on the front
     Array([[0.5  , 0.5  , 0.707]], dtype=float32)
@@ -47,7 +47,7 @@ def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The unit sphere, with most of the box mapped to its edges.
+    """Return DTLZ4: the unit sphere, with most of the box mapped to its edges.
 
     >>> dtlz4().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[1., 0., 0.]], dtype=float32)
@@ -57,7 +57,7 @@ def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
-    """A curve on the unit sphere (for m = 3; beyond it the front is not degenerate).
+    """Return DTLZ5: a curve on the unit sphere (for m = 3; for more the front is not degenerate).
 
     >>> dtlz5().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[0.5  , 0.5  , 0.707]], dtype=float32)
@@ -67,7 +67,7 @@ def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
-    """The curve of DTLZ5, hard to reach: g = sum x^0.1.
+    """Return DTLZ6: the curve of DTLZ5, hard to converge to: g = sum x^0.1.
 
     >>> dtlz6().evaluate(jnp.full((1, 12), 0.5).at[:, 2:].set(0.0))[0].round(3)
     Array([[0.5  , 0.5  , 0.707]], dtype=float32)
@@ -77,7 +77,7 @@ def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
-    """2^(m-1) disconnected regions.
+    """Return DTLZ7: a front of 2^(m-1) disconnected regions.
 
     >>> dtlz7().evaluate(jnp.zeros((1, 22)))[0].round(3)
     Array([[0.       , 0.       , 6.0000005]], dtype=float32)
@@ -94,7 +94,7 @@ def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ2 with f_i^4, and f_m^2 for the last: a convex front.
+    """Return DTLZ2 with f_i^4, and f_m^2 for the last objective: a convex front.
 
     >>> convex_dtlz2().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[0.062, 0.062, 0.5  ]], dtype=float32)
@@ -110,7 +110,7 @@ def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ1 with its triangle turned over: f -> (1 + g) / 2 - f.
+    """Return DTLZ1 with an inverted triangle: f -> (1 + g) / 2 - f.
 
     >>> inverted_dtlz1().evaluate(jnp.full((1, 7), 0.5))[0].round(3)
     Array([[0.37500003, 0.37500003, 0.25      ]], dtype=float32)
@@ -126,7 +126,7 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
 
 @explained
 def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ2 with its sphere turned over: f -> 1 + g - f.
+    """Return DTLZ2 with an inverted sphere: f -> 1 + g - f.
 
     >>> inverted_dtlz2().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[0.5  , 0.5  , 0.293]], dtype=float32)
@@ -142,7 +142,7 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
 @explained
 @on_host
 def scaled(problem: Problem, base: float = 10.0) -> Problem:
-    """A problem whose objectives are multiplied by base^0, base^1, ..., as in scaled DTLZ1, 2.
+    """Return the problem with objectives times base^0, base^1, ..., as in scaled DTLZ1, 2.
 
     >>> scaled(dtlz1()).evaluate(jnp.full((1, 7), 0.5))[0].round(3)
     Array([[ 0.125   ,  1.25    , 25.000002]], dtype=float32)
@@ -158,7 +158,7 @@ def scaled(problem: Problem, base: float = 10.0) -> Problem:
 
 @explained
 def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ1 that is feasible only near its front.
+    """Return C1-DTLZ1, which is feasible only near its front.
 
     >>> f, violation = c1_dtlz1().evaluate(jnp.full((1, 7), 0.5))
     >>> f.round(3), violation.round(2)
@@ -170,7 +170,7 @@ def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ3 behind a shell, from radius 4 to 9, 12.5 or 15, that is infeasible.
+    """Return C1-DTLZ3: an infeasible shell, from radius 4 to 9, 12.5 or 15, before the front.
 
     >>> f, violation = c1_dtlz3().evaluate(jnp.full((1, 12), 0.5))
     >>> f.round(3), violation.round(2)
@@ -188,7 +188,7 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ2, feasible in spheres around the ends and the middle of its front.
+    """Return C2-DTLZ2, feasible in spheres around the corners and the center of its front.
 
     >>> f, violation = c2_dtlz2().evaluate(jnp.full((1, 12), 0.5))
     >>> f.round(3), violation.round(2)
@@ -208,7 +208,7 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ1 behind m planes, whose union is the front.
+    """Return C3-DTLZ1: the front is a union of m planes that the constraints add before DTLZ1's.
 
     >>> f, violation = c3_dtlz1().evaluate(jnp.full((1, 7), 0.5))
     >>> f.round(3), violation.round(2)
@@ -223,7 +223,7 @@ def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
 
 @explained
 def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
-    """DTLZ4 behind m ellipsoids, whose union is the front.
+    """Return C3-DTLZ4: the front is a union of m ellipsoids that constraints add before DTLZ4's.
 
     >>> f, violation = c3_dtlz4().evaluate(jnp.full((1, 12), 0.5))
     >>> f.round(3), violation.round(2)
@@ -245,7 +245,7 @@ def _problem(
     distance: int,
     violation: Callable[[Array], Array] | None = None,
 ) -> Problem:
-    """The problem of a function of x, and of a violation of the objectives where there is one."""
+    """Return the problem of a function of x, with an optional violation of the objectives."""
     whole_numbers("dtlz", objectives=objectives)
     count = objectives - 1 + distance if variables is None else variables
     whole_numbers("dtlz", variables=count)
@@ -287,6 +287,6 @@ def _bowl(z: Array) -> Array:
 
 
 def _rugged(z: Array) -> Array:
-    # 1 - cos(2 a) as 2 sin(a)^2: near the front the paper's sum cancels to 1e-4 in float32
+    # 1 - cos(2 a) = 2 sin(a)^2: near the front the paper's sum cancels to 1e-4 in float32
     s = z - 0.5
     return 100 * jnp.sum(s * s + 2 * jnp.sin(10 * jnp.pi * s) ** 2)

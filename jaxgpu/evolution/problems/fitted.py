@@ -1,8 +1,8 @@
 """Designs of the RE suite with fitted models as objectives: vehicles, a ship, an injector, drains.
 
-Tanabe & Ishibuchi (2020), doi:10.1016/j.asoc.2020.106078, with the sources of each; numbers are
-those of the suite. A design maps its variables to its objectives and its margins, which should not
-be negative.
+Tanabe & Ishibuchi (2020), doi:10.1016/j.asoc.2020.106078, with the sources of each; the constants
+are those of the suite. A design maps its variables to its objectives and its margins, which should
+not be negative.
 """
 
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ Design = tuple[list[Array], list[Array]]
 
 
 def car_crash(x: Array) -> Design:
-    """Mass, acceleration and intrusion in a frontal crash; five thicknesses."""
+    """Return mass, acceleration and intrusion in a frontal crash; five thicknesses."""
     a, b, c, d, e = x
     mass = 1640.2823 + 2.3573285 * a + 2.3220035 * b + 4.5688768 * c + 7.7213633 * d
     mass += 4.4559504 * e
@@ -26,7 +26,7 @@ def car_crash(x: Array) -> Design:
 
 
 def rocket_injector(x: Array) -> Design:
-    """Face, wall and tip temperatures of a rocket injector, scaled."""
+    """Return face, wall and tip temperatures of a rocket injector, scaled."""
     a, h, o, t = x  # flow angle, changes of the areas, tip thickness
     face = 0.692 + 0.477 * a - 0.687 * h - 0.080 * o - 0.0650 * t - 0.167 * a * a
     face += -0.0129 * h * a + 0.0796 * h * h - 0.0634 * o * a - 0.0257 * o * h
@@ -45,7 +45,7 @@ def rocket_injector(x: Array) -> Design:
 
 
 def car_side_impact(x: Array) -> Design:
-    """Mass, pubic force and mean velocity of a car hit from the side; seven thicknesses."""
+    """Return mass, pubic force and mean velocity of a car in a side impact; seven thicknesses."""
     a, b, c, d, e, f, g = x
     mass = 1.98 + 4.9 * a + 6.67 * b + 6.98 * c + 4.01 * d + 1.78 * e + 0.00001 * f + 2.73 * g
     force = 4.72 - 0.5 * d - 0.19 * b * c
@@ -76,7 +76,7 @@ def car_side_impact(x: Array) -> Design:
 
 
 def ship(x: Array) -> Design:
-    """Transport cost, light ship weight and minus the annual cargo of a bulk carrier."""
+    """Return transport cost, light ship weight and minus the annual cargo of a bulk carrier."""
     length, beam, depth, draft, knots, block = x
     displacement = 1.025 * length * beam * draft * block
     froude = 0.5144 * knots / jnp.sqrt(9.8065 * length)
@@ -88,7 +88,7 @@ def ship(x: Array) -> Design:
     light = steel + outfit + 0.17 * power**0.9
     deadweight = displacement - light
     capital = 0.2 * 1.3 * (2000 * steel**0.85 + 3500 * outfit + 2400 * power**0.8)
-    # the suite multiplies by the speed where a duration would divide
+    # the suite multiplies by the speed, although a duration requires a division
     sea_days = 5000 / 24 * knots
     daily = 0.19 * power * 24 / 1000 + 0.2
     fuel, port = 1.05 * daily * sea_days * 100, 6.3 * deadweight**0.8
@@ -111,7 +111,7 @@ def ship(x: Array) -> Design:
 
 
 def water(x: Array) -> Design:
-    """Costs of a city's drainage: network, storage, treatment, floods and their aftermath."""
+    """Return costs of urban drainage: network, storage, treatment, floods and their aftermath."""
     capacity, treatment, overflow = x
     product = capacity * treatment
     objectives = [
@@ -134,10 +134,10 @@ def water(x: Array) -> Design:
 
 
 def car_cab(x: Array, noise: Array) -> Design:
-    """Weight of a car's cab and eight responses to a side impact, as shares of their limits.
+    """Return the weight of a car's cab and eight side-impact responses, relative to their limits.
 
-    noise: four standard normal numbers, deviations of two materials and of the barrier's height
-    and place.
+    noise: four standard normal numbers, deviations of two materials and of the barrier's height and
+    position.
     """
     a, b, c, d, e, f, g = x
     h, i = 0.006 * noise[0] + 0.345, 0.006 * noise[1] + 0.192

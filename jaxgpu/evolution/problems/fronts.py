@@ -1,7 +1,7 @@
-"""Shapes of fronts that DTLZ, WFG and LSMOP share: m objectives from m - 1 positions in [0, 1].
+"""Front shapes shared by DTLZ, WFG and LSMOP: m objectives from m - 1 positions in [0, 1].
 
-Angles are given as shares of a quarter turn, and their cosines as sines of what is left, so that
-cos(pi/2) is exactly 0: in float32 it would be -4e-8, and a point on the boundary would gain by
+Angles are given as fractions of a quarter turn, and their cosines as sines of the complement, so
+that cos(pi/2) is exactly 0. In float32 it would be -4e-8, and a point on the boundary would gain by
 being far from the front.
 """
 
@@ -10,7 +10,7 @@ from jax import Array
 
 
 def spread(along: Array, across: Array) -> Array:
-    """Objective j is along_1 ... along_(m-j) across_(m-j+1). [m - 1], [m - 1] -> [m].
+    """Return objectives along_1 ... along_(m-j) across_(m-j+1) for each j. [m - 1], [m - 1] -> [m].
 
     >>> print(spread(jnp.array([2.0, 3.0]), jnp.array([5.0, 7.0])))
     [ 6. 14.  5.]
@@ -20,15 +20,15 @@ def spread(along: Array, across: Array) -> Array:
 
 
 def quarter(y: Array) -> Array:
-    """Sine of y quarter turns."""
+    """Return the sine of y quarter turns."""
     return jnp.sin(jnp.pi / 2 * y)
 
 
 def triangle(y: Array) -> Array:
-    """Point of the plane sum f = 1. [m - 1] -> [m]."""
+    """Return a point of the plane sum f = 1. [m - 1] -> [m]."""
     return spread(y, 1 - y)
 
 
 def sphere(y: Array) -> Array:
-    """Point of the unit sphere with polar angles y quarter turns. [m - 1] -> [m]."""
+    """Return a point of the unit sphere with polar angles of y quarter turns. [m - 1] -> [m]."""
     return spread(quarter(1 - y), quarter(y))

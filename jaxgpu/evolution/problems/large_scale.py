@@ -1,11 +1,11 @@
-"""LSMOP1-9: hundreds to millions of variables, in groups that matter unequally.
+"""LSMOP1-9: hundreds to millions of variables, in groups of unequal importance.
 
 Cheng, Jin & Olhofer (2017), doi:10.1109/TCYB.2016.2600577. The distance variables are linked to the
-first position, dealt to the objectives in groups of chaotic sizes, and each group falls into five
-parts that a basic function is asked of. As in PlatEMO, the program of the authors, whose values
-everyone reports, the linkage counts from the first variable of all and divides by D (the paper: by
-the number of distance variables), and what the groups leave over, fewer than 5 m variables, is
-without effect.
+first position and distributed over the objectives in groups of chaotic sizes. Each group is divided
+into five parts, to each of which a basic function is applied. This follows PlatEMO, the authors'
+program, whose values are those usually reported: the linkage counts from the very first variable
+and divides by D (the paper: by the number of distance variables), and the remaining variables,
+fewer than 5 m, have no effect.
 """
 
 import math
@@ -21,12 +21,12 @@ from jaxgpu.inputs.doors import explained
 from ..problem import Box, Problem, whole_numbers
 from .fronts import sphere, triangle
 
-_PARTS = 5  # of each group
+_PARTS = 5  # number of parts per group
 
 
 @explained
 def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Problem:
-    """One of the nine: a triangle (1-4), the unit sphere (5-8), or disconnected (9).
+    """Return one of the nine: with a triangle (1-4), the unit sphere (5-8), or disconnected (9).
 
     Args:
         number: 1 to 9.
@@ -69,7 +69,7 @@ def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Pro
 
 
 def group_sizes(objectives: int, variables: int) -> list[int]:
-    """Variables in each of the five parts of each group, by the logistic map c -> 3.8 c (1 - c).
+    """Return the size of the five parts of each group, by the logistic map c -> 3.8 c (1 - c).
 
     >>> group_sizes(3, 300)
     [12, 30, 16]
@@ -82,7 +82,7 @@ def group_sizes(objectives: int, variables: int) -> list[int]:
 
 
 def _distances(z: Array, sizes: list[int], basic: tuple[Callable[[Array], Array], ...]) -> Array:
-    """The mean of a basic function over the parts of each group, per variable. [m]."""
+    """Return the mean of a basic function over the parts of each group, per variable. [m]."""
     found, at = [], 0
     for i, size in enumerate(sizes):
         parts = z[at : at + _PARTS * size].reshape(_PARTS, size)
@@ -104,7 +104,7 @@ def _rosenbrock(z: Array) -> Array:
 
 
 def _rastrigin(z: Array) -> Array:
-    """1 - cos as a sine squared, so that nothing cancels at the optimum."""
+    """Evaluate Rastrigin's function, with 1 - cos as a sine squared to avoid cancellation."""
     return jnp.sum(z * z + 20 * jnp.sin(jnp.pi * z) ** 2)
 
 
@@ -114,9 +114,9 @@ def _griewank(z: Array) -> Array:
 
 
 def _ackley(z: Array) -> Array:
-    """20 - 20 exp(-r / 5) + e - exp(mean cos), each difference by expm1."""
+    """Evaluate 20 - 20 exp(-r / 5) + e - exp(mean cos), with differences by expm1."""
     square = jnp.mean(z * z)
-    # its slope at the optimum, where the root has none, is taken to be 0
+    # the derivative at the optimum, where that of the root is undefined, is set to 0
     r = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
     waves = 2 * jnp.mean(jnp.sin(jnp.pi * z) ** 2)
     return -20 * jnp.expm1(-r / 5) - math.e * jnp.expm1(-waves)

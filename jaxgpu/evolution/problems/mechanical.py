@@ -1,8 +1,8 @@
 """Designs of the RE suite that are computed from mechanics: beams, vessels, gears, brakes.
 
-Tanabe & Ishibuchi (2020), doi:10.1016/j.asoc.2020.106078, with the sources of each; numbers are
-those of the suite. A design maps its variables to its objectives and its margins, which should not
-be negative. Discrete variables are rounded, to whole numbers or to the nearest of a list.
+Tanabe & Ishibuchi (2020), doi:10.1016/j.asoc.2020.106078, with the sources of each; the constants
+are those of the suite. A design maps its variables to its objectives and its margins, which should
+not be negative. Discrete variables are rounded to integers, or to the nearest of a list.
 """
 
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jax import Array
 
 from .fitted import Design
 
-# areas in square inches; 3.10 is missing in the suite, and 10 in its place: so it stands
+# areas in square inches; the suite has 3 and 10 instead of 3.10, which is kept here
 _AREAS = np.array(
     """0.20 0.31 0.40 0.44 0.60 0.62 0.79 0.80 0.88 0.93 1.0 1.20 1.24 1.32 1.40 1.55 1.58 1.60 1.76
     1.80 1.86 2.0 2.17 2.20 2.37 2.40 2.48 2.60 2.64 2.79 2.80 3.0 3.08 3 10 3.16 3.41 3.52 3.60
@@ -34,7 +34,7 @@ def _nearest(values: np.ndarray, x: Array) -> Array:
 
 
 def four_bar_truss(x: Array) -> Design:
-    """Volume and joint displacement of a four bar truss."""
+    """Return the volume and joint displacement of a four bar truss."""
     f, e, length, root = 10.0, 2e5, 200.0, 2**0.5
     volume = length * (2 * x[0] + root * x[1] + jnp.sqrt(x[2]) + x[3])
     bend = f * length / e * (2 / x[0] + 2 * root / x[1] - 2 * root / x[2] + 2 / x[3])
@@ -42,14 +42,14 @@ def four_bar_truss(x: Array) -> Design:
 
 
 def reinforced_beam(x: Array) -> Design:
-    """Cost of a reinforced concrete beam; area of steel, width, depth."""
+    """Return the cost of a reinforced concrete beam; area of steel, width, depth."""
     area, width, depth = _nearest(_AREAS, x[0]), x[1], x[2]
     margins = [area * depth - 7.735 * area**2 / width - 180, 4 - depth / width]
     return [29.4 * area + 0.6 * width * depth], margins
 
 
 def pressure_vessel(x: Array) -> Design:
-    """Cost of a pressure vessel; thicknesses in sixteenths of an inch, radius, length."""
+    """Return the cost of a pressure vessel; thicknesses in 1/16 inch, radius, length."""
     shell, head = 0.0625 * jnp.round(x[0]), 0.0625 * jnp.round(x[1])
     r, length = x[2], x[3]
     cost = 0.6224 * shell * r * length + 1.7781 * head * r**2 + 3.1661 * shell**2 * length
@@ -59,7 +59,7 @@ def pressure_vessel(x: Array) -> Design:
 
 
 def hatch_cover(x: Array) -> Design:
-    """Weight of a ship's hatch cover; thickness of the flange, height of the beam."""
+    """Return the weight of a ship's hatch cover; thickness of the flange, height of the beam."""
     t, h = x
     bending, modulus = 4500 / (t * h), 700000.0
     margins = [
@@ -72,7 +72,7 @@ def hatch_cover(x: Array) -> Design:
 
 
 def coil_spring(x: Array) -> Design:
-    """Volume of steel wire of a compression spring; coils, outer diameter, wire diameter."""
+    """Return the volume of steel wire of a spring; coils, outer diameter, wire diameter."""
     coils, outer, wire = jnp.round(x[0]), x[1], _nearest(_WIRES, x[2])
     ratio = outer / wire
     factor = (4 * ratio - 1) / (4 * ratio - 4) + 0.615 / ratio
@@ -85,7 +85,7 @@ def coil_spring(x: Array) -> Design:
         14 - length,
         ratio - 3,
         6 - preload / stiffness,
-        # the length again: 0 but for rounding, as in the suite
+        # this repeats the length and is 0 up to rounding, as in the suite
         length - preload / stiffness - stroke - solid,
         1.25 - stroke,
     ]
@@ -93,7 +93,7 @@ def coil_spring(x: Array) -> Design:
 
 
 def two_bar_truss(x: Array) -> Design:
-    """Volume and stress of a two bar truss; two areas, height of the joint."""
+    """Return the volume and stress of a two bar truss; two areas, height of the joint."""
     first, second, y = x
     long, short = jnp.sqrt(16 + y * y), jnp.sqrt(1 + y * y)
     volume, stress = first * long + second * short, 20 * long / (first * y)
@@ -101,7 +101,7 @@ def two_bar_truss(x: Array) -> Design:
 
 
 def welded_beam(x: Array) -> Design:
-    """Cost and deflection of a welded beam; height and length of the weld, depth, thickness."""
+    """Return cost and deflection of a welded beam; height and length of weld, depth, thickness."""
     h, length, depth, b = x
     load, reach, young, shear = 6000.0, 14.0, 30e6, 12e6
     arm = ((h + depth) / 2) ** 2
@@ -120,7 +120,7 @@ def welded_beam(x: Array) -> Design:
 
 
 def disc_brake(x: Array) -> Design:
-    """Mass and stopping time of a disc brake; inner and outer radius, force, surfaces."""
+    """Return mass and stopping time of a disc brake; inner and outer radius, force, surfaces."""
     r, big, force, n = x
     square, cube = big**2 - r**2, big**3 - r**3
     margins = [
@@ -133,7 +133,7 @@ def disc_brake(x: Array) -> Design:
 
 
 def speed_reducer(x: Array) -> Design:
-    """Weight and stress of a speed reducer; face, module, teeth, lengths and widths of shafts."""
+    """Return weight and stress of a speed reducer; face, module, teeth, shaft sizes."""
     face, module, teeth, one, two, thin, thick = x
     teeth = jnp.round(teeth)
     weight = 0.7854 * face * module**2 * (10 * teeth**2 / 3 + 14.933 * teeth - 43.0934)
@@ -159,7 +159,7 @@ def speed_reducer(x: Array) -> Design:
 
 
 def gear_train(x: Array) -> Design:
-    """Error of a gear train's ratio, and its largest wheel; four numbers of teeth."""
+    """Return the error of a gear train's ratio, and its largest wheel; four numbers of teeth."""
     teeth = jnp.round(x)
     error = jnp.abs(6.931 - teeth[2] / teeth[0] * (teeth[3] / teeth[1]))
     return [error, jnp.max(teeth)], [0.5 - error / 6.931]

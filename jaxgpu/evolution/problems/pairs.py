@@ -1,8 +1,8 @@
-"""Differences from constants that are no floats: the constant is a sum of two floats.
+"""Differences from constants that are not floats: the constant is a sum of two floats.
 
-The best values of the test problems have digits that float32 has not. The difference of a point
-from the nearest float is not that from the constant: near the optimum it has no right digit, and
-is 0 where the point is not the best one.
+The optima of the test problems have digits that float32 lacks. The difference between a point and
+the float nearest to the constant differs from the exact one: near the optimum it has no correct
+digit, and it is 0 at a point that is not optimal.
 """
 
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jax import Array
 
 
 def away(x: Array, constant: np.ndarray) -> Array:
-    """x less the constant, to the last digits of x's type also where they are nearly equal.
+    """Return x minus the constant, to the last digits of x's type even if they are nearly equal.
 
     >>> float(away(jnp.float32(0.35), np.array(0.35))), float(np.float32(0.35)) - 0.35
     (-5.9604645663569045e-09, -5.960464455334602e-09)

@@ -1,8 +1,9 @@
 """Real-world engineering problems: the RE and CRE suites, with their published bounds.
 
 Tanabe & Ishibuchi (2020), doi:10.1016/j.asoc.2020.106078; values are those of the authors' program.
-Its numbers name the objectives and a count: RE37 has three. Where a design has constraints, RE
-makes their total violation the last objective; CRE keeps it as the constraint.
+The first digit of a number is the number of objectives, the second a counter: RE37 has three
+objectives. If a design has constraints, RE makes their total violation the last objective; CRE
+keeps it as the constraint.
 """
 
 from collections.abc import Callable
@@ -63,10 +64,10 @@ NAMES = (*DESIGNS, "RE91", *CONSTRAINED)
 
 @explained
 def engineering(name: str) -> Problem:
-    """One of the suite: RE21-25, RE31-37, RE41, RE42, RE61, RE91 and CRE21-25, CRE31, CRE32, CRE51.
+    """Return a problem: RE21-25, RE31-37, RE41, RE42, RE61, RE91, CRE21-25, CRE31, CRE32, CRE51.
 
-    RE91, whose program draws new material data at each evaluation, has their means here; for
-    another draw see `car_cab`.
+    The suite's program draws new material data at each evaluation of RE91; here they have their
+    means. For other values see `car_cab`.
 
     >>> problem = engineering("RE41")
     >>> print(problem.objectives, problem.function(problem.box.lower).round(2))
@@ -83,7 +84,7 @@ def engineering(name: str) -> Problem:
 
 @explained
 def car_cab(noise: tuple[float, ...]) -> Problem:
-    """RE91, nine objectives of a car's cab, given four draws from the standard normal.
+    """Return RE91, nine objectives of a car's cab, for four samples of the standard normal.
 
     >>> problem = car_cab((0.0, 0.0, 0.0, 0.0))
     >>> problem.objectives, problem.evaluate(problem.box.lower[None])[0].shape

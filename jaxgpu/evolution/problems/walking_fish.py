@@ -1,14 +1,14 @@
 """WFG1-9: fronts of many shapes behind biased, deceptive, multi-modal and linked variables.
 
 Huband, Hingston, Barone & While (2006), doi:10.1109/TEVC.2005.861417. A point is scaled to
-[0, 1]^D, transformed, reduced to one distance and m - 1 positions, and these are put on a front;
-the letters are the paper's.
+[0, 1]^D, transformed, reduced to one distance and m - 1 positions, and mapped to a front; the
+letters are the paper's.
 
-The transformations are written as what they are between their breaks, so that nothing cancels and
-float32 keeps its digits. How far a variable is from its best value is taken from x and that value
-as a sum of two floats: a value in float32 is that of the point in float32, not of one nearby. In
-WFG1 the difference is large: y^0.02 of the rounding of 0.35 is about 0.7 in float32 (0.5 in
-float64), so that it cannot be solved to less unless the optimum is a float.
+The transformations are written piecewise, so that nothing cancels and float32 keeps its digits. The
+distance of a variable from its optimum is computed from x and the optimum as a sum of two floats: a
+float32 value is exact for that float32 point, not for a nearby one. In WFG1 the difference is
+large: y^0.02 of the rounding of 0.35 is about 0.7 in float32 (0.5 in float64), so it cannot be
+solved to less unless the optimum is a float.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ from ..problem import Box, Problem, whole_numbers
 from .fronts import quarter, spread, triangle
 from .pairs import away
 
-_BEST = 0.35  # of every distance variable, but where it is shifted in WFG7-9
+_BEST = 0.35  # optimum of every distance variable, except where it is shifted in WFG7-9
 
 
 @explained
 def wfg(number: int, objectives: int = 3, positions: int | None = None, distances: int = 20):
-    """One of the nine; variable i is in [0, 2 i].
+    """Return one of the nine problems; variable i is in [0, 2 i].
 
     Args:
         number: 1 to 9.
@@ -77,7 +77,7 @@ def _groups(y: Array, k: int, m: int, reduce: Callable[[Array], Array]) -> Array
 
 
 def _entangled(y: Array) -> Array:
-    """r_nonsep of full degree: the mean, more where the variables differ."""
+    """Apply r_nonsep of full degree: the mean, plus the differences between the variables."""
     n = y.shape[0]
     half = -(-n // 2)
     apart = jnp.sum(jnp.abs(y[:, None] - y[None]))
@@ -85,22 +85,19 @@ def _entangled(y: Array) -> Array:
 
 
 def _shift(d: Array) -> Array:
-    """s_linear: 0 at 0.35, given the distance from there."""
+    """Apply s_linear: 0 at 0.35, given the distance d from there."""
     return jnp.where(d < 0, -d / _BEST, d / (1 - _BEST))
 
 
 def _many(d: Array, hills: int, height: float) -> Array:
-    """s_multi: hills about the optimum at 0.35, given the distance from there."""
+    """Apply s_multi: hills about the optimum at 0.35, given the distance d from there."""
     t = _shift(d) / 2
     waves = jnp.sin((2 * hills + 1) * jnp.pi * t) ** 2
     return (2 * waves + 4 * height * t * t) / (height + 2)
 
 
 def _deceive(d: Array) -> Array:
-    """s_decept: a narrow optimum at 0.35, slopes that lead to 0 and 1, worth 0.05.
-
-    Given the distance from 0.35.
-    """
+    """Apply s_decept for d = y - 0.35: a narrow optimum, and slopes to y = 0, 1, worth 0.05."""
     reach, worth = 0.001, 0.05
     left = 1 + (d + reach) * (1 - worth) / (_BEST - reach)
     right = 1 - (d - reach) * (1 - worth) / (1 - _BEST - reach)
@@ -108,19 +105,19 @@ def _deceive(d: Array) -> Array:
 
 
 def _level(y: Array) -> Array:
-    """b_flat: 0.8 from 0.75 to 0.85."""
+    """Apply b_flat: constant 0.8 from 0.75 to 0.85."""
     low, high, value = 0.75, 0.85, 0.8
     below, above = value * y / low, 1 - (1 - value) * (1 - y) / (1 - high)
     return jnp.where(y < low, below, jnp.where(y > high, above, value))
 
 
 def _bend(y: Array, u: Array) -> Array:
-    """b_param: y to a power that the mean u of other variables sets, from 0.02 by 1 to 50."""
+    """Apply b_param: y to a power from 0.02 over 1 to 50, set by the mean u of other variables."""
     return y ** jnp.where(u > 0.5, 1 + 49 * (2 * u - 1), 0.02 + 1.96 * u)
 
 
 def _before(y: Array) -> Array:
-    """Mean of the variables before each; 0 for the first."""
+    """Return the mean of the variables before each; 0 for the first."""
     count = np.arange(y.shape[0])
     total = jnp.cumsum(y) - y
     return total / jnp.asarray(np.maximum(count, 1), y.dtype)
@@ -164,7 +161,7 @@ def _concave(p: Array) -> Array:
 
 
 def _convex(p: Array) -> Array:
-    """1 - cos and 1 - sin, of quarter turns."""
+    """Return the convex front: 1 - cos and 1 - sin, of quarter turns."""
     return spread(2 * quarter(p / 2) ** 2, 2 * quarter((1 - p) / 2) ** 2)
 
 
@@ -177,7 +174,7 @@ def _broken(p: Array) -> Array:
     return _convex(p).at[-1].set(1 - p[0] * jnp.cos(5 * jnp.pi * p[0]) ** 2)
 
 
-# of a point y in [0, 1]^D, less 0.35, and k and m: one distance behind m - 1 positions
+# reductions map y in [0, 1]^D, y - 0.35, k and m to m - 1 positions and a distance
 _STAGES: dict[int, tuple[Callable[[Array, Array, int, int], Array], Callable[[Array], Array]]] = {
     1: (_first, _mixed),
     2: (_paired, _broken),

@@ -1,7 +1,7 @@
-"""ZDT1-6, two objectives.
+"""ZDT1-6, with two objectives.
 
 Zitzler, Deb & Thiele (2000), doi:10.1162/106365600568202. ZDT5 is on bit strings; as in `bits`, a
-bit is set where its variable, in [0, 1], is at least 1/2.
+bit is set if its variable, in [0, 1], is at least 1/2.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from ..problem import Box, Problem, box
 
 @explained
 def zdt1(variables: int = 30) -> Problem:
-    """Convex front f2 = 1 - sqrt(f1).
+    """Return ZDT1, with the convex front f2 = 1 - sqrt(f1).
 
     >>> print(zdt1().function(jnp.zeros(30)))
     [0. 1.]
@@ -27,7 +27,7 @@ def zdt1(variables: int = 30) -> Problem:
 
 @explained
 def zdt2(variables: int = 30) -> Problem:
-    """Concave front f2 = 1 - f1^2.
+    """Return ZDT2, with the concave front f2 = 1 - f1^2.
 
     >>> zdt2().evaluate(jnp.zeros((1, 30)).at[0, 0].set(0.5))[0]
     Array([[0.5 , 0.75]], dtype=float32)
@@ -37,7 +37,7 @@ def zdt2(variables: int = 30) -> Problem:
 
 @explained
 def zdt3(variables: int = 30) -> Problem:
-    """Five disconnected pieces.
+    """Return ZDT3, with a front of five disconnected pieces.
 
     >>> zdt3().evaluate(jnp.zeros((1, 30)))[0]
     Array([[0., 1.]], dtype=float32)
@@ -53,7 +53,7 @@ def zdt3(variables: int = 30) -> Problem:
 
 @explained
 def zdt4(variables: int = 10) -> Problem:
-    """The front of ZDT1 behind 21^(D-1) local ones.
+    """Return ZDT4: the front of ZDT1 behind 21^(D-1) local ones.
 
     >>> zdt4().evaluate(jnp.zeros((1, 10)).at[0, 0].set(0.25))[0]
     Array([[0.25, 0.5 ]], dtype=float32)
@@ -61,7 +61,7 @@ def zdt4(variables: int = 10) -> Problem:
 
     def function(x: Array) -> Array:
         z = x[1:]
-        # 1 - cos(2 a) as 2 sin(a)^2: the paper's sum cancels near the front
+        # 1 - cos(2 a) = 2 sin(a)^2, because the paper's sum cancels near the front
         g = 1 + jnp.sum(z * z + 20 * jnp.sin(2 * jnp.pi * z) ** 2)
         return jnp.stack([x[0], g * (1 - jnp.sqrt(x[0] / g))])
 
@@ -71,7 +71,7 @@ def zdt4(variables: int = 10) -> Problem:
 
 @explained
 def zdt5() -> Problem:
-    """31 points f2 = 10 / f1 behind the deceptive f2 = 11 / f1; a string of 30 bits, ten of 5.
+    """Return ZDT5: 31 points f2 = 10 / f1 behind the deceptive f2 = 11 / f1; 30 bits, then 10 x 5.
 
     >>> print(zdt5().function(jnp.ones(80)))
     [31.          0.32258064]
@@ -88,7 +88,7 @@ def zdt5() -> Problem:
 
 @explained
 def zdt6(variables: int = 10) -> Problem:
-    """The front of ZDT2, unevenly covered.
+    """Return ZDT6: the front of ZDT2, unevenly covered.
 
     >>> zdt6().evaluate(jnp.zeros((1, 10)))[0]
     Array([[1., 0.]], dtype=float32)
@@ -108,7 +108,7 @@ def _box(variables: int, lower: float = 0.0, upper: float = 1.0) -> Box:
 
 
 def _by_mean(variables: int, front: Callable[[Array, Array], Array]) -> Problem:
-    """The problem f1 = x1, f2 = g h, whose distance g is a mean, and h the front of x and g."""
+    """Return the problem f1 = x1, f2 = g h, with a mean distance g and the front h of x and g."""
 
     def function(x: Array) -> Array:
         g = _mean(x)

@@ -1,9 +1,9 @@
-"""Single-objective algorithms, one file each.
+"""Single-objective algorithms, one module each.
 
-Reading order: `ranking` has what all share, weights by rank and the best so far; `bounds` says how
-the strategies search a box, and `strategy` what they share; `snes` is the shortest of them.
-`adaptation` holds the rates of the CMA family, `cma`, `sep_cma`, `lm_ma`, and of `restarts` above
-`cma`; `xnes` and `gradients` follow natural and plain gradients; `lshade` and `swarm` move a
+Reading order: `ranking` has what all share: weights by rank and the best candidate. `bounds` maps
+samples into the box, and `strategy` is the base class of the strategies; `snes` is the shortest of
+them. `adaptation` has the rates of the CMA family: `cma`, `sep_cma`, `lm_ma`, and `restarts` of
+`cma`. `xnes` and `gradients` follow natural and plain gradients; `lshade` and `swarm` move a
 population.
 """
 

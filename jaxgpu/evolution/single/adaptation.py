@@ -1,7 +1,7 @@
 """Weights and learning rates of the CMA family, and the adaptation of its step size.
 
 Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, table 1. They are
-functions of the population size as a number, so that a restart may change it in a compiled loop.
+functions of the population size as an operand, so a restart can change it in a compiled loop.
 """
 
 import jax.numpy as jnp
@@ -13,19 +13,19 @@ from jaxgpu.inputs.fields import pytree
 
 @pytree
 class Rates:
-    """How fast everything is learnt."""
+    """Learning rates and weights of CMA-ES."""
 
     mu_eff: Array  # [] effective number of parents
-    weights: Array  # [N] of the ranks, best first: positive ones sum to 1, 0 beyond the population
-    sigma: Array  # [] c_sigma, of the step-size path
-    damping: Array  # [] d_sigma
-    path: Array  # [] c_c, of the covariance path
-    one: Array  # [] c_1, of the rank-one update
-    mu: Array  # [] c_mu, of the rank-mu update
+    weights: Array  # [N] by rank, best first: positive ones sum to 1, 0 beyond the population
+    sigma: Array  # [] c_sigma, rate of the step-size path
+    damping: Array  # [] d_sigma, damping of the step size
+    path: Array  # [] c_c, rate of the covariance path
+    one: Array  # [] c_1, rate of the rank-one update
+    mu: Array  # [] c_mu, rate of the rank-mu update
 
 
 def rates(size: int, count: Array | float, dimension: int, dtype: jnp.dtype) -> Rates:
-    """For a population of `count`, held in `size` places, in a space of `dimension`."""
+    """Return the rates of a population of `count`, stored in `size` slots, for D = `dimension`."""
     n, place = dimension, jnp.arange(1, size + 1).astype(dtype)
     count = jnp.asarray(count, dtype)
     raw = jnp.where(place <= count, jnp.log((count + 1) / 2) - jnp.log(place), 0)
@@ -34,7 +34,7 @@ def rates(size: int, count: Array | float, dimension: int, dtype: jnp.dtype) -> 
     mu_less = jnp.sum(down) ** 2 / jnp.maximum(jnp.sum(down * down), 1e-30)
     one = 2 / ((n + 1.3) ** 2 + mu_eff)
     mu = jnp.minimum(1 - one, 2 * (mu_eff - 1.75 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))
-    # equations 50 to 53: how much the negative weights may add up to
+    # equations 50 to 53: upper limit of the sum of the negative weights
     most = jnp.minimum(1 + one / mu, 1 + 2 * mu_less / (mu_eff + 2))
     most = jnp.minimum(most, (1 - one - mu) / (n * mu))
     sigma = (mu_eff + 2) / (n + mu_eff + 5)
@@ -50,35 +50,35 @@ def rates(size: int, count: Array | float, dimension: int, dtype: jnp.dtype) -> 
 
 
 def normal_length(dimension: int) -> float:
-    """Expected length of a standard normal vector, to 1e-4 relative for 2 dimensions or more."""
+    """Return the mean length of a standard normal vector, to 1e-4 relative for dimension >= 2."""
     n = dimension
     return n**0.5 * (1 - 1 / (4 * n) + 1 / (21 * n * n))
 
 
 def step_size(rates: Rates, sigma: Array, path: Array) -> Array:
-    """Equation 44: sigma grows when the path is longer than that of a random walk.
+    """Return sigma by equation 44: it grows if the path is longer than that of a random walk.
 
-    The growth in one generation is bounded by e, as in the authors' programs.
+    The growth per generation is limited to e, as in the authors' programs.
     """
     longer = jnp.sqrt(jnp.sum(path * path)) / normal_length(path.shape[0]) - 1
     return above_zero(sigma * jnp.exp(jnp.minimum(1, rates.sigma / rates.damping * longer)))
 
 
 def above_zero(size: Array) -> Array:
-    """The size, but so large that steps can be divided by it and by its square.
+    """Return the size, increased if necessary so that one can divide by it and by its square.
 
-    A run that goes on after all candidates have become equal shrinks its steps for ever.
+    A run that continues after all candidates have become equal would shrink its steps forever.
     """
     return jnp.maximum(size, smallest(size.dtype) ** 0.5)
 
 
 def cumulated(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:
-    """The path after one more step: its variance stays 1 when selection is random."""
+    """Return the path after one more step; its variance stays 1 under random selection."""
     return (1 - rate) * path + jnp.sqrt(rate * (2 - rate) * mu_eff) * step
 
 
 def stalled(rates: Rates, path: Array, generation: Array) -> Array:
-    """h_sigma is 0: the path is so long that the covariance path must wait. [] bool."""
+    """Return whether h_sigma is 0: the path is too long to update the covariance path. [] bool."""
     n = path.shape[0]
     age = 1 - (1 - rates.sigma) ** (2 * (generation + 1).astype(path.dtype))
     length = jnp.sqrt(jnp.sum(path * path) / age)

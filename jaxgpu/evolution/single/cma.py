@@ -1,18 +1,18 @@
-"""CMA-ES: a normal distribution that learns the shape of the level sets.
+"""CMA-ES: a normal distribution whose covariance adapts to the level sets of the objective.
 
-Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, with the negative
-weights of its active update. Invariant under rotations of the space, and under increasing
-transformations of the objective, which enters by ranks alone.
+Hansen (2016), "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, with the negative weights
+of its active update. Invariant under rotations of the space, and under increasing transformations
+of the objective, which enters only by ranks.
 
-Departures: the distribution is not bounded, and its samples are evaluated inside the box, as
-`bounds` says; of equal candidates each gets the mean of their weights. The eigenvectors are renewed
+Differences from the tutorial: the distribution is unbounded, and its samples are mapped into the
+box, see `bounds`; equal candidates all get the mean of their weights. The eigenvectors are updated
 at the tutorial's interval of 1 / (10 D (c_1 + c_mu)) generations. O(D^3) then, O(N D^2) otherwise.
 
-In hundreds of dimensions with large populations that is every generation and most of the time. With
-`factor="cholesky"` the distribution is the same, C = L L^T in place of (B D)(B D)^T, for a
-hundredth of the cost; but the path of the step size is measured by L^-1 in place of C^(-1/2), which
-turns slowly as C is learnt (Krause, Arbones & Igel 2016, "CMA-ES with optimal covariance update and
-storage complexity", NeurIPS 29).
+In hundreds of dimensions with large populations the decomposition runs every generation and takes
+most of the time. `factor="cholesky"` gives the same distribution, with C = L L^T instead of (B D)(B
+D)^T, for a hundredth of the cost. But the path of the step size is then measured by L^-1 instead of
+C^(-1/2), which rotates slowly as C is learned (Krause, Arbones & Igel 2016, "CMA-ES with optimal
+covariance update and storage complexity", NeurIPS 29).
 """
 
 import math
@@ -34,7 +34,7 @@ from .ranking import Best, about_middle, best_of, checked, unevaluated, utilitie
 
 @explained
 def default_pop_size(dimension: int) -> int:
-    """4 + 3 ln D (table 1).
+    """Return the default population size 4 + 3 ln D (table 1).
 
     >>> default_pop_size(5), default_pop_size(20)
     (8, 12)
@@ -46,12 +46,12 @@ def default_pop_size(dimension: int) -> int:
 
 @pytree
 class CMAES(PopulationAlgorithm["State"]):
-    """What to run."""
+    """CMA-ES (Hansen 2016) with a full covariance matrix and active update."""
 
-    pop_size: int = size(least=4)  # N; `default_pop_size(D)` is the tutorial's
+    pop_size: int = size(least=4)  # N; the tutorial uses `default_pop_size(D)`
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
-    # [] share of the box, about its middle, that the first mean is in
+    # [] fraction of the box, about its center, from which the first mean is sampled
     start: Array | float = number(default=0.8, least=0, most=1, one=True)
     factor: str = static(default="eigenvectors")  # or "cholesky"
 
@@ -63,7 +63,7 @@ class CMAES(PopulationAlgorithm["State"]):
         super().__post_init__()
 
     def init(self, key: Array, problem: Problem) -> "State":
-        """The first mean, uniform in a share of the box."""
+        """Return the state with the first mean, uniform in a fraction of the box."""
         problem = checked(self, key, problem)
         box = problem.box
         mean = bounds.free(box, about_middle(key, box, self.start))
@@ -91,21 +91,21 @@ class CMAES(PopulationAlgorithm["State"]):
 
 @pytree
 class Shape:
-    """The distribution x = mean + sigma width B D z, z standard normal."""
+    """The search distribution x = mean + sigma width B D z, z standard normal."""
 
-    mean: Array  # [D] free: the point of the box is `bounds.point(box, mean)`
+    mean: Array  # [D] unconstrained: the point of the box is `bounds.point(box, mean)`
     sigma: Array  # [] step size, in widths of the box
     covariance: Array  # [D, D] C = B D^2 B^T, as last decomposed or since updated
     axes: Array  # [D, D] B, eigenvectors in columns; or L, lower triangular
-    lengths: Array  # [D] roots of the eigenvalues; ones with L
-    path: Array  # [D] p_c
-    step_path: Array  # [D] p_sigma
-    generation: Array  # [] updates so far
+    lengths: Array  # [D] square roots of the eigenvalues; ones with L
+    path: Array  # [D] p_c, path of the covariance
+    step_path: Array  # [D] p_sigma, path of the step size
+    generation: Array  # [] number of updates so far
 
 
 @pytree
 class State:
-    """Where the run is."""
+    """State of a CMA-ES run."""
 
     shape: Shape
     best: Best
@@ -113,7 +113,7 @@ class State:
 
 
 def isotropic(mean: Array, sigma: Array | float) -> Shape:
-    """An isotropic distribution."""
+    """Return an isotropic distribution."""
     zero, one = jnp.zeros_like(mean), jnp.ones_like(mean)
     eye = jnp.diag(one)
     sigma = jnp.asarray(sigma, mean.dtype)
@@ -130,7 +130,7 @@ def isotropic(mean: Array, sigma: Array | float) -> Shape:
 
 
 def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
-    """How free candidates [count, D] are drawn."""
+    """Return the function that samples unconstrained candidates [count, D] from a key."""
 
     def of(key: Array) -> Array:
         z = jax.random.normal(key, (count, shape.mean.shape[0]), shape.mean.dtype)
@@ -141,7 +141,7 @@ def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
 
 
 def cloud(shape: Shape, box: Box) -> bounds.Cloud:
-    """Where they are drawn."""
+    """Return the mean and the standard deviations of the samples."""
     root = jnp.sqrt(jnp.sum((shape.axes * shape.lengths[None]) ** 2, axis=1))
     return bounds.Cloud(shape.mean, shape.sigma * width(box) * root)
 
@@ -155,27 +155,27 @@ def update(
     positive: Array,
     triangular: bool = False,
 ) -> Shape:
-    """The distribution after one generation.
+    """Return the distribution after one generation.
 
     Args:
-        x: free candidates [N, D].
-        weight: of each in the covariance [N], negative for the worse half.
-        positive: of each in the mean [N].
+        x: unconstrained candidates [N, D].
+        weight: weights [N] in the covariance, negative for the worse half.
+        positive: weights [N] in the mean.
         triangular: the axes are L.
     """
     d = x.shape[1]
     y = (x - s.mean[None]) / (s.sigma * width(box)[None])
-    # sums of products in place of a product of a vector and a matrix: no precision to lose
+    # elementwise sums of products, unlike matrix products, have full precision on accelerators
     step = jnp.sum(positive[:, None] * y, axis=0)
     mean = bounds.settled(box, s.mean + s.sigma * width(box) * step)
     white = _whitened(s, y, triangular)
     along = jnp.sum(positive[:, None] * white, axis=0)
-    # C^(-1/2) times the step
+    # C^(-1/2) times the step (L^-1 if triangular)
     turned = along if triangular else jnp.sum(s.axes * along[None], axis=1)
     step_path = cumulated(s.step_path, learn.sigma, learn.mu_eff, turned)
     wait = stalled(learn, step_path, s.generation)
     path = cumulated(s.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
-    # equation 46: a negative weight never takes more than a unit of variance
+    # equation 46: a negative weight never subtracts more than one unit of variance
     far = jnp.sum(white * white, axis=1)
     weight = jnp.where(weight < 0, weight * d / jnp.maximum(far, 1e-30), weight)
     kept = 1 - learn.one - learn.mu * jnp.sum(learn.weights)
@@ -202,23 +202,23 @@ def update(
 
 
 def _whitened(s: Shape, y: Array, triangular: bool) -> Array:
-    """The normal vectors [N, D] that the steps y came from."""
+    """Return the normal vectors [N, D] that correspond to the steps y."""
     if triangular:
         return lax.linalg.triangular_solve(s.axes, y, lower=True, transpose_a=True)
     return jnp.matmul(y, s.axes, precision="highest") / s.lengths[None]
 
 
 def _triangle(s: Shape, covariance: Array) -> tuple[Array, Array, Array]:
-    """L; where rounding has made the covariance indefinite, all stays as it was."""
+    """Return C and L; keep both if rounding has made the covariance indefinite."""
     lower = lax.linalg.cholesky((covariance + covariance.T) / 2, symmetrize_input=False)
     sound = jnp.all(jnp.isfinite(lower))
     return jnp.where(sound, covariance, s.covariance), jnp.where(sound, lower, s.axes), s.lengths
 
 
 def _decompose(covariance: Array) -> tuple[Array, Array, Array]:
-    """The symmetric part, its eigenvectors and the roots of its eigenvalues, kept positive."""
+    """Return the symmetric part, its eigenvectors, and the positive roots of its eigenvalues."""
     covariance = (covariance + covariance.T) / 2
     values, axes = jnp.linalg.eigh(covariance)
-    # rounding makes the least eigenvalues random below this share of the greatest
+    # below this fraction of the largest eigenvalue, rounding makes eigenvalues random
     floor = above_zero(jnp.finfo(values.dtype).eps * jnp.max(values))
     return covariance, axes, jnp.sqrt(jnp.maximum(values, floor))

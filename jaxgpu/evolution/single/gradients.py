@@ -1,14 +1,14 @@
-"""OpenES and PGPE: gradients of the expected rank from mirrored samples, for Adam
-(Kingma & Ba 2015, arXiv:1412.6980, with its rates 0.9 and 0.999).
+"""OpenES and PGPE: steps of Adam along gradients of the expected rank, from mirrored samples.
 
-Salimans, Ho, Chen, Sidor & Sutskever (2017), arXiv:1703.03864: one fixed standard deviation.
-Sehnke et al. (2010), doi:10.1016/j.neunet.2009.12.004: a deviation for each variable, which is
-learnt too. Both shape the objective by centred ranks in [-1/2, 1/2], as the former does; PGPE is
-asked for by `learn_sigma`, the rate of its deviations. O(N D).
+Salimans, Ho, Chen, Sidor & Sutskever (2017), arXiv:1703.03864: one fixed standard deviation. Sehnke
+et al. (2010), doi:10.1016/j.neunet.2009.12.004: learned standard deviations, one per variable. Both
+shape the objective by centered ranks in [-1/2, 1/2], as the former does. PGPE is selected by
+`learn_sigma`, the learning rate of its deviations. Adam (Kingma & Ba 2015, arXiv:1412.6980) has its
+rates 0.9 and 0.999. O(N D).
 
-Departures: PGPE's paper uses the objective itself, a moving baseline and plain steps; here the
-ranks need no baseline, Adam steps, and a deviation changes by no more than a fifth at once.
-The distribution is not bounded, and its samples are evaluated inside the box (`bounds`).
+Differences: PGPE's paper uses the objective itself, a moving baseline and plain gradient steps.
+Here ranks need no baseline, steps are Adam's, and a deviation changes by at most a fifth per
+generation. The distribution is unbounded, and its samples are mapped into the box (`bounds`).
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ from .strategy import Placed, Strategy
 
 @pytree
 class OpenES(Strategy["State"]):
-    """What to run: OpenES, or PGPE where `learn_sigma` is above 0.
+    """OpenES (Salimans et al. 2017), or PGPE (Sehnke et al. 2010) if `learn_sigma` is above 0.
 
     >>> from jaxgpu.evolution import Problem, box, evolve
     >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
@@ -44,7 +44,7 @@ class OpenES(Strategy["State"]):
     sigma: Array | float = number(default=0.05, above=0, unit="widths of the box", one=True)
     # [] step of Adam, in widths of the box
     rate: Array | float = number(default=0.01, above=0, unit="widths of the box", one=True)
-    # [] PGPE's rate of the deviations; 0.1 is its paper's
+    # [] PGPE's learning rate of the deviations; 0.1 in its paper
     learn_sigma: Array | float = number(default=0.0, least=0, one=True)
 
     mirrored = True
@@ -68,7 +68,7 @@ class OpenES(Strategy["State"]):
         return bounds.Cloud(state.mean, state.sigma), draw
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
-        """A step of Adam along the gradient of the expected rank."""
+        """Take a step of Adam along the gradient of the expected rank."""
         n = self.pop_size
         ranks = 0.5 - jnp.arange(n).astype(y.dtype) / (n - 1)
         weight = utilities(f, violation, ranks)[:, None]
@@ -90,16 +90,16 @@ class OpenES(Strategy["State"]):
 
 @pytree
 class State(Placed):
-    """Where the run is."""
+    """State of an OpenES or PGPE run."""
 
     sigma: Array  # [D] standard deviations
     first: Array  # [D] Adam's running mean of the gradients, in standard deviations
-    second: Array  # [D] and of their squares
+    second: Array  # [D] Adam's running mean of their squares
 
 
 @explained
 def pgpe(pop_size: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
-    """The spec of PGPE.
+    """Return the spec of PGPE.
 
     >>> from jaxgpu.evolution import Problem, box, evolve
     >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))

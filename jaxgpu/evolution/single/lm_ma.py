@@ -1,13 +1,13 @@
-"""LM-MA-ES: CMA-ES for many variables, from m = O(log D) directions in place of a matrix.
+"""LM-MA-ES: CMA-ES for many variables, with m = O(log D) directions instead of a matrix.
 
-Loshchilov, Glasmachers & Beyer (2019), doi:10.1109/TEVC.2018.2855049, algorithm 2. A candidate is
-a normal vector passed through m maps (1 - c) I + c v v^T. O(N D m) time, O((N + m) D) memory.
+Loshchilov, Glasmachers & Beyer (2019), doi:10.1109/TEVC.2018.2855049, algorithm 2. A candidate is a
+normal vector transformed by m maps (1 - c) I + c v v^T. O(N D m) time, O((N + m) D) memory.
 
-Departures: rates that the paper makes proportional to the population are at most 1, without
-which a population of more than D / 2 diverges; sigma grows at most by e in a generation, and to one
-width of the box; of equal candidates the effective number is that of their shared weights. The
-normal vectors are recovered from the samples by inverting the maps; the distribution is not
-bounded, and its samples are evaluated inside the box (`bounds`).
+Differences from the paper: rates that it makes proportional to the population are at most 1;
+otherwise populations larger than D / 2 diverge. Sigma grows at most by e per generation, and to at
+most one width of the box. For equal candidates the effective number is that of their shared
+weights. The normal vectors are recovered from the samples by inverting the maps. The distribution
+is unbounded, and its samples are mapped into the box (`bounds`).
 """
 
 from dataclasses import replace
@@ -27,12 +27,12 @@ from .cma import default_pop_size
 from .ranking import utilities, width
 from .strategy import Placed, Strategy
 
-WIDEST = 1.0  # step, in widths of the box: the points of longer ones come from everywhere in it
+WIDEST = 1.0  # maximum step, in widths of the box; longer steps reach every part of the box
 
 
 @pytree
 class LMMAES(Strategy["State"]):
-    """What to run.
+    """LM-MA-ES (Loshchilov, Glasmachers & Beyer 2019), for many variables.
 
     >>> from jaxgpu.evolution import Problem, box, evolve
     >>> valley = Problem(box(-5.0, 5.0, 10), lambda x: jnp.sum((x - 1) ** 2))
@@ -66,7 +66,7 @@ class LMMAES(Strategy["State"]):
             y = lax.fori_loop(0, used, through, z)
             return state.mean[None] + scale[None] * y
 
-        # no deviation is longer than the product of the norms of the maps
+        # standard deviations are at most the product of the norms of the maps
         norms = 1 - mixing + mixing * jnp.sum(state.vectors**2, axis=1)
         applied = jnp.arange(m, dtype=jnp.int32) < used
         longest = jnp.prod(jnp.where(applied, jnp.maximum(norms, 1), 1))
@@ -82,7 +82,7 @@ class LMMAES(Strategy["State"]):
         used = jnp.minimum(state.generation, m)
 
         def back(k: Array, y: Array) -> Array:
-            # the inverse of one map (Sherman & Morrison); the maps are linear, and so is the mean
+            # invert one map (Sherman & Morrison); the maps are linear, so the mean can be inverted
             i = used - 1 - k
             v, c = state.vectors[i], _mixing(m, d, y.dtype)[i]
             inner = jnp.sum(v * y) / (1 - c + c * jnp.sum(v * v))
@@ -91,8 +91,8 @@ class LMMAES(Strategy["State"]):
         z = lax.fori_loop(0, used, back, step)
         c_sigma = min(1.0, 2 * n / d)
         c_path = jnp.asarray(np.minimum(1, n / (4.0 ** np.arange(m) * d)), y.dtype)
-        # where candidates are equal more of them count, and steps are shorter: without this a run
-        # that begins where all fail shrinks its steps to nothing
+        # equal candidates raise the effective number and shorten steps: without this, a run that
+        # starts where all evaluations fail would shrink its steps to zero
         count = 1 / jnp.sum(weight * weight)
         mu_eff = jnp.where(count > 1.001 * learn.mu_eff, count, learn.mu_eff)
         path = cumulated(state.path, jnp.asarray(c_sigma, y.dtype), mu_eff, z)
@@ -109,13 +109,13 @@ class LMMAES(Strategy["State"]):
 
 @pytree
 class State(Placed):
-    """Where the run is."""
+    """State of an LM-MA-ES run."""
 
     sigma: Array  # [] step size, in widths of the box
     vectors: Array  # [M, D] directions of the maps, the fastest first
-    path: Array  # [D] p_sigma
+    path: Array  # [D] p_sigma, path of the step size
 
 
 def _mixing(count: int, dimension: int, dtype: jnp.dtype) -> Array:
-    """c_d of each map: how much of it is the direction."""
+    """Return c_d of each map: the weight of its direction."""
     return jnp.asarray(1 / (1.5 ** np.arange(count) * dimension), dtype)

@@ -1,13 +1,13 @@
-"""L-SHADE: differential evolution that learns its parameters and shrinks its population.
+"""L-SHADE: differential evolution with learned parameters and a shrinking population.
 
-Tanabe & Fukunaga (2014), doi:10.1109/CEC.2014.6900380, with its parameters: current-to-pbest/1
-with an archive, H memories of F and CR, linear reduction of N to 4 over the given evaluations.
+Tanabe & Fukunaga (2014), doi:10.1109/CEC.2014.6900380, with its parameters: current-to-pbest/1 with
+an archive, H memories of F and CR, linear reduction of N to 4 over the given evaluations.
 
-Shapes are fixed, so `ask` always gives one batch, and a generation is gathered over several. All
-that is asked for is counted: of the last batch of a generation, which may hold copies of members
-that are gone, too. The memories weigh by improvements of f, so an increasing transformation of f
-changes the run; an offset does not.
-Departure: an improvement on an infeasible or failed parent weighs as much as the largest other.
+Shapes are fixed, so `ask` always returns one batch, and a generation consists of several. All
+candidates count as evaluations, including copies of removed members in the last batch of a
+generation. The memories are weighted by improvements of f, so an increasing transformation of f
+changes the run; an offset does not. Difference: an improvement on an infeasible or failed parent
+weighs as much as the largest other.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ from .ranking import Best, best_of, checked, order, unevaluated
 
 @pytree
 class LSHADE(Algorithm["State"]):
-    """What to run.
+    """L-SHADE (Tanabe & Fukunaga 2014), a differential evolution.
 
     >>> from jaxgpu.evolution import Problem, box, evolve
     >>> valley = Problem(box(-5.0, 5.0, 2), lambda x: jnp.sum((x - 1) ** 2))
@@ -35,14 +35,14 @@ class LSHADE(Algorithm["State"]):
     True
     """
 
-    evaluations: Array | int = number(least=1, one=True)  # [] after which 4 members are left
-    pop_size: int = size(least=6)  # N at first; the paper's is 18 D
-    memory: int = size(default=6, least=1)  # H
-    # [] p, share of the members that attract
+    evaluations: Array | int = number(least=1, one=True)  # [] number until 4 members remain
+    pop_size: int = size(least=6)  # initial N; 18 D in the paper
+    memory: int = size(default=6, least=1)  # H, memories of F and CR
+    # [] p, fraction of the members that can be pbest
     greed: Array | float = number(default=0.11, above=0, most=1, one=True)
-    # members kept after they were beaten, in populations
+    # size of the archive of replaced parents, relative to the population
     archive: float = number(default=2.6, baked=True, least=0, one=True)
-    # candidates of every `ask`; the population where evaluations are parallel
+    # candidates per `ask`; use the population size if evaluations run in parallel
     batch_size: int = size(default=4, least=1)
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class LSHADE(Algorithm["State"]):
             )
 
     def init(self, key: Array, problem: Problem) -> "State":
-        """Members drawn uniformly in the box."""
+        """Return the state with members sampled uniformly in the box."""
         problem = checked(self, key, problem)
         members = sample(key, problem, self.pop_size)
         (n, d), dtype = members.x.shape, members.x.dtype
@@ -83,7 +83,7 @@ class LSHADE(Algorithm["State"]):
         )
 
     def ask(self, state: "State", key: Array) -> Array:
-        """The next batch of children, by current-to-pbest/1."""
+        """Return the next batch of children, by current-to-pbest/1."""
         k_best, k_one, k_two, k_cross, k_sure = jax.random.split(key, 5)
         (n, d), dtype, size = state.x.shape, state.x.dtype, self.batch_size
         i = state.filled + jnp.arange(size, dtype=jnp.int32)
@@ -93,7 +93,7 @@ class LSHADE(Algorithm["State"]):
         leader = jax.random.randint(k_best, (size,), 0, top)
         one = (i + jax.random.randint(k_one, (size,), 1, state.count)) % state.count
         two = jax.random.randint(k_two, (size,), 0, state.count + state.kept - 2)
-        # past the member itself and the first partner: uniform over all others
+        # skip the member itself and the first partner: uniform over all others
         low, high = jnp.minimum(i, one), jnp.maximum(i, one)
         two += (two >= low).astype(jnp.int32)
         two += (two >= high).astype(jnp.int32)
@@ -101,7 +101,7 @@ class LSHADE(Algorithm["State"]):
         other = jnp.where((two < state.count)[:, None], state.x[jnp.minimum(two, n - 1)], old)
         pull = state.x[leader] - parent + state.x[one] - other
         v = parent + state.scale[place][:, None] * pull
-        # a variable outside the box goes half way to the bound
+        # a variable outside the box moves half way to the bound instead
         lower, upper = state.box.lower[None], state.box.upper[None]
         v = jnp.where(v < lower, (lower + parent) / 2, v)
         v = jnp.where(v > upper, (upper + parent) / 2, v)
@@ -111,7 +111,7 @@ class LSHADE(Algorithm["State"]):
         return jnp.where(crossed & moves[:, None], v, parent)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """The batch gathered, and selection where the generation is complete."""
+        """Store the batch, and select survivors if the generation is complete."""
         x, f, violation = told(self, state, x, f, violation)
         at = state.filled
         state = replace(
@@ -131,34 +131,34 @@ class LSHADE(Algorithm["State"]):
 
 @pytree
 class State:
-    """Where the run is. Members are in order, the best first; A places in the archive.
+    """State of an L-SHADE run. Members are in order, the best first; A slots in the archive.
 
-    A generation has places for C children: whole batches, no fewer than the first members.
+    A generation has slots for C children: whole batches, at least as many as the first members.
     """
 
     x: Array  # [N, D] members
     f: Array  # [N] objective
-    violation: Array  # [N]
-    count: Array  # [] members that are left
-    used: Array  # [] evaluations, all that `ask` gave
-    generation: Array  # [] before the first, the members themselves are evaluated
+    violation: Array  # [N] violation
+    count: Array  # [] number of remaining members
+    used: Array  # [] number of evaluations, i.e. of candidates of `ask`
+    generation: Array  # [] generation 0 evaluates the initial members
     child: Array  # [C, D] children of this generation so far
-    child_f: Array  # [C]
-    child_violation: Array  # [C]
-    filled: Array  # [] how many there are
-    archive: Array  # [A, D] beaten parents
-    kept: Array  # [] of them
+    child_f: Array  # [C] their objectives
+    child_violation: Array  # [C] their violations
+    filled: Array  # [] number of children so far
+    archive: Array  # [A, D] replaced parents
+    kept: Array  # [] number of parents in the archive
     factor: Array  # [H] memory of F
     rate: Array  # [H] memory of CR, negative for the terminal value
-    slot: Array  # [] of the memory to be written next
+    slot: Array  # [] index of the next memory to write
     scale: Array  # [N] F of the next children
-    cross: Array  # [N] their CR
+    cross: Array  # [N] CR of the next children
     best: Best
     box: Box
 
 
 def _generation(spec: LSHADE, state: State) -> State:
-    """Parents or children, whichever are better, and what is learnt from those that won."""
+    """Select the better of each parent and child, and learn from the children that won."""
     n = spec.pop_size
     x, value, violation = state.child[:n], state.child_f[:n], state.child_violation[:n]
     alive = jnp.arange(n) < state.count
@@ -175,7 +175,7 @@ def _generation(spec: LSHADE, state: State) -> State:
     count = jnp.round(n - (n - 4) * share).astype(jnp.int32)
     new_f = jnp.where(kept, value, state.f)
     new_violation = jnp.where(kept, violation, state.violation)
-    # members that are gone stay behind all others
+    # removed members stay behind all others
     ranked = order(
         jnp.where(alive, new_f, jnp.nan)[:, None], jnp.where(alive, new_violation, jnp.inf)
     )
@@ -200,7 +200,7 @@ def _generation(spec: LSHADE, state: State) -> State:
 
 
 def _remember(state: State, improved: Array, gain: Array) -> tuple[Array, Array, Array]:
-    """Algorithm 1: the memories of F and CR after one generation, and the next slot."""
+    """Return the memories of F and CR after one generation, and the next slot (algorithm 1)."""
     known = jnp.where(improved & jnp.isfinite(gain), gain, 0)
     most = jnp.max(known)
     weight = jnp.where(improved, jnp.where(jnp.isfinite(gain), gain, most), 0)
@@ -225,7 +225,7 @@ def _remember(state: State, improved: Array, gain: Array) -> tuple[Array, Array,
 
 
 def _store(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array, Array]:
-    """The archive with the beaten parents, random members of it dropped where it is too full."""
+    """Add replaced parents to the archive; drop random entries if it is too full."""
     room = state.archive.shape[0]
     members = jnp.concatenate([state.archive, state.x])
     real = jnp.concatenate([jnp.arange(room) < state.kept, beaten])
@@ -236,11 +236,11 @@ def _store(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array
 
 
 def _draw(key: Array, factor: Array, rate: Array, count: int) -> tuple[Array, Array]:
-    """F and CR of the next children, each from a random memory."""
+    """Sample F and CR of the next children, each from a random memory."""
     k_slot, k_scale, k_cross = jax.random.split(key, 3)
     slot = jax.random.randint(k_slot, (count,), 0, factor.shape[0])
     middle, dtype = factor[slot], factor.dtype
-    # a Cauchy variate that is drawn again until it is positive, by its quantiles
+    # a Cauchy variate conditioned on being positive (the paper resamples), by its quantiles
     least = 0.5 - jnp.arctan(middle / 0.1) / jnp.pi
     u = least + jax.random.uniform(k_scale, (count,), dtype) * (1 - least)
     scale = jnp.clip(middle + 0.1 * jnp.tan(jnp.pi * (u - 0.5)), 1e-6, 1)

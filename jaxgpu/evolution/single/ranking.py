@@ -1,9 +1,9 @@
-"""What the single-objective algorithms share: where they start, weights by rank, the best so far.
+"""Shared parts of the single-objective algorithms: first mean, weights by rank, best candidate.
 
-Nothing here looks at differences of objectives, so any increasing function of f gives the same
-run, an offset cannot drown the last digits in float32, and an infinite or failed value is only
-the last of the ranks. Feasible candidates come before infeasible ones, and of two of those the
-less violating comes first.
+Nothing here uses differences of objectives. So an increasing transformation of f gives the same
+run, an offset cannot hide the last digits in float32, and an infinite or failed value is merely the
+last rank. Feasible candidates precede infeasible ones, and of two infeasible ones the less
+violating precedes.
 """
 
 from typing import Any
@@ -21,21 +21,21 @@ from ..problem import Box, Problem
 
 @pytree
 class Best:
-    """The best candidate that has been evaluated; infinite before the first."""
+    """The best candidate evaluated so far; infinite before the first evaluation."""
 
-    x: Array  # [D]
+    x: Array  # [D] decision vector
     f: Array  # [] objective
-    violation: Array  # []
+    violation: Array  # [] total constraint violation
 
 
 def unevaluated(problem: Problem) -> Best:
-    """Before the first evaluation."""
+    """Return the `Best` before the first evaluation."""
     far = jnp.full((), jnp.inf, problem.box.lower.dtype)
     return Best(jnp.zeros_like(problem.box.lower), far, far)
 
 
 def checked(spec: Any, key: Array, problem: Problem) -> Problem:
-    """The problem as arrays, after it and the spec have been held to what a strategy can do."""
+    """Return the problem as arrays, after checking it and the spec; it must have one objective."""
     problem = protocol.checked("init", spec, key, problem)
     if problem.objectives != 1:
         raise ValueError(
@@ -46,18 +46,18 @@ def checked(spec: Any, key: Array, problem: Problem) -> Problem:
 
 
 def about_middle(key: Array, box: Box, share: Array | float = 0.8) -> Array:
-    """A point [D], uniform in the box shrunken about its middle."""
+    """Sample a point [D] uniformly from the box shrunk by `share` about its center."""
     u = jax.random.uniform(key, box.lower.shape, box.lower.dtype) - 0.5
     return (box.lower + box.upper) / 2 + share * u * (box.upper - box.lower)
 
 
 def width(box: Box) -> Array:
-    """Length of each side [D]; 1 where it is 0."""
+    """Return the length of each side [D]; 1 where it is 0."""
     return jnp.where(box.upper > box.lower, box.upper - box.lower, 1)
 
 
 def order(f: Array, violation: Array) -> tuple[Array, Array]:
-    """Candidates from the best to the worst, and which of these differ from the one before.
+    """Return candidates from best to worst, and a mask that is False for repeats in this order.
 
     Args:
         f: [N, 1] objective; NaN comes last.
@@ -71,9 +71,9 @@ def order(f: Array, violation: Array) -> tuple[Array, Array]:
 
 
 def utilities(f: Array, violation: Array, weights: Array) -> Array:
-    """The weight of each candidate, given those of the ranks; equal candidates share theirs.
+    """Return the weight of each candidate from the weights of ranks; equal candidates get the mean.
 
-    Sharing matters on plateaus: with all values equal no direction is preferred.
+    Sharing matters on plateaus: if all values are equal, no direction is preferred.
 
     >>> f = jnp.array([[7.0], [3.0], [9.0], [3.0]])
     >>> print(utilities(f, jnp.zeros(4), jnp.array([3.0, 1.0, 0.5, -1.0])))
@@ -88,7 +88,7 @@ def utilities(f: Array, violation: Array, weights: Array) -> Array:
 
 
 def best_of(best: Best, x: Array, f: Array, violation: Array) -> Best:
-    """The best of what was known and the candidates x [N, D]."""
+    """Return the better of the previous best and the best of the candidates x [N, D]."""
     first = order(f, violation)[0][0]
     new = Best(x[first], f[first, 0], violation[first])
     wins = (new.violation < best.violation) | ((new.violation == best.violation) & (new.f < best.f))

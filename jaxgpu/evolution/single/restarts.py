@@ -1,15 +1,14 @@
 """IPOP- and BIPOP-CMA-ES: restarts with larger and smaller populations, in one compiled loop.
 
-Auger & Hansen (2005), doi:10.1109/CEC.2005.1554902, and Hansen (2009),
-doi:10.1145/1570256.1570333. `ask` always gives one batch, the smallest population; a generation of
-a larger one is gathered over several batches, so that no candidate is evaluated in vain.
+Auger & Hansen (2005), doi:10.1109/CEC.2005.1554902, and Hansen (2009), doi:10.1145/1570256.1570333.
+`ask` always returns one batch, the smallest population. A generation of a larger population
+consists of several batches, so no evaluation is wasted.
 
-Departures: a later run also ends when the best value of all lies further below it than it came
-down over the generations that are looked back; populations are whole multiples of the batch; a full
-set of doublings is followed by runs of the largest population; medians stagnate over 120 + 30 D / N
-generations, not over a fifth of the run where that is more; the mean counts as stuck when three
-deviations leave it as it is, not 0.1 or 0.2, which in float32 would end runs on ill-conditioned
-functions before their last digits.
+Differences: a later run also ends if it is above the best value of all runs by more than its gain
+over the look-back window. Populations are whole multiples of the batch. A full set of doublings is
+followed by runs of the largest population. Medians stagnate over 120 + 30 D / N generations, not
+over a fifth of the run if that is more. The mean counts as stuck if three deviations do not change
+it, not 0.1 or 0.2, which in float32 would end runs on ill-conditioned functions too early.
 """
 
 from dataclasses import replace
@@ -28,12 +27,12 @@ from .adaptation import rates
 from .cma import Shape, cloud, draw, isotropic, update
 from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
 
-UNLIMITED = 2**31 - 1  # evaluations of a run that ends by the other rules
+UNLIMITED = 2**31 - 1  # allowed evaluations of a run that ends by the other rules
 
 
 @pytree
 class Restarts(Algorithm["State"]):
-    """What to run: BIPOP-CMA-ES, or IPOP-CMA-ES with `small_runs=False`.
+    """BIPOP-CMA-ES (Hansen 2009), or IPOP-CMA-ES with `small_runs=False`.
 
     >>> import jax
     >>> from jaxgpu.evolution import Problem, box, evolve
@@ -45,13 +44,13 @@ class Restarts(Algorithm["State"]):
 
     batch_size: int = size(least=4)  # N of the first run and of every `ask`
     doublings: int = size(default=9, least=0)  # the largest population is batch_size 2^doublings
-    # BIPOP's runs of few candidates between those of many; without them IPOP
+    # BIPOP alternates runs with small and large populations; IPOP has only large ones
     small_runs: bool = static(default=True)
     # [] first step size, in widths of the box
     sigma: Array | float = number(default=0.2, above=0, unit="widths of the box", one=True)
-    # [] share of the box, about its middle, that the means start in
+    # [] fraction of the box, about its center, from which first means are sampled
     start: Array | float = number(default=0.8, least=0, most=1, one=True)
-    # [] a run ends when the best values differ by no more
+    # [] a run ends when its recent best values differ by at most this
     tolerance: Array | float = number(default=1e-12, least=0, one=True)
 
     def __post_init__(self) -> None:
@@ -63,7 +62,7 @@ class Restarts(Algorithm["State"]):
             )
 
     def init(self, key: Array, problem: Problem) -> "State":
-        """The first run, with the smallest population."""
+        """Return the state of the first run, with the smallest population."""
         problem = checked(self, key, problem)
         mean = bounds.free(problem.box, about_middle(key, problem.box, self.start))
         d, dtype = mean.shape[0], mean.dtype
@@ -91,13 +90,13 @@ class Restarts(Algorithm["State"]):
         )
 
     def ask(self, state: "State", key: Array) -> Array:
-        """The next batch of samples of the distribution, inside the box."""
+        """Return the next batch of samples of the distribution, inside the box."""
         shape, box = state.shape, state.box
         own, draws = _own_key(state), draw(shape, box, self.batch_size)
         return bounds.candidates(box, own, key, cloud(shape, box), draws)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        """The batch gathered; the distribution after a generation, and a new run after a run."""
+        """Store the batch; update the distribution after a generation, and restart after a run."""
         x, f, violation = told(self, state, x, f, violation)
         at, box = state.filled, state.box
         draws = draw(state.shape, box, self.batch_size)
@@ -121,27 +120,27 @@ class Restarts(Algorithm["State"]):
 
 @pytree
 class Schedule:
-    """Which run this is, and what the two kinds of runs have spent."""
+    """Settings of the current run, and evaluations spent by the large and the small runs."""
 
-    population: Array  # [] of this run
+    population: Array  # [] population size of this run
     large: Array  # [] population of the last large run
     sigma: Array  # [] first step size of this run
-    is_small: Array  # [] bool
+    is_small: Array  # [] bool: a run with a small population
     used: Array  # [] evaluations of this run
     spent: Array  # [2] evaluations of the large and the small runs before this one
     allowed: Array  # [] evaluations that this run may use
-    runs: Array  # [] restarts so far
+    runs: Array  # [] number of restarts so far
 
 
 @pytree
 class State:
-    """Where the run is. L is the largest population, H the generations that are looked back."""
+    """State of a run with restarts. L is the largest population, H the look-back window."""
 
     shape: Shape
-    x: Array  # [L, D] free candidates of the generation so far
-    f: Array  # [L, 1] NaN where there is none yet
-    violation: Array  # [L]
-    filled: Array  # [] how many there are
+    x: Array  # [L, D] unconstrained candidates of the generation so far
+    f: Array  # [L, 1] objectives, NaN for empty slots
+    violation: Array  # [L] violations
+    filled: Array  # [] number of candidates so far
     recent: Array  # [2, H] best and median value of each of the last generations, newest first
     schedule: Schedule
     best: Best
@@ -149,18 +148,18 @@ class State:
 
 
 def _own_key(state: State) -> Array:
-    """Another for each batch of a generation, which share a mean."""
+    """Return a different key for each batch of a generation; the batches share a mean."""
     return bounds.own_key(state.shape.mean, state.schedule.used)
 
 
 def _generation(state: State) -> State:
-    """Learn from the candidates that have been gathered, and forget them."""
+    """Update the distribution by the stored candidates, and clear them."""
     size, d = state.x.shape
     learn = rates(size, state.schedule.population, d, state.x.dtype)
     weight = utilities(state.f, state.violation, learn.weights)
     positive = utilities(state.f, state.violation, jnp.maximum(learn.weights, 0))
     shape = update(state.shape, state.box, learn, state.x, weight, positive)
-    f = jnp.where(state.violation[:, None] > 0, jnp.nan, state.f)  # of feasible candidates
+    f = jnp.where(state.violation[:, None] > 0, jnp.nan, state.f)  # only feasible candidates count
     values = jnp.stack([jnp.nanmin(f), jnp.nanmedian(f)])
     return replace(
         state,
@@ -173,7 +172,7 @@ def _generation(state: State) -> State:
 
 
 def _over(spec: Restarts, state: State) -> Array:
-    """Whether this run can gain no more: the rules of Hansen (2009), section 2. [] bool."""
+    """Return whether the run must end, by the rules of Hansen (2009), section 2. [] bool."""
     s, run = state.shape, state.schedule
     d = s.mean.shape[0]
     spread = s.sigma * width(state.box) * jnp.sqrt(jnp.diagonal(s.covariance))
@@ -182,7 +181,7 @@ def _over(spec: Restarts, state: State) -> Array:
     recent = jnp.where(jnp.arange(best.shape[0], dtype=jnp.int32) < back, best, best[0])
     gain = jnp.max(recent) - jnp.min(recent)
     flat = gain <= spec.tolerance
-    # a steady run gains less from here on than it has of late: that leaves it above an earlier one
+    # the future gain of a steady run is below its recent gain, so it stays above an earlier run
     hopeless = (run.runs > 0) & (jnp.min(recent) - state.best.f > gain)
     first = run.sigma * width(state.box)
     small = jnp.all(
@@ -190,7 +189,7 @@ def _over(spec: Restarts, state: State) -> Array:
     )
     least, most = jnp.min(s.lengths), jnp.max(s.lengths)
     singular = most >= 1e7 * least
-    # three deviations: no candidate differs, where the authors' 0.2 leaves float32 digits unused
+    # at three deviations no candidate differs; the authors' 0.2 leaves float32 digits unused
     stuck = jnp.any(s.mean + 3 * spread == s.mean)
     axis = 3 * s.sigma * s.lengths[:, None] * s.axes.T * width(state.box)[None]
     stuck |= jnp.any(jnp.all(s.mean[None] + axis == s.mean[None], axis=1))
@@ -202,10 +201,9 @@ def _over(spec: Restarts, state: State) -> Array:
 
 
 def _stagnates(state: State) -> Array:
-    """Neither the best nor the median values of late are lower than those of a while ago. [] bool.
+    """Return whether neither the best nor the median values have recently decreased. [] bool.
 
-    Compared are the medians of the newest and of the oldest three tenths of the generations that
-    are looked back.
+    It compares the medians of the newest and of the oldest three tenths of the look-back window.
     """
     d = state.shape.mean.shape[0]
     back = 120 + 30 * d // state.schedule.population
@@ -219,7 +217,7 @@ def _stagnates(state: State) -> Array:
 
 
 def _restart(spec: Restarts, state: State, key: Array) -> State:
-    """The next run: large when the large runs have spent less than the small ones."""
+    """Start the next run: a small one if the small runs have spent less than the large ones."""
     run = state.schedule
     k_mean, k_size, k_sigma = jax.random.split(key, 3)
     which = jnp.where(run.is_small, 1, 0)

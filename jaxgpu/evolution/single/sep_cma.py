@@ -1,8 +1,8 @@
 """Sep-CMA-ES: CMA-ES with a diagonal covariance, in O(N D) time and memory.
 
-Ros & Hansen (2008), doi:10.1007/978-3-540-87700-4_30: as the covariance has D numbers to learn
-and not D^2 / 2, its rates are (D + 2) / 3 times those of CMA-ES. Negative weights are left out,
-as in the paper; the other departures are those of `cma`.
+Ros & Hansen (2008), doi:10.1007/978-3-540-87700-4_30: as the covariance has D parameters to learn
+instead of D^2 / 2, its rates are (D + 2) / 3 times those of CMA-ES. Negative weights are omitted,
+as in the paper; the other differences are those of `cma`.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ from .strategy import Placed, Strategy, normal
 
 @pytree
 class SepCMAES(Strategy["State"]):
-    """CMA-ES with a diagonal covariance.
+    """Sep-CMA-ES (Ros & Hansen 2008): CMA-ES with a diagonal covariance.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 720, algorithm=SepCMAES(12))
@@ -72,9 +72,9 @@ class SepCMAES(Strategy["State"]):
 
 @pytree
 class State(Placed):
-    """Where the run is: x = mean + sigma width sqrt(variance) z, z standard normal."""
+    """State of a Sep-CMA-ES run: x = mean + sigma width sqrt(variance) z, z standard normal."""
 
     sigma: Array  # [] step size, in widths of the box
     variance: Array  # [D] diagonal of C
-    path: Array  # [D] p_c
-    step_path: Array  # [D] p_sigma
+    path: Array  # [D] p_c, path of the covariance
+    step_path: Array  # [D] p_sigma, path of the step size

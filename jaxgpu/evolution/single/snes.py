@@ -1,10 +1,9 @@
 """SNES: natural gradient steps with a diagonal covariance, in O(N D).
 
-Schaul, Glasmachers & Schmidhuber (2011), doi:10.1145/2001576.2001692; Wierstra et al. (2014),
-JMLR 15:949, table 1 for the rates.
+Schaul, Glasmachers & Schmidhuber (2011), doi:10.1145/2001576.2001692; Wierstra et al. (2014), JMLR
+15:949, table 1 for the rates.
 
-Departure: the distribution is not bounded, and its samples are evaluated inside the box, as
-`bounds` says.
+Difference: the distribution is unbounded, and its samples are mapped into the box, see `bounds`.
 """
 
 import math
@@ -26,7 +25,7 @@ from .xnes import NaturalStrategy, natural_weights
 
 @pytree
 class SNES(NaturalStrategy["State"]):
-    """Natural evolution strategy with a diagonal covariance.
+    """SNES (Schaul et al. 2011), a natural evolution strategy with a diagonal covariance.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 720, algorithm=SNES(12))
@@ -41,19 +40,19 @@ class SNES(NaturalStrategy["State"]):
         return normal(state.mean, state.sigma, self.pop_size)
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
-        """A step of the mean and the deviations along the natural gradient."""
+        """Move the mean and the deviations along the natural gradient."""
         n, d = y.shape
         weight = utilities(f, violation, natural_weights(n, y.dtype))[:, None]
         z = (y - state.mean[None]) / state.sigma[None]
         rate = self.scale * (3 + math.log(d)) / (5 * math.sqrt(d))
         step = self.rate * state.sigma * jnp.sum(weight * z, axis=0)
-        # the weights sum to 0: z^2 - 1 needs no -1
+        # the weights sum to 0, so the -1 of z^2 - 1 drops out
         sigma = above_zero(state.sigma * jnp.exp(rate / 2 * jnp.sum(weight * z * z, axis=0)))
         return replace(state, mean=bounds.settled(state.box, state.mean + step), sigma=sigma)
 
 
 @pytree
 class State(Placed):
-    """Where the run is."""
+    """State of an SNES run."""
 
     sigma: Array  # [D] standard deviations

@@ -1,7 +1,7 @@
-"""What the strategies share: they sample a distribution with a free mean, and learn from ranks.
+"""Base class of strategies that sample a distribution with an unconstrained mean.
 
-A file of a strategy keeps its mathematics: how the distribution begins, where and how it draws, and
-how it learns. How candidates get into the box and back, and the best so far, are here.
+The module of a strategy has only its mathematics: the first distribution, how it is sampled, and
+how it learns from ranks. The mapping into the box and back, and the best candidate, are here.
 """
 
 from abc import abstractmethod
@@ -22,17 +22,17 @@ from .ranking import Best, about_middle, best_of, checked, unevaluated
 
 @pytree
 class Placed:
-    """Where the run of a strategy is; each adds the rest of its distribution."""
+    """State of a strategy; subclasses add the other parameters of the distribution."""
 
-    mean: Array  # [D] free: the point of the box is `bounds.point(box, mean)`
+    mean: Array  # [D] unconstrained: the point of the box is `bounds.point(box, mean)`
     best: Best
     box: Box
-    generation: Array  # []
+    generation: Array  # [] number of generations so far
 
 
 @pytree
 class Strategy[S: Placed](PopulationAlgorithm[S]):
-    """N samples of a distribution in every generation, evaluated inside the box."""
+    """Base class with N samples of a distribution per generation, evaluated inside the box."""
 
     pop_size: int = size(least=4)  # N
     # [] first step size, in widths of the box
@@ -64,19 +64,19 @@ class Strategy[S: Placed](PopulationAlgorithm[S]):
 
     @abstractmethod
     def begin(self, mean: Array, box: Box, **placed: Any) -> S:
-        """The first state about a mean [D]; `placed` are the other fields of `Placed`."""
+        """Return the first state with mean [D]; `placed` are the other fields of `Placed`."""
 
     @abstractmethod
     def drawing(self, state: S) -> tuple[bounds.Cloud, bounds.Draw]:
-        """Where the distribution is, and how N free candidates are drawn from it."""
+        """Return the scale of the distribution, and the function that samples N candidates."""
 
     @abstractmethod
     def learn(self, state: S, y: Array, f: Array, violation: Array) -> S:
-        """The state with the distribution after the free candidates y [N, D] had these values."""
+        """Return the state with the distribution updated by the values of the samples y [N, D]."""
 
 
 def normal(mean: Array, deviation: Array, count: int) -> tuple[bounds.Cloud, bounds.Draw]:
-    """The `drawing` of a normal distribution with a diagonal covariance, from [D] and [D]."""
+    """Return `drawing` of a normal distribution with diagonal covariance, from [D] and [D]."""
 
     def draw(key: Array) -> Array:
         z = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)

@@ -1,11 +1,11 @@
-"""Particle swarms: PSO with constriction, and the competitive swarm CSO.
+"""Particle swarms: PSO with constriction, and the competitive swarm optimizer CSO.
 
-Clerc & Kennedy (2002), doi:10.1109/4235.985692, with the ring of neighbours of Bratton & Kennedy
-(2007), doi:10.1109/SIS.2007.368035; Cheng & Jin (2015), doi:10.1109/TCYB.2014.2322602. O(N D).
+Clerc & Kennedy (2002), doi:10.1109/4235.985692, with the ring topology of Bratton & Kennedy (2007),
+doi:10.1109/SIS.2007.368035; Cheng & Jin (2015), doi:10.1109/TCYB.2014.2322602. O(N D).
 
-CSO lets random pairs compete and moves the loser of each, so `ask` gives N / 2 candidates; the
-first two generations evaluate the two halves of the swarm. Departure: a particle that leaves the
-box stays on its side, and its velocity is the step that it could take.
+CSO lets random pairs compete and moves the loser of each, so `ask` returns N / 2 candidates; the
+first two generations evaluate the two halves of the swarm. Difference: a particle that leaves the
+box stays on its boundary, and its velocity is the step that it could take.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ from .ranking import Best, best_of, checked, unevaluated
 
 @pytree
 class PSO(PopulationAlgorithm["PSOState"]):
-    """Particle swarm with constriction and a ring of neighbours.
+    """Particle swarm optimization with constriction and a ring topology.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 1200, algorithm=PSO(20))
@@ -34,11 +34,11 @@ class PSO(PopulationAlgorithm["PSOState"]):
 
     pop_size: int = size(default=30, least=4)  # N
     inertia: Array | float = number(default=0.72984, one=True)  # [] constriction chi
-    # [] chi phi / 2, to the own best and the neighbours'
+    # [] chi phi / 2, towards the particle's own best and that of its neighbors
     attraction: Array | float = number(default=1.496172, least=0, one=True)
 
     def init(self, key: Array, problem: Problem) -> "PSOState":
-        """Particles drawn uniformly in the box, at rest."""
+        """Return the state with particles sampled uniformly in the box, at rest."""
         problem = checked(self, key, problem)
         members = sample(key, problem, self.pop_size)
         x, far = members.x, members.violation
@@ -54,9 +54,9 @@ class PSO(PopulationAlgorithm["PSOState"]):
         )
 
     def ask(self, state: "PSOState", key: Array) -> Array:
-        """The next places of the particles."""
+        """Return the next positions of the particles."""
         u, w = jax.random.uniform(key, (2, *state.x.shape), state.x.dtype)
-        # the best of a particle and its two neighbours on the ring
+        # the best among a particle and its two neighbors on the ring
         place, f, broken = state.own, state.f, state.violation
         for shift in (1, -1):
             own, own_f, own_broken = (
@@ -72,7 +72,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
     def tell(
         self, state: "PSOState", x: Array, f: Array, violation: Array | None = None
     ) -> "PSOState":
-        """The particles where they have come, and their best places so far."""
+        """Return the state with the new positions, and the best positions so far."""
         x, f, violation = told(self, state, x, f, violation)
         win = _beats(f[:, 0], violation, state.f, state.violation)
         return replace(
@@ -89,21 +89,21 @@ class PSO(PopulationAlgorithm["PSOState"]):
 
 @pytree
 class PSOState:
-    """Where the run is."""
+    """State of a PSO run."""
 
     x: Array  # [N, D] particles
     v: Array  # [N, D] velocities
-    own: Array  # [N, D] best place of each
+    own: Array  # [N, D] best position of each particle
     f: Array  # [N] its objective
-    violation: Array  # [N] and violation
+    violation: Array  # [N] its violation
     best: Best
     box: Box
-    generation: Array  # []
+    generation: Array  # [] number of generations so far
 
 
 @pytree
 class CSO(Algorithm["CSOState"]):
-    """Competitive swarm: of random pairs the losers move.
+    """Competitive swarm optimizer (Cheng & Jin 2015): the losers of random pairs move.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 1200, algorithm=CSO(20))
@@ -112,7 +112,7 @@ class CSO(Algorithm["CSOState"]):
     """
 
     pop_size: int = size(default=100, least=4)  # N, even
-    # [] phi, pull to the mean; the paper's 0 up to 100 particles
+    # [] phi, attraction to the mean; 0 in the paper for up to 100 particles
     social: Array | float = number(default=0.0, least=0, one=True)
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class CSO(Algorithm["CSOState"]):
         return self.pop_size // 2
 
     def init(self, key: Array, problem: Problem) -> "CSOState":
-        """Particles drawn uniformly in the box, at rest."""
+        """Return the state with particles sampled uniformly in the box, at rest."""
         problem = checked(self, key, problem)
         members = sample(key, problem, self.pop_size)
         x, far = members.x, members.violation
@@ -141,7 +141,7 @@ class CSO(Algorithm["CSOState"]):
         )
 
     def ask(self, state: "CSOState", key: Array) -> Array:
-        """The next places of the losers."""
+        """Return the next positions of the losers."""
         u = jax.random.uniform(key, (3, self.pop_size // 2, state.x.shape[1]), state.x.dtype)
         x, towards = state.x[state.loser], state.x[state.winner]
         centre = jnp.mean(state.x, axis=0, keepdims=True)
@@ -151,7 +151,7 @@ class CSO(Algorithm["CSOState"]):
     def tell(
         self, state: "CSOState", x: Array, f: Array, violation: Array | None = None
     ) -> "CSOState":
-        """The losers where they have come, and the next pairs."""
+        """Return the state with the losers at their new positions, and the next pairs."""
         x, f, violation = told(self, state, x, f, violation)
         moved = state.loser
         v = state.v.at[moved].set(x - state.x[moved], unique_indices=True)
@@ -161,7 +161,7 @@ class CSO(Algorithm["CSOState"]):
         a, b = permutation(key, self.pop_size).reshape(2, -1)
         win = _beats(value[a], broken[a], value[b], broken[b])
         first, second = _halves(self.pop_size)
-        again = state.generation == 0  # the second half is still to be evaluated
+        again = state.generation == 0  # the second half is not evaluated yet
         return replace(
             state,
             x=state.x.at[moved].set(x, unique_indices=True),
@@ -177,17 +177,17 @@ class CSO(Algorithm["CSOState"]):
 
 @pytree
 class CSOState:
-    """Where the run is."""
+    """State of a CSO run."""
 
     x: Array  # [N, D] particles
     v: Array  # [N, D] velocities
     f: Array  # [N] objective of each
-    violation: Array  # [N]
-    loser: Array  # [N / 2] who moves next
-    winner: Array  # [N / 2] whom each learns from
+    violation: Array  # [N] violation of each
+    loser: Array  # [N / 2] index of particles that move next
+    winner: Array  # [N / 2] index of the particle that each loser learns from
     best: Best
     box: Box
-    generation: Array  # []
+    generation: Array  # [] number of generations so far
 
 
 def _beats(f: Array, violation: Array, than: Array, broken: Array) -> Array:

@@ -1,11 +1,10 @@
 """xNES: natural gradient steps in exponential coordinates, with a full covariance.
 
 Glasmachers, Schaul, Sun, Wierstra & Schmidhuber (2010), doi:10.1145/1830483.1830557, algorithm 1;
-Wierstra et al. (2014), JMLR 15:949, table 1 for the rates. Invariant as CMA-ES is. O(D^3) a
-generation.
+Wierstra et al. (2014), JMLR 15:949, table 1 for the rates. It has the invariances of CMA-ES. O(D^3)
+per generation.
 
-Departure: the distribution is not bounded, and its samples are evaluated inside the box, as
-`bounds` says.
+Difference: the distribution is unbounded, and its samples are mapped into the box, see `bounds`.
 """
 
 import math
@@ -26,23 +25,23 @@ from .strategy import Placed, Strategy
 
 
 def natural_weights(count: int, dtype: jnp.dtype) -> Array:
-    """Utilities of the ranks, best first: a logarithm for the better half, of zero sum. [N]."""
+    """Return the utilities [N] of ranks, best first: logarithmic for the better half, zero sum."""
     raw = jnp.maximum(0, math.log(count / 2 + 1) - jnp.log(jnp.arange(1, count + 1).astype(dtype)))
     return raw / jnp.sum(raw) - 1 / count
 
 
 @pytree
 class NaturalStrategy[S: Placed](Strategy[S]):
-    """A strategy that follows natural gradients."""
+    """Base class of strategies that follow natural gradients."""
 
-    rate: Array | float = number(default=1.0, above=0, one=True)  # [] of the mean
-    # [] of the rates of the deviations, times those of the paper
+    rate: Array | float = number(default=1.0, above=0, one=True)  # [] learning rate of the mean
+    # [] factor on the paper's learning rates of the deviations
     scale: Array | float = number(default=1.0, least=0, one=True)
 
 
 @pytree
 class XNES(NaturalStrategy["State"]):
-    """Natural evolution strategy with a full covariance.
+    """xNES (Glasmachers et al. 2010), a natural evolution strategy with a full covariance.
 
     >>> from jaxgpu.evolution import Real, minimize
     >>> found = minimize(lambda x: (x - 1) ** 2, Real(-5, 5), 720, algorithm=XNES(12))
@@ -66,7 +65,7 @@ class XNES(NaturalStrategy["State"]):
         return cloud, draw
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
-        """A step of the mean, the size and the shape along the natural gradient."""
+        """Move the mean, the size and the shape along the natural gradient."""
         n, d = y.shape
         weight = utilities(f, violation, natural_weights(n, y.dtype))
         scale = state.sigma * width(state.box)
@@ -84,7 +83,7 @@ class XNES(NaturalStrategy["State"]):
         mean = bounds.settled(state.box, state.mean + self.rate * scale * step)
         sigma = above_zero(state.sigma * jnp.exp(rate / 2 * growth))
         shape = jnp.matmul(state.shape, turn, precision="highest")
-        # beyond the last bit of x rounding can make the shape singular; it then stays as it was
+        # at the limit of precision rounding can make the shape singular; all then stays unchanged
         sound = jnp.isfinite(sigma) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(shape))
         return replace(
             state,
@@ -96,7 +95,7 @@ class XNES(NaturalStrategy["State"]):
 
 @pytree
 class State(Placed):
-    """Where the run is: x = mean + sigma width B z, z standard normal, det B = 1."""
+    """State of an xNES run: x = mean + sigma width B z, z standard normal, det B = 1."""
 
     sigma: Array  # [] step size, in widths of the box
-    shape: Array  # [D, D] B
+    shape: Array  # [D, D] B, with determinant 1
