@@ -1,11 +1,11 @@
-"""Vectors, rotations, shapes and what fills them: one of each, for all pillars.
+"""Vectors, rotations, shapes and points that fill them, shared by all domain packages.
 
-Read `vectors` first (a vector as a tuple of arrays, so that XLA fuses across its components) and
-`rows` (the few that act on arrays [..., 3]), then `rotations` (angles, and quaternions w x y z),
-`sdf` (shapes by their signed distance; what is long or round lies along the last axis, z in space),
-`sockets` and `threads` (blocks with a hole, bolts and nuts), `meshes` (closed meshes as such
-shapes) and `fill` (points that fill them). `rays` has the distances along rays to simple shapes,
-`solids` whole scenes of such shapes in arrays.
+Read `vectors` first (vectors as tuples of arrays, so that XLA fuses across components) and `rows`
+(a few functions on arrays [..., 3]). Then read `rotations` (angles, and quaternions w x y z) and
+`sdf` (shapes by signed distance; long or round shapes are aligned with the last axis, z in 3-D).
+`sockets` and `threads` have blocks with a hole, bolts and nuts, `meshes` closed meshes as such
+shapes, and `fill` the points that fill shapes. `rays` has the distances along rays to simple
+shapes, `solids` scenes of such shapes in arrays.
 """
 
 from . import rays, rotations, rows, sdf, sockets, solids, threads, vectors

@@ -1,4 +1,4 @@
-"""Points that fill a shape: a regular grid, cut to a signed distance."""
+"""Points that fill a shape: a regular grid, restricted to a signed distance below 0."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from jaxgpu.inputs.doors import explained, on_host
 def fill_box(
     lower: Sequence[float], upper: Sequence[float], spacing: float, shape: Any = None
 ) -> Array:
-    """Points [N, D] at the centres of cubes of the given spacing that tile a box, float32.
+    """Return points [N, D], float32, at the centers of cubes of the given spacing that tile a box.
 
     Args:
         lower, upper: corners of the box, m; its edges should be multiples of the spacing.
         spacing: m; half a grid cell is usual. A particle's rest volume is spacing^D.
-        shape: an `sdf` shape in the same coordinates; points outside it are left out.
+        shape: an `sdf` shape in the same coordinates; points outside it are removed.
     Raises:
-        ValueError: no point is left, or the corners are none of a box.
+        ValueError: no point remains, or the corners do not define a box.
 
     >>> fill_box((0.0, 0.0), (1.0, 0.5), 0.5)
     Array([[0.25, 0.25],

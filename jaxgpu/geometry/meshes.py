@@ -1,7 +1,7 @@
-"""Closed triangle meshes as tools: their signed distance on a regular grid, computed once.
+"""Closed triangle meshes as tools: signed distances on a regular grid, computed once.
 
-Distances come from trimesh (the extra `mesh`) and are interpolated trilinearly afterwards, with the
-slopes of the interpolant: exact on faces, off by up to half a cell at edges and corners.
+Distances come from trimesh (the extra `mesh`) and are interpolated trilinearly, with gradients of
+the interpolant: exact on faces, off by up to half a cell at edges and corners.
 """
 
 import math
@@ -25,19 +25,19 @@ FORMATS = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
 @explained
 @on_host
 def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
-    """Signed distance of a closed mesh, float32, in the mesh's own frame.
+    """Return the signed distance of a closed mesh on a grid, float32, in the mesh's own frame.
 
     Args:
-        mesh: a `trimesh.Trimesh` in metres, or a file of one: stl, obj, ply, off, glb or gltf.
-            Formats in XML are refused, for entities and deep nesting in them.
-        spacing: of the grid, m; a simulation's dx or finer.
-        margin: how far the grid reaches beyond the mesh, m; two spacings at least. Tools act
-            one dx ahead, so take 2 dx where the spacing is finer than that.
+        mesh: a `trimesh.Trimesh` in metres, or a file of one: stl, obj, ply, off, glb or gltf. XML
+            formats are rejected, because they allow entities and deep nesting.
+        spacing: grid spacing, m; a simulation's dx or finer.
+        margin: how far the grid extends outside the mesh, m; at least two spacings. Tools act one
+            dx ahead, so use 2 dx if the spacing is finer than that.
     Raises:
-        ValueError: the file is missing, of another format or damaged; the mesh has edges
-            that do not join two faces, or encloses no volume.
+        ValueError: the file is missing, of another format or damaged; the mesh has edges that do
+            not join two faces, or encloses no volume.
         ModuleNotFoundError: the extra `mesh` is not installed.
-    Cost: some 50 microseconds a point of the grid, once; keep the result for the next run.
+    Cost: some 50 microseconds per grid point, once; keep the result for the next run.
 
     >>> import trimesh
     >>> import jax.numpy as jnp
@@ -80,7 +80,7 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
 
 
 def _read(trimesh: Any, file: Path) -> Any:
-    """The mesh in a file; no reader of XML is started, whatever the file holds."""
+    """Read the mesh in a file; no XML reader is started, regardless of the file's content."""
     said = f"voxels: {file.name}"
     if file.suffix.lower() not in FORMATS:
         raise ValueError(f"{said}: format {file.suffix!r}; it must be {', '.join(FORMATS)}")
@@ -88,7 +88,7 @@ def _read(trimesh: Any, file: Path) -> Any:
         raise ValueError(f"{said}: no such file; give the path of a mesh")
     try:
         return trimesh.load_mesh(file, file_type=file.suffix[1:].lower())
-    except Exception as error:  # of any reader of a damaged file
+    except Exception as error:  # any reader may fail on a damaged file
         reason = " ".join(str(error).split())[:80]
         raise ValueError(
             f"{said}: not a mesh ({type(error).__name__}: {reason}); write it anew"

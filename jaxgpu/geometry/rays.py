@@ -1,9 +1,9 @@
-"""How far rays go until they meet a shape, in closed form: boxes, capsules, balls and planes.
+"""Distances along rays to shapes in closed form: boxes, capsules, balls and planes.
 
-A ray is eye + t way, `way` a unit vector; what is given back is the least t > 0 at which it comes
-into the shape, or `FAR`. A ray that begins inside a shape does not meet it. Vectors are tuples of
-arrays that broadcast against each other, and each formula is written out by components: a program
-then fuses it with the minimum over many shapes, and keeps nothing of the size shapes x rays.
+A ray is eye + t way, with a unit vector `way`. The result is the least t > 0 at which the ray
+enters the shape, or `FAR`. A ray that starts inside a shape does not hit it. Vectors are tuples of
+arrays that broadcast against each other, and each formula is written by components. A program then
+fuses it with the minimum over many shapes, and stores nothing of the size shapes x rays.
 """
 
 import jax.numpy as jnp
@@ -11,19 +11,19 @@ from jax import Array
 
 from .vectors import Vec, dot, unit
 
-FAR = 1e3  # m; beyond it nothing is met
-PARALLEL = 1e-9  # least component of a direction: a ray along a face has a large slope, not inf
+FAR = 1e3  # m; the far plane, which stands for no hit
+PARALLEL = 1e-9  # minimum component of a direction: 1 / way is large, not inf, along a face
 
 
 def box(eye: Vec, way: Vec, half: Vec) -> Array:
-    """Distance along rays, given in the frame of a box, to where they enter it, m; else `FAR`.
+    """Return the distance to a box along rays given in its frame, m, or `FAR`.
 
-    The three pairs of faces are slabs; a ray is in the box from when it is in the last slab until
+    The three pairs of faces are slabs. A ray is in the box from its entry into the last slab until
     it leaves the first (Kay & Kajiya 1986, doi:10.1145/15886.15916).
 
     Args:
-        eye: where the rays begin, less the middle of the box: 3 x [...], m.
-        way: their directions, 3 x [...].
+        eye: origins of the rays minus the center of the box: 3 x [...], m.
+        way: directions of the rays: 3 x [...].
         half: half the size of the box, 3 x [...], m.
 
     >>> one = jnp.ones(())
@@ -36,14 +36,14 @@ def box(eye: Vec, way: Vec, half: Vec) -> Array:
 
 
 def slabs(low: Vec, high: Vec, slope: Vec, branches: bool = False) -> Array:
-    """As `box`, of faces at `low` and `high` less the eye, m, and 1 / way in the frame of the box.
+    """Return `box` for faces at `low` and `high` relative to the eye and for 1 / way, in its frame.
 
     Args:
-        low: faces at the least coordinates, 3 x [...], m.
-        high: faces at the largest.
+        low: faces with the lowest coordinates, 3 x [...], m.
+        high: faces with the highest coordinates.
         slope: 1 / way, 3 x [...].
-        branches: compare and choose, in place of a minimum that looks for nan: twice as fast on a
-            processor, and more than the compilers of accelerators can fuse in a minute.
+        branches: compare and select instead of a minimum that checks for nan. This is twice as fast
+            on a CPU, but the compilers of accelerators cannot fuse it within a minute.
 
     >>> float(slabs((2.0, -1.0, -1.0), (4.0, 1.0, 1.0), (jnp.float32(1), 1e9, 1e9)))
     2.0
@@ -58,7 +58,7 @@ def slabs(low: Vec, high: Vec, slope: Vec, branches: bool = False) -> Array:
 
 
 def less(a: Array, b: Array) -> Array:
-    """The lesser of two numbers, in one instruction: `jnp.minimum` asks besides which is nan.
+    """Return the smaller of two numbers in one instruction; `jnp.minimum` also checks for nan.
 
     >>> float(less(jnp.float32(1), jnp.float32(2)))
     1.0
@@ -67,7 +67,7 @@ def less(a: Array, b: Array) -> Array:
 
 
 def greater(a: Array, b: Array) -> Array:
-    """The greater of two numbers, as `less`.
+    """Return the larger of two numbers, as `less`.
 
     >>> float(greater(jnp.float32(1), jnp.float32(2)))
     2.0
@@ -76,12 +76,12 @@ def greater(a: Array, b: Array) -> Array:
 
 
 def entry(low: Vec, high: Vec, slope: Vec) -> Vec:
-    """Where rays come into each of three slabs, of the arguments of `slabs`: 3 x [...] m."""
+    """Return where rays enter each of three slabs, for the arguments of `slabs`: 3 x [...] m."""
     return tuple(jnp.minimum(s * x, s * y) for s, x, y in zip(slope, low, high))
 
 
 def away_from_zero(w: Array) -> Array:
-    """The component of a direction, at least `PARALLEL` from 0 with its sign kept.
+    """Return the component of a direction, at least `PARALLEL` from 0, with its sign kept.
 
     >>> float(away_from_zero(jnp.zeros(()))) > 0
     True
@@ -90,13 +90,13 @@ def away_from_zero(w: Array) -> Array:
 
 
 def capsule(start: Vec, end: Vec, radius: Array, eye: Vec, way: Vec) -> Array:
-    """Distance along rays to a capsule, all that lies within `radius` of a segment, or `FAR`, m.
+    """Return the distance along rays to a capsule of `radius` about a segment, m, or `FAR`.
 
     Args:
-        start: one end of its segment, 3 x [...], m; a segment of no length is a ball.
-        end: the other.
+        start: one end of the segment, 3 x [...], m; a segment of length 0 is a ball.
+        end: the other end.
         radius: [...] m.
-        eye: where the rays begin, 3 x [...], m.
+        eye: origins of the rays, 3 x [...], m.
         way: unit vectors, 3 x [...].
 
     >>> one = jnp.ones(())
@@ -120,7 +120,7 @@ def capsule(start: Vec, end: Vec, radius: Array, eye: Vec, way: Vec) -> Array:
 
 
 def capsule_normal(start: Vec, end: Vec, x: Vec) -> Vec:
-    """Unit vectors 3 x [...] from the segment of a capsule towards points x, 3 x [...].
+    """Return unit vectors 3 x [...] from a capsule's segment towards points x, 3 x [...].
 
     >>> one = jnp.ones(())
     >>> [float(a) for a in capsule_normal((0, 0, 0), (0, 0, 1), (0 * one, 2 * one, one / 2))]
@@ -133,14 +133,14 @@ def capsule_normal(start: Vec, end: Vec, x: Vec) -> Vec:
 
 
 def ball(off: Vec, radius: Array, way: Vec) -> Array:
-    """Distance along rays to a ball, m, or `FAR`; `off` is the eye less the middle of the ball.
+    """Return the distance along rays to a ball, m, or `FAR`; `off` is the eye minus its center.
 
     >>> one = jnp.ones(())
     >>> float(ball((-3 * one, 0 * one, 0 * one), one, (one, 0 * one, 0 * one)))
     2.0
     """
     ahead = dot(way, off)
-    # the square of the distance from the centre to the ray, without the loss of a difference
+    # squared distance from the center to the ray, without cancellation
     side = tuple(o - ahead * w for o, w in zip(off, way))
     h = radius * radius - dot(side, side)
     t = -ahead - jnp.sqrt(jnp.where(h > 0, h, 1.0))
@@ -148,7 +148,7 @@ def ball(off: Vec, radius: Array, way: Vec) -> Array:
 
 
 def plane(normal: Vec, height: Array, eye: Vec, way: Vec) -> Array:
-    """Distance along rays to the plane normal . x = height, from either side, m, or `FAR`.
+    """Return the distance along rays to the plane normal . x = height, from either side, or `FAR`.
 
     >>> one = jnp.ones(())
     >>> up, eye, way = (0 * one, 0 * one, one), (0 * one, 0 * one, 3 * one), (0.6, 0.0, -0.8)

@@ -1,8 +1,8 @@
 """Rotations of the plane (an angle, [1]) and of space (a unit quaternion, [4]) on component tuples.
 
-One convention holds everywhere: a quaternion is (w, x, y, z), the real part first, its product is
-Hamilton's, and it turns a vector of the body's own frame into one of space. Axes may follow the
-components of a quaternion, [4, ...], and are carried along.
+All functions use one convention: a quaternion is (w, x, y, z), with the real part first and
+Hamilton's product, and it rotates a vector from the body frame to the space frame. Axes may follow
+the components of a quaternion, [4, ...], and are preserved.
 """
 
 import jax.numpy as jnp
@@ -13,12 +13,12 @@ from .vectors import Mat, Vec, matvec, transpose
 
 
 def upright(d: int, dtype) -> Array:
-    """No rotation: angle 0 or quaternion 1."""
+    """Return the identity rotation: angle 0 or quaternion 1."""
     return jnp.zeros(1, dtype) if d == 2 else jnp.zeros(4, dtype).at[0].set(1)
 
 
 def matrix(turn: Array) -> Mat:
-    """The rotation matrix, its entries of shape [...]; a quaternion is normalised first.
+    """Return the rotation matrix, with entries of shape [...]; a quaternion is normalised first.
 
     >>> [[int(a) for a in row] for row in matrix(jnp.array([0.0, 0.0, 0.0, 1.0]))]
     [[-1, 0, 0], [0, -1, 0], [0, 0, 1]]
@@ -35,12 +35,12 @@ def matrix(turn: Array) -> Mat:
 
 
 def unit(turn: Array) -> Array:
-    """A quaternion [4, ...] of length one."""
+    """Normalise a quaternion [4, ...] to length one."""
     return turn / jnp.sqrt(jnp.sum(turn * turn, 0))[None]
 
 
 def product(a, b) -> Vec:
-    """The product a b of two quaternions, which turns by b and then by a."""
+    """Return the product a b of two quaternions, which rotates by b and then by a."""
     (p, q, r, s), (w, x, y, z) = a, b
     return (
         p * w - q * x - r * y - s * z,
@@ -51,19 +51,19 @@ def product(a, b) -> Vec:
 
 
 def from_vector(angle: Array) -> Vec:
-    """The unit quaternion of a rotation vector [3, ...]: an axis times the angle about it, rad."""
+    """Return the unit quaternion of a rotation vector [3, ...]: an axis times the angle, rad."""
     half = 0.5 * angle
     square = jnp.sum(half * half, 0)
     turning = square > 1e-12
     size = jnp.sqrt(jnp.where(turning, square, 1))
-    # sin(a) / a by its series near zero, where the root has no slope
+    # sin(a) / a by its series near zero, where the root is not differentiable
     ratio = jnp.where(turning, jnp.sin(size) / size, 1 - square / 6)
     c = jnp.where(turning, jnp.cos(size), 1 - square / 2)
     return (c, *(ratio[None] * half))
 
 
 def from_matrix(R: Array) -> Array:
-    """The unit quaternion [4] of a rotation matrix [3, 3], its largest component positive.
+    """Return the unit quaternion [4] of a rotation matrix [3, 3], its largest component positive.
 
     >>> from_matrix(jnp.diag(jnp.array([-1.0, -1.0, 1.0]))).tolist()
     [0.0, 0.0, 0.0, 1.0]
@@ -81,38 +81,38 @@ def from_matrix(R: Array) -> Array:
 
 
 def turned(turn: Array, a: Vec) -> Vec:
-    """A vector of the body's frame, in space."""
+    """Rotate a vector from the body frame to the space frame."""
     return matvec(matrix(turn), a)
 
 
 def unturned(turn: Array, a: Vec) -> Vec:
-    """A vector of space, in the body's frame."""
+    """Rotate a vector from the space frame to the body frame."""
     return matvec(transpose(matrix(turn)), a)
 
 
 def cross(spin: Array, arm: Vec) -> Vec:
-    """Velocity spin x arm of points on a turning body."""
+    """Return the velocity spin x arm of points on a rotating body."""
     if len(arm) == 2:
         return (-spin[0] * arm[1], spin[0] * arm[0])
     return vectors.cross(spin, arm)
 
 
 def moment(arm: Vec, p: Vec) -> Vec:
-    """arm x p: one component in the plane, three in space."""
+    """Return arm x p: one component in the plane, three in space."""
     if len(arm) == 2:
         return (arm[0] * p[1] - arm[1] * p[0],)
     return vectors.cross(arm, p)
 
 
 def rotated(turn: Array, spin: Array, dt) -> Array:
-    """Orientation after dt at constant angular velocity, exactly."""
+    """Return the orientation after dt at constant angular velocity, exactly."""
     if turn.shape == (1,):
         return turn + dt * spin
     return unit(jnp.stack(product(from_vector(dt * spin), turn)))
 
 
 def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
-    """Angular momentum [3] of a body in space that turns at `spin`, both in space's frame.
+    """Return the angular momentum [3] of a body with angular velocity `spin`, both in space frame.
 
     inertia: [3] its principal moments, kg m^2.
     """
@@ -120,7 +120,7 @@ def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
 
 
 def spin_of(turn: Array, momentum: Array, inertia: Array) -> Array:
-    """The angular velocity [3], rad/s, that belongs to an angular momentum: `momentum` undone.
+    """Return the angular velocity [3], rad/s, of an angular momentum: the inverse of `momentum`.
 
     >>> turn, moments = upright(3, jnp.float32), jnp.array([1.0, 2.0, 4.0])
     >>> spin_of(turn, momentum(turn, jnp.array([1.0, 5.0, 2.0]), moments), moments)
@@ -135,14 +135,14 @@ def _scaled(turn: Array, a: Array, moments: Array) -> Array:
 
 
 def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
-    """Orientation [4] after dt of a body in space on which no torque acts.
+    """Return the orientation [4] after dt of a body on which no torque acts, in space.
 
-    The energy is |L|^2 c / 2, with c the middle one of 1 / I, plus a term of each principal axis,
-    L_i^2 (1 / I_i - c) / 2. Each alone is a rotation that is known: about L, and about the axis.
-    The first commutes with all; the others follow one another forth and back, at half the angle
-    (Touma & Wisdom 1994, doi:10.1086/116931; Strang's order). So L is not touched, the motion of a
-    symmetric top is exact, and the energy of others is off by a share of (|spin| dt)^2 / 50 at most
-    (400 bodies drawn at random) that does not grow with time.
+    The energy is |L|^2 c / 2, where c is the middle of the three 1 / I, plus a term per principal
+    axis, L_i^2 (1 / I_i - c) / 2. Each term alone generates a known rotation: about L, or about the
+    axis. The first commutes with all; the others are applied forwards and backwards, each at half
+    the angle (Touma & Wisdom 1994, doi:10.1086/116931; Strang splitting). So L is conserved exactly
+    and the motion of a symmetric top is exact. The relative energy error of other bodies is at most
+    (|spin| dt)^2 / 50 (400 random bodies) and does not grow with time.
     """
     rates = 1 / inertia
     low, high = jnp.minimum(rates[0], rates[1]), jnp.maximum(rates[0], rates[1])
@@ -155,7 +155,7 @@ def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
 
 
 def _about_own(turn: Array, axis: int, angle: Array) -> Array:
-    """A quaternion turned by an angle about one of the body's own axes."""
+    """Rotate a quaternion by an angle about one of the body's own axes."""
     c, s = jnp.cos(angle / 2), jnp.sin(angle / 2)
     j, k = (axis + 1) % 3 + 1, (axis + 2) % 3 + 1
     i = axis + 1

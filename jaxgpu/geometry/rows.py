@@ -1,6 +1,6 @@
-"""Vectors as the last axis of arrays, [..., D]: for places that are no hot loop.
+"""Vectors as the last axis of arrays, [..., D]: for code outside of hot loops.
 
-Kernels take a vector as a tuple of arrays instead, which XLA fuses better: see `vectors`.
+Kernels represent a vector as a tuple of arrays instead, which XLA fuses better: see `vectors`.
 """
 
 import jax.numpy as jnp
@@ -8,12 +8,12 @@ from jax import Array
 
 
 def dot(a: Array, b: Array) -> Array:
-    """The products of vectors [..., D], summed: [...]."""
+    """Return the dot product of vectors [..., D]: [...]."""
     return jnp.sum(a * b, -1)
 
 
 def length(a: Array) -> Array:
-    """The Euclidean norm [...] of vectors [..., D], with slope zero at zero.
+    """Return the Euclidean norm [...] of vectors [..., D], with gradient zero at zero.
 
     >>> length(jnp.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [5.0, 0.0]
@@ -24,12 +24,12 @@ def length(a: Array) -> Array:
 
 
 def unit(a: Array) -> Array:
-    """Vectors [..., D] of length one along `a`; nan where `a` is zero."""
+    """Return vectors [..., D] of length one along `a`; nan where `a` is zero."""
     return a / jnp.sqrt(dot(a, a))[..., None]
 
 
 def cross(a: Array, b: Array) -> Array:
-    """The cross product [..., 3] of vectors [..., 3].
+    """Return the cross product [..., 3] of vectors [..., 3].
 
     >>> cross(jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]

@@ -1,8 +1,8 @@
 """Blocks with a blind hole from above, by their exact signed distance.
 
-The origin is the middle of a block's underside, z points up, and the hole lies about the z axis.
-Away from the opening the distance is max(block, -hole), which is exact there; straight above the
-opening nothing of the block is below, and the nearest point is on the rim or on the hole's floor.
+The origin is the center of a block's underside, z points up, and the hole is about the z axis. Away
+from the opening the distance is max(block, -hole), which is exact there. Straight above the opening
+there is no block below, so the nearest point is on the rim or on the hole's floor.
 """
 
 from typing import Any
@@ -25,13 +25,13 @@ class RoundSocket:
     0.0031
     """
 
-    radius: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
-    depth: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
+    radius: Array | float = number(above=0, unit="m", one=True)  # [] radius of the hole
+    depth: Array | float = number(above=0, unit="m", one=True)  # [] depth of the hole
     outer: Array | float = number(above=0, unit="m", one=True)  # [] radius of the block
-    height: Array | float = number(above=0, unit="m", one=True)  # [] of the block
+    height: Array | float = number(above=0, unit="m", one=True)  # [] height of the block
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m."""
+        """Return the signed distance from the surface, m."""
         out = length(x[:2])
         block = Box((self.outer, 0.5 * self.height)).distance((out, x[2] - 0.5 * self.height))
         return _holed(block, (self.radius - out,), x[2], self.height, self.depth)
@@ -47,12 +47,12 @@ class SquareSocket:
     """
 
     half: Any = number(above=0, unit="m")  # [2] half widths of the hole
-    depth: Array | float = number(above=0, unit="m", one=True)  # [] of the hole
+    depth: Array | float = number(above=0, unit="m", one=True)  # [] depth of the hole
     outer: Any = number(above=0, unit="m")  # [2] half widths of the block
-    height: Array | float = number(above=0, unit="m", one=True)  # [] of the block
+    height: Array | float = number(above=0, unit="m", one=True)  # [] height of the block
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m."""
+        """Return the signed distance from the surface, m."""
         middle = (x[0], x[1], x[2] - 0.5 * self.height)
         block = Box((self.outer[0], self.outer[1], 0.5 * self.height)).distance(middle)
         walls = tuple(self.half[i] - jnp.abs(x[i]) for i in range(2))
@@ -60,9 +60,9 @@ class SquareSocket:
 
 
 def _holed(block: Array, walls: Vec, z: Array, height: Any, depth: Any) -> Array:
-    """The distance with a hole: of the block, and within the walls of the hole, m."""
+    """Return the distance to a block with a hole, from distances to the block and its walls, m."""
     floor = z - (height - depth)
-    room = floor  # to the nearest side of the hole, where it is inside of all
+    room = floor  # distance to the nearest side of the hole, for points inside it
     for wall in walls:
         room = jnp.minimum(room, wall)
     beyond = length([jnp.maximum(-a, 0) for a in (*walls, floor)])

@@ -1,7 +1,7 @@
-"""Scenes of simple solids in arrays: boxes turned in space, capsules and balls, planes.
+"""Scenes of simple solids in arrays: rotated boxes, capsules and balls, planes.
 
-What is a row of fewer things than there is room for has a half size or a radius below 0, and is
-not there.
+Arrays may have more rows than there are solids: a row with a half size or a radius below 0 is
+absent.
 """
 
 from dataclasses import replace
@@ -15,43 +15,43 @@ from jaxgpu.inputs.fields import pytree
 from . import rotations
 from .vectors import Vec, length
 
-GONE = 1e6  # m, how far off a box is put that is not there: beyond all that rays meet
+GONE = 1e6  # m, distance to which an absent box is moved, beyond the range of rays
 
 
 @pytree
 class Boxes:
-    """N boxes, each turned about z or in any way. One with a half size below 0 is not there.
+    """N boxes, rotated about z or in any way. A box with a half size below 0 is absent.
 
     >>> boxes = Boxes(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.zeros(2))
     >>> boxes.distance(jnp.array([3.0, 0.0, 0.0])).tolist()
     [2.0, 2.0]
     """
 
-    centre: Array  # [N, 3] middles, m
-    half: Array  # [N, 3] half sizes, along their own axes, m
+    centre: Array  # [N, 3] centers, m
+    half: Array  # [N, 3] half sizes along their own axes, m
     turn: Array  # [N] angles about z, rad, or [N, 4] quaternions (w, x, y, z)
 
     @property
     def there(self) -> Array:
-        """Which of them are there: [N]."""
+        """Mask of the boxes that are present: [N]."""
         return jnp.all(self.half >= 0, -1)
 
     def axes(self) -> tuple[Array, ...]:
-        """Cosines and sines [N] of the angles, or the nine entries [N] of the inverse rotations."""
+        """Return cos and sin [N] of the angles, or the nine entries [N] of inverse rotations."""
         if self.turn.ndim == self.half.ndim - 1:
             return jnp.cos(self.turn), jnp.sin(self.turn)
         R = rotations.matrix(jnp.moveaxis(self.turn, -1, 0))
         return tuple(R[j][i] for i in range(3) for j in range(3))
 
     def distance(self, x: Array) -> Array:
-        """Distances [N] from a point [3] to the boxes, m: 0 inside; infinite if not there."""
+        """Return distances [N] from a point [3] to the boxes, m: 0 inside; infinite if absent."""
         ranges.finite("Boxes.distance", x=x)
         off = inside(self.axes(), tuple(x[i] - self.centre[..., i] for i in range(3)))
         beyond = [jnp.maximum(jnp.abs(a) - self.half[..., i], 0) for i, a in enumerate(off)]
         return jnp.where(self.there, length(beyond), jnp.inf)
 
     def kept(self) -> "Boxes":
-        """The same boxes; those that are not there are points, a thousand kilometres below."""
+        """Return the same boxes; absent ones become points, a thousand kilometres below."""
         here = self.there[..., None]
         below = jnp.array([[0.0, 0.0, -GONE]], self.centre.dtype)
         centre = jnp.where(here, self.centre, below)
@@ -59,7 +59,7 @@ class Boxes:
 
 
 def inside(axes: tuple[Array, ...], v: Vec) -> Vec:
-    """A vector of space in the frames of boxes, whose `Boxes.axes` these are."""
+    """Rotate a vector from the space frame to the frames of boxes with these `Boxes.axes`."""
     x, y, z = v
     if len(axes) == 2:
         c, s = axes
@@ -69,7 +69,7 @@ def inside(axes: tuple[Array, ...], v: Vec) -> Vec:
 
 
 def outside(axes: tuple[Array, ...], v: Vec) -> Vec:
-    """A vector of the frames of boxes, in space."""
+    """Rotate a vector from the frames of boxes to the space frame."""
     x, y, z = v
     if len(axes) == 2:
         c, s = axes
@@ -80,19 +80,19 @@ def outside(axes: tuple[Array, ...], v: Vec) -> Vec:
 
 @pytree
 class Rods:
-    """M capsules; one of no length is a ball, one with a radius below 0 is not there."""
+    """M capsules; a capsule of length 0 is a ball, one with a radius below 0 is absent."""
 
-    start: Array  # [M, 3] one end, m
-    end: Array  # [M, 3] the other
-    radius: Array  # [M] m
+    start: Array  # [M, 3] one end of the segment, m
+    end: Array  # [M, 3] the other end, m
+    radius: Array  # [M] radius, m
 
 
 @pytree
 class Planes:
-    """K planes normal . x = height, seen from either side."""
+    """K planes normal . x = height, visible from either side."""
 
     normal: Array  # [K, 3] unit vectors
-    height: Array  # [K] m
+    height: Array  # [K] signed distance from the origin, m
 
 
 @pytree
@@ -105,7 +105,7 @@ class Solids:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many boxes, capsules and planes there are, those that are not there too."""
+        """Numbers of boxes, capsules and planes, including absent ones."""
         rods = 0 if self.rods is None else self.rods.radius.shape[-1]
         planes = 0 if self.planes is None else self.planes.height.shape[-1]
         return self.boxes.half.shape[-2], rods, planes

@@ -1,4 +1,4 @@
-"""Bolts and nuts with the ISO metric thread, by a distance that a screw motion leaves as it is.
+"""Bolts and nuts with the ISO metric thread, by a distance that is invariant under screw motions.
 
 The profile is that of ISO 68-1: with the diameter d and the pitch P a triangle of 60 degrees, cut
 P/8 wide at the crest and P/4 wide at the root, so that
@@ -6,8 +6,8 @@ P/8 wide at the crest and P/4 wide at the root, so that
     pitch diameter  d2 = d - 0.649519 P,      minor diameter  d1 = d - 1.082532 P.
 
 At radius r, angle t and height z the distance is that in the half plane (r, v) from the crest, the
-flank and the root, with v the way along the axis from the nearest crest, z - P t / (2 pi) wrapped
-to one pitch. It takes the thread across the axis, not across the helix: at the lead angles of
+flank and the root, where v is the axial distance from the nearest crest, z - P t / (2 pi) wrapped
+to one pitch. It measures the thread across the axis, not across the helix. At the lead angles of
 these threads, some 3 degrees, the two differ by micrometres. A thread is right-handed.
 """
 
@@ -27,7 +27,7 @@ TALL = math.sqrt(3) / 2  # height of the sharp triangle, in pitches
 
 @explained
 def pitch_diameter(diameter: Array | float, pitch: Array | float) -> Array | float:
-    """The diameter d2 at which ridge and groove are equally wide, m.
+    """Return the diameter d2 at which ridge and groove are equally wide, m.
 
     >>> round(pitch_diameter(0.008, 0.00125), 6)
     0.007188
@@ -37,7 +37,7 @@ def pitch_diameter(diameter: Array | float, pitch: Array | float) -> Array | flo
 
 @explained
 def minor_diameter(diameter: Array | float, pitch: Array | float) -> Array | float:
-    """The diameter d1 at the root of the thread, m.
+    """Return the diameter d1 at the root of the thread, m.
 
     >>> round(minor_diameter(0.008, 0.00125), 6)
     0.006647
@@ -47,25 +47,25 @@ def minor_diameter(diameter: Array | float, pitch: Array | float) -> Array | flo
 
 @pytree
 class Bolt:
-    """A threaded rod, its middle at the origin and its axis along z.
+    """A threaded rod with its center at the origin and its axis along z.
 
     >>> bolt = Bolt(0.008, 0.00125, 0.02)
     >>> round(float(bolt.distance(tuple(jnp.array([0.005, 0.0, 0.0])))), 6)  # from a crest
     0.001
     """
 
-    diameter: Array | float = number(above=0, unit="m", one=True)  # [] d, over the crests
-    pitch: Array | float = number(above=0, unit="m", one=True)  # [] P, along the axis a turn
-    half: Array | float = number(above=0, unit="m", one=True)  # [] half its length
+    diameter: Array | float = number(above=0, unit="m", one=True)  # [] d, at the crests
+    pitch: Array | float = number(above=0, unit="m", one=True)  # [] P, axial distance per turn
+    half: Array | float = number(above=0, unit="m", one=True)  # [] half length
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m; a lower bound beyond the edges of the ends."""
+        """Return the signed distance from the surface, m; a lower bound beyond the end edges."""
         return jnp.maximum(thread_distance(x, self.diameter, self.pitch), jnp.abs(x[2]) - self.half)
 
 
 @pytree
 class Nut:
-    """A hexagonal nut, its middle at the origin and its axis along z; two flats face +y and -y.
+    """A hexagonal nut with its center at the origin and its axis along z; two flats face +y and -y.
 
     >>> nut = Nut(0.008, 0.00125, 0.0034, 0.0065)
     >>> round(float(nut.distance(tuple(jnp.array([0.0, 0.0075, 0.0])))), 6)
@@ -73,12 +73,12 @@ class Nut:
     """
 
     diameter: Array | float = number(above=0, unit="m", one=True)  # [] d of its thread, at the root
-    pitch: Array | float = number(above=0, unit="m", one=True)  # [] P
-    half: Array | float = number(above=0, unit="m", one=True)  # [] half its height
-    flat: Array | float = number(above=0, unit="m", one=True)  # [] from the axis to a flat
+    pitch: Array | float = number(above=0, unit="m", one=True)  # [] P, axial distance per turn
+    half: Array | float = number(above=0, unit="m", one=True)  # [] half height
+    flat: Array | float = number(above=0, unit="m", one=True)  # [] distance from the axis to a flat
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m; a lower bound at the edges."""
+        """Return the signed distance from the surface, m; a lower bound at the edges."""
         across = [
             jnp.abs(x[0] * math.cos(a) + x[1] * math.sin(a)) - self.flat
             for a in (math.pi / 6, math.pi / 2, 5 * math.pi / 6)
@@ -90,7 +90,7 @@ class Nut:
 
 @explained
 def thread_distance(x: Vec, diameter: Array | float, pitch: Array | float) -> Array:
-    """The distance from the surface of an endless thread, m, negative in the ridge.
+    """Return the signed distance from an infinite thread's surface, m, negative in the ridge.
 
     Args:
         x: coordinates, 3 arrays, m; the axis of the thread is z.
@@ -103,7 +103,7 @@ def thread_distance(x: Vec, diameter: Array | float, pitch: Array | float) -> Ar
     True
     """
     out = length(x[:2])
-    on_axis = out == 0  # where the angle has no slope
+    on_axis = out == 0  # where the angle is not differentiable
     angle = jnp.arctan2(jnp.where(on_axis, 0, x[1]), jnp.where(on_axis, 1, x[0]))
     along = x[2] - pitch * angle / (2 * np.pi)
     v = jnp.abs(along - pitch * jnp.round(along / pitch))
