@@ -1,8 +1,7 @@
-"""What cannot be right in a scene, said in one sentence.
+"""Checks of a scene before a run; each error names the problem in one sentence.
 
-Ranges of single numbers are declared on the fields and held by `jaxgpu.inputs.ranges`; here are
-shapes, dtypes, and what fields must be beside one another. Values that are being traced are passed
-over.
+Ranges of single values are declared on the fields and checked by `jaxgpu.inputs.ranges`. This
+module checks shapes, dtypes, and the consistency of fields. Traced values are skipped.
 """
 
 import dataclasses
@@ -25,16 +24,16 @@ from .tools.collide import Collider
 from .tools.sources import Collector, Injector
 
 FLOATS = ("float32", "float64")
-_SHARE = 1e-6  # of the largest moment: rounding of moments that just fulfil the triangle inequality
+_SHARE = 1e-6  # relative tolerance for moments that just fulfil the triangle inequality
 
 
 def complete[S: SceneFields](name: str, scene: S) -> S:
-    """The scene with tuples where lists are, positions in floating point, gravity as numbers.
+    """Check a scene and convert lists to tuples, positions to floating point, gravity to a tuple.
 
     Args:
-        name: of the function that was called, which begins the sentence.
+        name: of the public function that was called, which begins the message.
     Raises:
-        ValueError, TypeError: a number outside its range, parts that do not fit each other in
+        ValueError, TypeError: a value is outside its range, or parts do not fit each other in
             shape or dtype.
     """
     d = len(scene.grid.cells)
@@ -69,7 +68,7 @@ def complete[S: SceneFields](name: str, scene: S) -> S:
 
 
 def check_places(scene: SceneFields) -> None:
-    """Refuse particles, free tools and injectors outside the box, and traced bodies."""
+    """Raise an error for particles, free tools or injectors outside the box, or traced bodies."""
     if _traced(scene.bodies):
         raise TypeError(
             "prepare: the bodies hold values that are being traced; prepare the scene outside of "
@@ -87,7 +86,7 @@ def check_places(scene: SceneFields) -> None:
 
 
 def check_densities(scene: SceneFields) -> None:
-    """Refuse densities of single particles beside a liquid whose volume is corrected."""
+    """Raise an error for densities per particle if the volume of any liquid is corrected."""
     if not any(corrects_volume(body.material) for body in scene.bodies):
         return
     for i, body in enumerate(scene.bodies):
@@ -100,7 +99,7 @@ def check_densities(scene: SceneFields) -> None:
 
 
 def _inside(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
-    outside = ~np.all((x >= grid.lower) & (x <= grid.upper), -1)  # nan is outside
+    outside = ~np.all((x >= grid.lower) & (x <= grid.upper), -1)  # NaN is outside
     if outside.any():
         raise ValueError(
             f"{name}: {outside.sum()} of {len(x)} {noun} are outside the box {grid.lower} "
@@ -117,7 +116,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _fits(name: str, value: Any, *shapes: tuple[int, ...]) -> None:
-    """Refuse a value of none of these shapes."""
+    """Raise an error for a value of none of these shapes."""
     if (shape := _shape(value)) not in shapes:
         said = " or ".join(str(list(a)) for a in shapes)
         raise ValueError(f"{name} has shape {list(shape)}; it must be {said}")
@@ -133,7 +132,7 @@ def _parts(name: str, value: Any, kind: str, has: str) -> tuple:
 
 
 def _kept(dtype: Any) -> str:
-    """What JAX makes of a dtype: float32 of float64 where 64-bit types are off."""
+    """Return the dtype that JAX uses for a dtype: float32 for float64 if 64-bit types are off."""
     return str(jax.dtypes.canonicalize_dtype(dtype))
 
 
@@ -168,14 +167,14 @@ def _body(name: str, body: Body, d: int) -> Body:
 
 
 def _floating(name: str, x: Any) -> Any:
-    """Positions as they are, or whole numbers and lists in floating point."""
+    """Return positions unchanged, or whole numbers and lists in floating point."""
     if not hasattr(x, "dtype"):
         x = jnp.asarray(ranges.numbers(name, x), float)
     if jnp.issubdtype(x.dtype, jnp.integer):
         return jnp.asarray(x, float)
     if str(x.dtype) not in FLOATS:
         raise TypeError(f"{name} is {x.dtype}; it must be float32 or float64")
-    # where 64-bit types are off, JAX would warn each time that it makes them 32-bit ones
+    # With 64-bit types off, JAX would warn at each later conversion to 32 bits.
     return x if str(x.dtype) == _kept(x.dtype) else jnp.asarray(x)
 
 
@@ -234,7 +233,7 @@ _VECTORS = {sdf.HalfSpace: "normal", sdf.Box: "half", sdf.Moved: "offset", sdf.V
 
 
 def _form(name: str, shape: Any, d: int) -> None:
-    """Refuse a shape that is not one of D axes."""
+    """Raise an error for an invalid shape or one that does not have D axes."""
     if not callable(getattr(shape, "distance", None)):
         kind = type(shape).__name__
         raise TypeError(f"{name} is a {kind}; it must have a method `distance`, as those of `sdf`")

@@ -1,15 +1,15 @@
-"""One scene on several devices: each has a slab of the grid, and the particles in it.
+"""Scenes on several devices: each device has a slab of the grid and the particles in it.
 
-Devices are in a row along one axis of the grid. A step spreads the particles of each on its slab,
-adds what both sides of a cut have on the four planes about it (six where a liquid's volume is
-corrected), and goes on within the slab: one message to each neighbour. After sixteen steps, or as
-soon as the fastest particle may have gone three quarters of a cell, particles that have crossed a
-cut are handed on, and cuts move to where devices have equally many (`partition`, `migration`).
+Devices form a row along one axis of the grid. In a step, each device scatters its particles to its
+slab, adds the contributions of both sides on the four planes about each cut (six if a liquid's
+volume is corrected), and continues within the slab: one message to each neighbour. After sixteen
+steps, or as soon as the fastest particle may have moved three quarters of a cell, particles that
+have crossed a cut migrate, and cuts move to equalise the particles (`partition`, `migration`).
 
-Where a particle is too far from its slab after all, since it is faster than it was or its neighbour
-has no slot for it, those steps are taken again on the whole grid, which every device then has and
-all sum up. So are all steps of a scene that cannot be cut: every axis is periodic or has fewer
-planes than slabs need. The result is that of one device to rounding in every case.
+A particle may still be too far from its slab, because it has accelerated or its neighbour has no
+empty slot. Those steps are then repeated on the full grid, of which every device has a copy, and
+the copies are summed. So are all steps of a scene that cannot be cut: every axis is periodic or has
+fewer planes than slabs need. The result is that of one device to rounding in every case.
 """
 
 import math
@@ -37,23 +37,23 @@ from .scene import Scene
 
 @pytree
 class Shares:
-    """A state whose particles are spread over devices; `gather_state` gives it back in order."""
+    """A state whose particles are distributed over devices; `gather_state` restores their order."""
 
-    state: State  # slots of each body: those of the first device, of the second, ...
-    ids: tuple[Array, ...]  # [C, P] number of the particle in each slot from one on; 0 in none
-    cuts: Array  # [devices + 1] int32 first plane of each slab, and the number of all
-    whole: Array  # [] int32 steps that were taken on the whole grid
-    partition: Partition | None = static()  # none where all steps are
+    state: State  # slots of each body, in the order of the devices
+    ids: tuple[Array, ...]  # [C, P] number, from 1, of the particle in each slot; 0 if empty
+    cuts: Array  # [devices + 1] int32 first plane of each slab, and the end of the last
+    whole: Array  # [] int32 number of steps taken on the full grid
+    partition: Partition | None = static()  # None if all steps use the full grid
 
 
 def shard_state(scene: Scene, mesh: Mesh) -> Shares:
-    """The state at time zero, spread over the devices of a mesh; on the host.
+    """Return the state at time zero, distributed over the devices of a mesh; host only.
 
-    The axis across which the grid is cut is the one along which devices share the particles most
-    evenly, never a periodic one, and that of gravity only where there is no other.
+    The grid is cut across the axis along which devices share the particles most evenly, never a
+    periodic one, and that of gravity only if there is no other.
 
     Raises:
-        ValueError: a scene with injectors or collectors.
+        ValueError: the scene has injectors or collectors.
 
     >>> from jaxgpu.devices import mesh
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, fill_box
@@ -94,14 +94,14 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
 
 @partial(jax.jit, static_argnames="grid")
 def _spread_out(body: Body, grid: Grid, chunks: Chunks, ids: Array) -> Particles:
-    """Particles of these numbers, from one on, in slots shaped as they are; none where it is 0."""
+    """Return the particles with these ids, from 1, in slots shaped as `ids`; 0 is empty."""
     at = jnp.maximum(ids - 1, 0)
     put = lambda given, waiting: jnp.where(ids > 0, given.ravel()[at], waiting)
     return Particles(jax.tree.map(put, chunks, empty(body, grid, ids.shape)))
 
 
 def gather_state(scene: Scene, shares: Shares) -> State:
-    """The state with every particle in its slot of `scene.init`, in equal parts on the devices.
+    """Return the state with every particle in its slot of `scene.init`, evenly split over devices.
 
     Differentiable.
     """
@@ -117,19 +117,19 @@ def gather_state(scene: Scene, shares: Shares) -> State:
 def _in_order(
     body: Body, grid: Grid, shape: tuple[int, ...], particles: Particles, ids: Array
 ) -> Particles:
-    """The particles in the slots of this shape that their numbers, from one on, say."""
+    """Scatter the particles to the slots given by their ids, from 1, in arrays of this shape."""
     at = jnp.where(ids > 0, ids - 1, math.prod(shape)).ravel()
     put = lambda a, b: a.ravel().at[at].set(b.ravel(), mode="drop").reshape(shape)
     return Particles(jax.tree.map(put, empty(body, grid, shape), particles.chunks))
 
 
 def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
-    """A function of shares that returns them after a step, as `Scene.step` does; `jit` it.
+    """Return a function that advances shares by one step, as `Scene.step` does; `jit` it.
 
     Differentiable in the scene and the state, as `Scene.step` is.
 
     Raises:
-        TypeError, ValueError: no mesh, or one of several axes.
+        TypeError, ValueError: there is no mesh, or it has several axes.
     """
 
     def advance(shares: Shares, name: str) -> Shares:
@@ -140,13 +140,13 @@ def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
 
 
 def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Shares], Shares]:
-    """A function of shares that returns them after so many steps; `jit` it.
+    """Return a function that advances shares by this number of steps; `jit` it.
 
-    Liquids are led to the density of the grid once in sixteen of them, as in `simulate`. There is
+    Liquids are relaxed to the density of the grid once in sixteen steps, as in `simulate`. There is
     no reverse mode; `shard_step` has it.
 
     Raises:
-        TypeError, ValueError: no mesh, or one of several axes.
+        TypeError, ValueError: there is no mesh, or it has several axes.
     """
     last = jnp.asarray(steps, jnp.int32)
     correct = lambda i: engine.correction_steps(i, last)
@@ -164,7 +164,7 @@ def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Share
 
 
 def _handed_on(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
-    """Shares with particles on the devices at home, and for how many steps they stay near them."""
+    """Migrate particles; return the shares and the steps for which particles stay near home."""
     partition = shares.partition
     if partition is None:
         return shares, jnp.int32(engine.EVERY)
@@ -177,7 +177,7 @@ def _handed_on(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
 def _taken(
     scene: Scene, shares: Shares, name: str, first: Any, count: Any, correct: Callable[[Any], Any]
 ) -> Shares:
-    """Shares after so many steps from number `first` on, on slabs if particles stay near them."""
+    """Advance shares by `count` steps from step `first`, on slabs if particles stay near them."""
     partition, before, replica = shares.partition, shares.state, Replica.of(scene.grid, name)
 
     def on_whole(state: State) -> State:
@@ -201,18 +201,18 @@ def _taken(
 
 
 def _held(slab: Slab, state: State) -> Array:
-    """Whether all particles of this device are near enough to its slab, [] bool."""
+    """Return whether all particles of this device are close enough to its slab, [] bool."""
     chunks = [body.chunks for body in state.bodies]
     return jnp.all(jnp.stack([slab.holds(a.x[slab.cut.axis], a.m) for a in chunks]))
 
 
 def _everywhere(true: Array, name: str) -> Array:
-    """Whether it is true on all devices, [] bool."""
+    """Return whether a flag is true on all devices, [] bool."""
     return lax.psum((~true).astype(jnp.int32), name) == 0
 
 
 def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[Shares], Shares]:
-    """`advance`, of the share of one device and the name of the axis, on all devices."""
+    """Return a function that runs `advance(shares, axis name)` on the shares of all devices."""
     mesh = flat("shard_step: mesh", mesh)
     (name,) = mesh.axis_names
     rest, here = PartitionSpec(), PartitionSpec(name)
@@ -221,9 +221,9 @@ def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[S
     place = lambda partition: Shares(state=State(**state), partition=partition, **others)
 
     def step(shares: Shares) -> Shares:
-        spec = place(shares.partition)  # a prefix of shares, with the place of a leaf for the leaf
+        spec = place(shares.partition)  # a prefix tree of shares, whose leaves are partition specs
         one = lambda shares: advance(shares, name)
-        # the transfers are primitives of our own, of which jax does not know that they vary
+        # JAX cannot check how our transfer primitives vary over the devices: check_vma is off
         made = jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)
         return made(shares)
 

@@ -1,4 +1,4 @@
-"""Particles of a state on disk: PLY through trimesh, VTU through PyEVTK, and NPZ for NumPy."""
+"""Files of a state's particles: PLY through trimesh, VTU through PyEVTK, and NPZ for NumPy."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ from .particles import State
 
 
 def write(path: str | Path, state: State) -> None:
-    """Positions and velocities of all filled slots, with the number of their body.
+    """Write positions, velocities and the body index of all filled slots to a file.
 
     Args:
         path: ends in .npz, .vtu (for ParaView; needs the extra `files`) or .ply (for viewers, with
-            a colour a body in place of velocities; needs the extra `mesh`). In the last two 2-D
-            lies in z = 0.
-        state: as `Scene.step` gives it; on the host only.
+            a colour per body instead of velocities; needs the extra `mesh`). In the last two, 2-D
+            positions have z = 0.
+        state: as returned by `Scene.step`; on the host only.
     Raises:
-        ValueError: another ending.
+        ValueError: the path has another ending.
         ModuleNotFoundError: the extra is not installed.
 
     >>> import jax.numpy as jnp, tempfile

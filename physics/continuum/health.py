@@ -1,9 +1,9 @@
-"""How the gradient of a rollout fares on its way back through time.
+"""Growth and validity of a rollout's gradient on its way back through time.
 
-Chaotic or stiff motion makes the adjoint grow by a factor a frame until a gradient is exact and
+Chaotic or stiff motion makes the adjoint grow by a factor per frame until a gradient is exact but
 useless (Metz, Freeman, Schoenholz & Kachman 2021, arXiv:2111.05803, section 3), and one derivative
-that is no number spoils all before it. `examine` measures both: the state passes through an
-identity at the start of each frame, whose reverse rule hands the adjoint on and notes its size.
+that is not finite spoils all before it. `examine` measures both: at the start of each frame the
+state passes through an identity, whose reverse rule passes the adjoint on and records its size.
 """
 
 from collections.abc import Callable
@@ -25,18 +25,18 @@ from .trajectory import Drive, count_frames, rollout
 
 @pytree
 class Health:
-    """Size of the derivative of a loss in the state at the start of each frame."""
+    """Norms of the derivative of a loss in the state at the start of each frame."""
 
-    x: Array  # [T] root of the sum of squares of dloss/dx over particles and axes, loss / m
-    v: Array  # [T] the same of dloss/dv, loss s / m
-    broken: Array  # [T] entries of the state's derivative that are not finite numbers
-    span: Array  # [] s of a frame
+    x: Array  # [T] norm of dloss/dx over particles and axes, loss / m
+    v: Array  # [T] norm of dloss/dv, loss s / m
+    broken: Array  # [T] number of non-finite entries of the state's derivative
+    span: Array  # [] duration of a frame, s
 
     @property
     def growth(self) -> Array:
-        """Exponent of growth backwards in time [1/s]: least squares of log |dloss/dv|.
+        """Growth rate backwards in time [1/s]: least-squares fit of log |dloss/dv|.
 
-        Above a few over the length of the rollout, shorten the rollout or expand it stepwise.
+        Above a few over the length of the rollout, shorten the rollout or extend it stepwise.
         """
         back = -self.span * jnp.arange(self.v.shape[0], dtype=self.v.dtype)
         back = back - jnp.mean(back)
@@ -45,7 +45,7 @@ class Health:
 
     @property
     def breaks_at(self) -> Array:
-        """Last frame whose start has a broken derivative, where the trouble is; -1 if none, []."""
+        """Last frame [] with a broken derivative at its start, the origin of all; -1 if none."""
         frames = jnp.arange(self.broken.shape[0], dtype=jnp.int32)
         return jnp.max(jnp.where(self.broken > 0, frames, -1))
 
@@ -60,14 +60,14 @@ def examine(
     loss: Callable[[State, Any], Array],
     **options: Any,
 ) -> tuple[Array, Any, Health]:
-    """Value and gradient in the controls of a loss, and how the gradient fared; jit the caller.
+    """Return the value of a loss, its gradient in the controls, and a `Health`; jit the caller.
 
     Args:
-        scene, state, controls, drive: as `rollout` takes them.
-        loss: scalar function of the last state and the measures [1 + T, ...].
+        scene, state, controls, drive: as in `rollout`.
+        loss: scalar function of the last state and the measurements [1 + T, ...].
         options: substeps and the other options of `rollout`.
     Returns:
-        the loss, its gradient shaped as the controls, and a `Health`. Costs what the gradient does.
+        the loss, its gradient shaped as the controls, and a `Health`, at the cost of the gradient.
 
     >>> from dataclasses import replace
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
@@ -97,7 +97,7 @@ def examine(
 
 @jax.custom_vjp
 def _tap(state: State, probe: Array) -> State:
-    """The state itself; in reverse, the probe [3] receives the adjoint's squares and faults."""
+    """Return the state; in reverse, the probe [3] receives the adjoint's squares and faults."""
     return state
 
 

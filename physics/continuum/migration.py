@@ -1,8 +1,8 @@
-"""Particles that are handed on from device to device, as they or the cuts move.
+"""Migration of particles from device to device, as they or the cuts move.
 
-Cuts follow the matter by a plane at a time. A particle that is not at home is handed on to a
-neighbour, into one of its empty slots; where there is none it stays, and is handed on later.
-Nothing is ever lost: whether all particles are near enough to their slabs is seen by `Slab.holds`.
+Cuts follow the material by one plane at a time. A particle that is not on its home device is sent
+to a neighbour, into one of its empty slots; without an empty slot it stays and is sent later. No
+particle is ever lost: `Slab.holds` detects whether all are close enough to their slabs.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from .grid.shared import DRIFT, neighbours
 from .particles import Chunks, empty
 from .partition import Partition, cuts, first_planes, histogram
 
-LONGEST = 16  # steps from one handing on to the next, at most
-NEARLY = 0.75  # of the planes that a particle may drift, at the speed that it has now
-SENT = 4  # a device hands on at most one in so many of its slots to each neighbour
+LONGEST = 16  # maximum number of steps between two migrations
+NEARLY = 0.75  # fraction of the allowed drift that a particle may use at its present speed
+SENT = 4  # a device sends at most 1 / SENT of its slots to each neighbour
 
 
 def handed_on(
@@ -29,14 +29,14 @@ def handed_on(
     before: Array,
     name: str,
 ) -> tuple[list[Chunks], list[Array], Array, Array]:
-    """Particles after each has gone to, or towards, the device at home; within `jax.shard_map`.
+    """Send each particle to, or towards, its home device; within `jax.shard_map`.
 
     Args:
         bodies, ids: of this device; an id is above zero where a slot is filled.
-        before: cuts until now.
-        name: of the mesh's axis.
+        before: previous cuts.
+        name: of the mesh axis.
     Returns:
-        bodies, ids, cuts, and for how many steps particles stay near enough at their speeds.
+        bodies, ids, cuts, and the steps for which particles stay close enough at their speeds.
     """
     grid, axis = scene.grid, partition.cut.axis
     steps = jnp.stack([_steps(chunks.v[axis], scene.dt, grid.dx) for chunks in bodies])
@@ -57,15 +57,15 @@ def handed_on(
 
 
 def _granted(counts: Array, cuts: Array, slots: int) -> Array:
-    """How many particles each device may hand on to the one below and to the one above.
+    """Return the numbers of particles that each device may send to the devices below and above.
 
     Args:
         counts: [devices, planes] particles of a body by the first plane that they touch.
-        cuts: [devices + 1] of the slabs at home.
+        cuts: [devices + 1] of the slabs.
         slots: of a device.
     Returns:
-        [2, devices] int32: as many as are on their way, but for want of room; where both neighbours
-        have more than there is room for, each may fill half of it at least.
+        [2, devices] int32: all that are not at home, limited by the room of the receiver. If both
+        neighbours have more than there is room for, each may fill at least half of it.
     """
     plane, none = jnp.arange(counts.shape[1], dtype=jnp.int32), jnp.zeros(1, jnp.int32)
     above = plane[None] >= cuts[1:-1, None]  # of the cut between device i and i + 1
@@ -80,9 +80,9 @@ def _granted(counts: Array, cuts: Array, slots: int) -> Array:
 
 
 def _steps(v: Array, dt: Any, dx: float) -> Array:
-    """Steps in which nothing drifts too far at its speed along the axis, 1 to LONGEST, int32."""
+    """Return the steps in which no particle drifts too far along the axis, 1 to LONGEST, int32."""
     fastest = jnp.max(jnp.abs(jnp.where(jnp.isfinite(v), v, 0)))
-    slowest = NEARLY * DRIFT * dx / LONGEST  # a step
+    slowest = NEARLY * DRIFT * dx / LONGEST  # m per step
     steps = LONGEST * slowest / jnp.maximum(fastest * dt, slowest)
     return jnp.maximum(steps.astype(jnp.int32), 1)
 
@@ -90,13 +90,13 @@ def _steps(v: Array, dt: Any, dx: float) -> Array:
 def _exchanged(
     chunks: Chunks, ids: Array, blank: Chunks, home: Array, granted: Array, name: str
 ) -> tuple[Chunks, Array]:
-    """Chunks and ids after those not at home have gone one device further, as far as room goes.
+    """Send particles one device closer to home, as far as there is room; return chunks and ids.
 
     Args:
         blank: as many empty slots.
-        home: [slots] number of the device at home.
+        home: [slots] index of the home device.
         granted: [2, devices] how many may go to the device below and above.
-        name: of the mesh's axis.
+        name: of the mesh axis.
     """
     me, slots = lax.axis_index(name), home.size
     most, filled, kept = slots // SENT, ids.ravel() > 0, ids.ravel() > 0
@@ -110,7 +110,7 @@ def _exchanged(
         sent.append([a.at[:, at].get(mode="fill", fill_value=0) for a in held])
     below, above = neighbours(sent[0], sent[1], name)
     arrived = [jnp.concatenate(pair, 1) for pair in zip(below, above)]
-    # the first empty slots in order take the arrivals in order
+    # The arrivals fill the first empty slots in order.
     there = arrived[-1][0] > 0
     free, rank = _numbers(~kept, 2 * most), jnp.cumsum(there, dtype=jnp.int32) - 1
     at = jnp.where(there, free[jnp.maximum(rank, 0)], slots)
@@ -120,14 +120,14 @@ def _exchanged(
 
 
 def _numbers(which: Array, size: int) -> Array:
-    """Numbers of the first entries [slots] that are true, and of none beyond them, [size] int32."""
+    """Return indices [size] int32 of the first true entries, padded with the number of slots."""
     rank = jnp.where(which, jnp.cumsum(which, dtype=jnp.int32) - 1, size)
     number = jnp.arange(which.size, dtype=jnp.int32)
     return jnp.full(size, which.size, jnp.int32).at[rank].set(number, mode="drop")
 
 
 def _rows(tree: Any) -> tuple[list[Array], Any]:
-    """The leaves of a tree as rows, [n, slots] for each dtype, the last leaf last; and back."""
+    """Return leaves as rows [n, slots] per dtype, the last leaf last, and the inverse function."""
     leaves, structure = jax.tree.flatten(tree)
     dtypes = sorted({a.dtype.name for a in leaves[:-1]})
     groups = [[i for i, a in enumerate(leaves[:-1]) if a.dtype.name == name] for name in dtypes]

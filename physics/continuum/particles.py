@@ -1,9 +1,9 @@
-"""Bodies of matter as they are given, and the particles that carry them through a run.
+"""Bodies as the user defines them, and the particles that represent them in a run.
 
-Kernels want components apart and particles in chunks that fit a core's cache, arrays [C, P] (see
-`grid.chunked`); users want arrays [N, D]. `Particles` holds the first, a `Chunks`, and shows the
-second as properties, which work under jit, vmap and grad and cost nothing there: slot n is entry
-(n // P, n % P), and the particles given at the start fill the first slots in their order.
+Kernels need separate arrays per component and chunks of particles that fit a core's cache, arrays
+[C, P] (see `grid.chunked`); users need arrays [N, D]. `Particles` stores the former as `Chunks` and
+has the latter as properties, which work under jit, vmap and grad and cost nothing there. Slot n is
+entry (n // P, n % P), and the initial particles fill the first slots in their order.
 """
 
 import dataclasses
@@ -23,57 +23,57 @@ from .grid.grid import Grid
 from .tools.collide import Tool
 from .tools.sources import Flow
 
-CHUNK = 1024  # at most: the step of so many stays in a core's cache; 256 to 2048 differ by a tenth
+CHUNK = 1024  # maximum slots per chunk: a step stays in a core's cache; 256 to 2048 differ by 10 %
 
 
 class Material(Protocol):
-    """What a material must provide; all functions are pure and act on arrays of any one shape.
+    """Interface of a material. All methods are pure and act on arrays of any one shape.
 
-    A material that sums up its own volume may also have `volume_correction` and `correct_volume`,
-    as `Liquid` has.
+    A material that integrates its volume may also have `volume_correction` and `correct_volume`, as
+    `Liquid` has.
     """
 
     def rest(self, like: Array, d: int) -> Any:
-        """Internal variables of undeformed matter, arrays shaped as `like`."""
+        """Return the internal variables of undeformed material, arrays shaped as `like`."""
         ...
 
     def stress(self, internal: Any, gradient: Mat, dt: Any) -> tuple[Any, Mat]:
-        """Internal variables after dt with this velocity gradient [1/s]; Kirchhoff stress [Pa]."""
+        """Return internal variables and Kirchhoff stress [Pa] after dt; `gradient` is in 1/s."""
         ...
 
     def sound_speed(self, density: Any) -> Any:
-        """Speed of the fastest wave, m/s."""
+        """Return the speed of the fastest wave, m/s."""
         ...
 
     def kinematic_viscosity(self, density: Any) -> Any:
-        """Largest kinematic viscosity, m^2/s."""
+        """Return the largest kinematic viscosity, m^2/s."""
         ...
 
 
 @pytree
 class Body:
-    """Particles of one material.
+    """Initial particles of one material.
 
-    `capacity` slots are kept, of which the first N are filled at the start; the rest wait for an
-    injector.
+    The body has `capacity` slots: the first N hold the initial particles, and the others are empty
+    until an injector fills them.
     """
 
     x: Array  # [N, D] position, m
     material: Any  # a `Material`
-    # rest volume of one particle (m^2 in 2-D), density at rest, velocity; slots, N where it is less
+    # rest volume of one particle; m^2 in 2-D
     volume: Array | float = number(above=0, unit="m^3")  # [] or [N]
-    density: Array | float = number(default=1000.0, above=0, unit="kg/m^3")  # [] or [N]
-    v: Array | float = number(default=0.0, unit="m/s")  # [], [D] or [N, D]
-    capacity: int = size(default=0, least=0)  # slots of the body; 0 for as many as there are points
+    density: Array | float = number(default=1000.0, above=0, unit="kg/m^3")  # [] or [N] at rest
+    v: Array | float = number(default=0.0, unit="m/s")  # [], [D] or [N, D] initial velocity
+    capacity: int = size(default=0, least=0)  # number of slots; N if it is less
 
 
 @pytree
 class Chunks:
-    """How particles are stored for the kernels: C chunks of P slots, components apart."""
+    """Kernel storage of particles: C chunks of P slots, one array per component."""
 
     x: Vec  # D arrays [C, P] position, m
     v: Vec  # D arrays [C, P] velocity, m/s
-    C: Mat  # D x D arrays [C, P] affine velocity, which is the velocity gradient, 1/s
+    C: Mat  # D x D arrays [C, P] affine velocity, i.e. the velocity gradient, 1/s
     m: Array  # [C, P] mass, kg; zero in an empty slot
     volume: Array  # [C, P] rest volume, m^3
     internal: Any  # internal variables of the material, arrays [C, P]
@@ -81,10 +81,10 @@ class Chunks:
 
 @pytree
 class Particles:
-    """One body's particles, N slots of which some may be empty, as arrays that begin with N.
+    """One body's particles: N slots, of which some may be empty, as arrays with leading axis N.
 
-    An empty slot has no mass and waits in the middle of the box; `active` tells which are filled.
-    Leading axes, as those of a batch or of the frames of a film, stay in front.
+    An empty slot has zero mass and the position of the box's centre; `active` marks the filled
+    slots. Leading axes, such as a batch or the frames of a video, precede N.
 
     >>> from jaxgpu.physics.continuum import Liquid, Scene
     >>> body = Body(jnp.full((3, 2), 0.5), Liquid(), volume=1e-2, v=(1.0, 0.0))
@@ -109,7 +109,7 @@ class Particles:
 
     @property
     def C(self) -> Array:
-        """Affine velocity [N, D, D], which is the velocity gradient, 1/s."""
+        """Affine velocity [N, D, D], i.e. the velocity gradient, 1/s."""
         return _joined(self.chunks.C)
 
     @property
@@ -124,24 +124,24 @@ class Particles:
 
     @property
     def active(self) -> Array:
-        """Which slots are filled, [N] bool."""
+        """Mask [N] of filled slots."""
         return self.m > 0
 
     @property
     def internal(self) -> Any:
         """Internal variables of the material: J [N] of a liquid, F [N, D, D] of an elastic solid.
 
-        A solid that yields has a `PlasticState` of both kinds.
+        A plastic solid has a `PlasticState` with arrays of both shapes.
         """
         return jax.tree.map(_joined, self.chunks.internal, is_leaf=_is_tensor)
 
     def updated(self, **arrays: Any) -> "Particles":
-        """A copy with other x [N, D], v [N, D], C [N, D, D], m [N], volume [N] or `internal`.
+        """Return a copy with new x [N, D], v [N, D], C [N, D, D], m [N], volume [N] or `internal`.
 
         Raises:
-            ValueError: a shape that does not broadcast to the one that is there.
+            ValueError: an array does not broadcast to the shape of the stored one.
         """
-        # a particle whose place is no number is lost, which is counted
+        # x is exempt: a particle whose position is not finite is reported as lost
         ranges.finite("Particles.updated", **{k: a for k, a in arrays.items() if k != "x"})
         new = {}
         for name, array in arrays.items():
@@ -152,16 +152,16 @@ class Particles:
 
 @pytree
 class State:
-    """Where the run is."""
+    """State of a scene at one time."""
 
     bodies: tuple[Particles, ...]
     tools: tuple[Tool, ...]  # pose and velocity of each collider
     t: Array  # [] time, s
-    flows: tuple[Flow, ...] = ()  # what each source has moved
+    flows: tuple[Flow, ...] = ()  # numbers of particles moved by each source
 
     @on_host
     def view(self) -> dict[str, np.ndarray]:
-        """What `jaxgpu.show` shows: each body's places [..., N, D], nan where a slot is empty."""
+        """Return each body's positions [..., N, D] for `jaxgpu.show`, NaN in empty slots."""
         return {
             f"body {i + 1}": np.where(np.asarray(body.active)[..., None], body.x, np.nan)
             for i, body in enumerate(self.bodies)
@@ -173,17 +173,17 @@ def _is_tensor(stored: Any) -> bool:
 
 
 def _joined(stored: Any) -> Any:
-    """An array [..., N, ...] of components [..., C, P], which are nested in tuples."""
+    """Stack components [..., C, P], nested in tuples, to an array [..., N, ...]."""
     if not isinstance(stored, tuple):
         return stored.reshape(*stored.shape[:-2], -1)
-    if not stored:  # a solid in space has no stretch out of the plane
+    if not stored:  # a 3-D solid has no out-of-plane stretch
         return ()
     nested = isinstance(stored[0], tuple)
     return jnp.stack([_joined(part) for part in stored], -2 if nested else -1)
 
 
 def _parted(like: Any, array: Any) -> Any:
-    """Components [C, P] of an array [N, ...], nested as `like`: the inverse of `_joined`."""
+    """Split an array [N, ...] into components [C, P] nested as `like`, the inverse of `_joined`."""
     if isinstance(like, tuple) and not like:
         return ()
     shape, dtype = jax.eval_shape(_joined, like).shape, jax.tree.leaves(like)[0].dtype
@@ -198,9 +198,9 @@ def _parted(like: Any, array: Any) -> Any:
 
 
 def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
-    """Chunks of empty slots of a body, arrays of this shape [C, P]."""
+    """Return chunks of empty slots of a body, arrays of this shape [C, P]."""
     d, dtype = body.x.shape[1], body.x.dtype
-    middle = np.add(grid.lower, grid.upper) / 2  # where empty slots wait
+    middle = np.add(grid.lower, grid.upper) / 2  # position of empty slots
     zero = jnp.zeros(shape, dtype)
     return Chunks(
         x=tuple(jnp.full(shape, a, dtype) for a in middle),
@@ -213,7 +213,7 @@ def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
 
 
 def fill(body: Body, grid: Grid, shares: int) -> Particles:
-    """The particles of a body at the start, in chunks whose number is a multiple of `shares`."""
+    """Return a body's initial particles, in chunks whose number is a multiple of `shares`."""
     n, d = body.x.shape
     shape = slotted(max(n, body.capacity), shares)
     waiting = empty(body, grid, shape)
@@ -231,6 +231,6 @@ def fill(body: Body, grid: Grid, shares: int) -> Particles:
 
 
 def slotted(slots: int, shares: int = 1) -> tuple[int, int]:
-    """Chunks, a multiple of `shares`, and how many slots each has, for at least so many slots."""
+    """Return the number of chunks, a multiple of `shares`, and slots per chunk for `slots`."""
     c = -(-slots // (CHUNK * shares)) * shares
-    return c, -(-slots // (8 * c)) * 8  # alike, so that the last one is not left half empty
+    return c, -(-slots // (8 * c)) * 8  # equal sizes: the last chunk is not half empty

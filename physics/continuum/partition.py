@@ -1,7 +1,7 @@
-"""Which device of a row has which planes of the grid, and which particles at the start.
+"""Partition of a scene over a row of devices: grid planes and initial particles of each device.
 
-Cuts lie where devices have equally many particles, as far as slabs have room for the planes about
-them.
+Cuts equalise the number of particles per device, as far as slabs have room for the planes about
+the cuts.
 """
 
 from dataclasses import dataclass
@@ -18,33 +18,33 @@ from .materials.liquid import corrects_volume
 from .particles import Chunks, slotted
 from .scene_fields import SceneFields
 
-FOLD = 5  # planes at a face that act on one another, so that one device must have them
-WIDE = 2  # a slab may be so many times as wide as if all were alike
+FOLD = 5  # planes at a face that affect one another, so that one device must have them all
+WIDE = 2  # maximum width of a slab relative to equal slabs
 
 
 @dataclass(frozen=True)
 class Partition:
-    """How the particles of a scene are spread over a row of devices; hashable."""
+    """Distribution of a scene's particles over a row of devices; hashable."""
 
     cut: Cut
-    chunks: tuple[tuple[int, int], ...]  # of each body, those of a device and the slots of each
-    whole: tuple[tuple[int, ...], ...]  # of each body, [C, P] of the state that is spread
+    chunks: tuple[tuple[int, int], ...]  # per body: chunks of a device and slots per chunk
+    whole: tuple[tuple[int, ...], ...]  # per body: [C, P] of the undistributed state
 
 
 def narrowest(reach: int, devices: int) -> list[int]:
-    """Planes that each slab must have, for the zones of two cuts, or of a face, to be apart."""
+    """Return the minimum number of planes per slab, for disjoint zones of cuts and faces."""
     return [FOLD + reach, *[2 * reach + 2] * (devices - 2), FOLD + reach + 2]
 
 
 def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
-    """First plane of each slab, and the first beyond the last one, [devices + 1] int32.
+    """Return the first plane of each slab and the end of the last one, [devices + 1] int32.
 
-    The outer two are where matter ends, or the ends of the grid where it is near a face.
+    The outer two are where the material ends, or the ends of the grid where it is close to a face.
 
     Args:
         counts: [planes] particles by the first plane that they touch.
-        cut: how many slabs there are, and what room they have.
-        before: cuts until now, by a plane of which each of the inner ones moves at most, if it can.
+        cut: number of slabs and the planes that each can store.
+        before: previous cuts; each inner cut moves by at most one plane from them, if it can.
     """
     n, planes, room = cut.devices, counts.shape[0], cut.planes - cut.zone
     narrow = narrowest(cut.reach, n)
@@ -58,7 +58,7 @@ def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
         at = jnp.argmin(jnp.abs(below - sums[-1] * (i / n))).astype(jnp.int32)
         if before is not None:
             at = jnp.clip(at, before[i] - 1, before[i] + 1)
-        # none too narrow, nor wider than a device has room for
+        # No slab may be too narrow, or wider than a device has room for.
         least = made[-1] + narrow[i - 1] if i > 1 else narrow[0]
         least = jnp.maximum(least, end - (n - i) * room)
         most = jnp.minimum(made[-1] + room, planes - sum(narrow[i:]))
@@ -67,18 +67,18 @@ def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
 
 
 def first_planes(grid: Grid, x: Array, axis: int) -> Array:
-    """Number of the first plane that each particle touches, shaped as x, int32."""
+    """Return the index of the first plane that each particle touches, shaped as x, int32."""
     return base(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
 
 
 def histogram(grid: Grid, chunks: Chunks, axis: int) -> Array:
-    """Particles by the first plane that they touch, [planes] int32."""
+    """Count particles by the first plane that they touch, [planes] int32."""
     planes = first_planes(grid, chunks.x[axis], axis).ravel()
     filled = (chunks.m > 0).ravel().astype(jnp.int32)
     return jnp.zeros(grid.shape[axis], jnp.int32).at[planes].add(filled)
 
 
-_cuts = jax.jit(cuts, static_argnames="cut")  # on the host they are many small programs else
+_cuts = jax.jit(cuts, static_argnames="cut")  # without jit, the host would run many small programs
 _histogram = jax.jit(histogram, static_argnames=("grid", "axis"))
 _first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 
@@ -86,12 +86,12 @@ _first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 def partitioned(
     scene: SceneFields, bodies: list[Chunks], devices: int
 ) -> tuple[Partition, Array] | None:
-    """How to spread these particles, and the first cuts; none where slabs would be too narrow."""
+    """Return a partition of the particles and its first cuts, or None if none is possible."""
     grid, best = scene.grid, None
     if devices < 2:
         return None
     corrected = any(corrects_volume(body.material) for body in scene.bodies)
-    reach = DRIFT + corrected  # how full a node is depends on its neighbours
+    reach = DRIFT + corrected  # the volume excess of a node depends on its neighbours
     pull = np.abs([float(np.asarray(g)) for g in scene.gravity or (0.0,) * len(grid.cells)])
     for axis, (planes, face) in enumerate(zip(grid.shape, grid.faces)):
         if face == "periodic" or planes < sum(narrowest(reach, devices)):
@@ -103,7 +103,7 @@ def partitioned(
         slabs = [np.split(n, np.asarray(made)[1:-1]) for n in counts]
         most = [max(part.sum() for part in parts) for parts in slabs]
         falls = bool(pull.any() and axis == np.argmax(pull))
-        # of several bodies one may gather where the others are not
+        # One of several bodies may accumulate where the others are absent.
         spare = [n.max() + held // (2 if len(bodies) > 1 else 8) for n, held in zip(counts, most)]
         slots = [_rounded(held + more) for held, more in zip(most, spare)]
         if best is None or (falls, sum(slots)) < best[0]:
@@ -116,13 +116,13 @@ def partitioned(
 
 
 def _rounded(slots: int) -> int:
-    """At least so many, of four binary digits, so that a like scene has the same program."""
+    """Round up to four binary digits, so that similar scenes have the same program."""
     digit = 2 ** max(4, int(slots).bit_length() - 4)
     return digit * -(-int(slots) // digit)
 
 
 def placed(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
-    """Numbers, from one on, of the particles in the slots of all devices, `slots` each; else 0."""
+    """Return particle ids, from 1, for the `slots` slots of each device, 0 in empty slots."""
     filled = np.flatnonzero(np.asarray(chunks.m).ravel() > 0)
     plane = np.asarray(_first_planes(grid, chunks.x[axis], axis)).ravel()[filled]
     home = np.searchsorted(np.asarray(cuts)[1:-1], plane, side="right")

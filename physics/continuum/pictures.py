@@ -1,4 +1,4 @@
-"""Pictures of a scene's matter and tools, drawn by `jaxgpu.render`."""
+"""Images of a scene's particles and tools, rendered by `jaxgpu.render`."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .scene import Scene
 
 
 def points(state: State) -> Array:
-    """Positions [N, 3] of all bodies' slots, one after the other, m; z = 0 in 2-D."""
+    """Return positions [N, 3] of all bodies' slots, one body after the other, m; z = 0 in 2-D."""
     bodies = []
     for b in state.bodies:
         axes = list(b.x.T)
@@ -23,15 +23,15 @@ def points(state: State) -> Array:
 def picture(
     scene: Scene, state: State, camera: render.Camera, colours: Any, **options: Any
 ) -> Array:
-    """An image [H, W, 3] of a 3-D scene at one state, each body in its colour, tools of glass.
+    """Render an image [H, W, 3] of a 3-D scene, each body in its colour and tools as glass.
 
     Args:
         scene: the spec, whose colliders are drawn.
-        state: where matter and tools are; slots without mass are hidden.
-        camera: where it is seen from.
+        state: positions of particles and tools; slots without mass are hidden.
+        camera: the viewpoint.
         colours: [B, 3] of the bodies, red, green and blue in 0 ... 1.
-        options: `floor`, its height, m, and `far`, beyond which tools are not seen, m, of
-            `render.picture`.
+        options: `floor`, its height, m, and `far`, the depth beyond which tools are not drawn, m,
+            of `render.picture`.
     """
     filled = jnp.concatenate([b.m.ravel() > 0 for b in state.bodies])
     sizes = [b.m.size for b in state.bodies]

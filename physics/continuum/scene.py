@@ -1,7 +1,7 @@
-"""What is simulated: bodies of matter and the tools that touch them, in a box.
+"""A scene to simulate: bodies of material, and the tools that touch them, in a box.
 
-A `Scene` says what to run and a `State` where the run is. All quantities are SI; in 2-D a body
-is one metre deep, so that masses are kg and stresses Pa there too.
+A `Scene` specifies a run and a `State` is its state at one time. All quantities are SI; in 2-D a
+body is one metre deep, so that masses are kg and stresses Pa there too.
 """
 
 import jax
@@ -21,7 +21,7 @@ from .tools.sources import Flow
 
 @pytree
 class Scene(SceneFields):
-    """What to run: `prepare` checks it and chooses dt, `init` and `step` run it.
+    """Specification of a simulation: `prepare` checks it and chooses dt, `init` and `step` run it.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
     >>> body = Body(jnp.full((3, 2), 0.5), Liquid(), volume=1e-2)
@@ -33,17 +33,17 @@ class Scene(SceneFields):
 
     @on_host
     def prepare(self) -> "Scene":
-        """The scene with a time step, after checking what can be checked; on the host.
+        """Check the scene and return it with a time step; for use on the host only.
 
-        The step chosen allows for the speed that gravity gives over the whole box. Where the
-        damping of the transfers, 0.03 (k dx)^4 / dt, is more than a hundredth of what the viscosity
-        of a body does, nu k^2, for a wave as long as twice the box is narrow, they become `sharp`.
+        The chosen step allows for the speed gained in a fall across the box. If the damping of the
+        transfers, 0.03 (k dx)^4 / dt, exceeds a hundredth of a body's viscous damping nu k^2, for a
+        wave twice as long as the box is narrow, they become `sharp`.
 
         Raises:
-            ValueError: no bodies, an empty one, particles or free tools outside the box, a number
-                outside the range of its field, a dt above the stable limit; each says what to
-                change.
-            TypeError: no tuple of bodies, no floating point numbers, other dtypes in another body.
+            ValueError: there are no bodies, a body is empty, particles or free tools are outside
+                the box, a value is outside the range of its field, or dt is above the stable limit;
+                the message says how to correct it.
+            TypeError: bodies are not a tuple, not floating point, or of different dtypes.
 
         >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
         >>> water = Body(jnp.full((1, 2), 0.5), Liquid(bulk_modulus=1e5), volume=1e-4)
@@ -57,12 +57,12 @@ class Scene(SceneFields):
         return stability.with_time_step(scene)
 
     def init(self, shares: int = 1) -> State:
-        """The state at time zero, in the dtype of the bodies' positions.
+        """Return the state at time zero, in the dtype of the bodies' positions.
 
         Args:
-            shares: the number of chunks of particles will be a multiple of it.
+            shares: the number of chunks of particles becomes a multiple of it.
         Raises:
-            ValueError, TypeError: parts that do not fit each other, a number outside its range.
+            ValueError, TypeError: parts do not fit each other, or a value is outside its range.
         Differentiable in positions, velocities, densities and volumes.
         """
         scene = checks.complete("init", self)
@@ -71,13 +71,13 @@ class Scene(SceneFields):
         return call_fresh(_init, scene, shares)
 
     def step(self, state: State) -> State:
-        """The state after dt; see `engine` for the method.
+        """Return the state after dt; see `engine` for the method.
 
         Args:
-            state: as `init` returns it.
-        Differentiable in the scene (materials, gravity, tools, dt) and the state; reverse and
-        forward. Liquids are led to the density of the grid in every step here; `rollout` and
-        `simulate` do so once in sixteen, which saves a sixth of the time.
+            state: as returned by `init`.
+        Differentiable in the scene (materials, gravity, tools, dt) and the state, in reverse and
+        forward mode. Here liquids are relaxed to the density of the grid in every step; `rollout`
+        and `simulate` do so once in sixteen steps, which saves a sixth of the time.
         """
         return engine.step(self, state)
 
@@ -92,4 +92,4 @@ def _start(scene: Scene, shares: int) -> State:
     )
 
 
-_init = allocation.bounded(jax.jit(_start, static_argnames="shares"))  # compiled once for a shape
+_init = allocation.bounded(jax.jit(_start, static_argnames="shares"))  # compiled once per shape

@@ -1,4 +1,4 @@
-"""The fields of a scene, below everything that reads them; `scene` adds the methods."""
+"""Fields of a scene, separate from `scene` so that all modules it uses can import them."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from .tools.sources import Collector, Injector
 
 @pytree
 class SceneFields:
-    """Bodies, tools and sources in a box, and the numbers of a step."""
+    """Bodies, tools and sources in a box, and the parameters of a time step."""
 
     bodies: tuple[Body, ...]
     grid: Grid = static()
-    gravity: tuple[Any, ...] = number(default=(), unit="m/s^2")  # D numbers; none by default
+    gravity: tuple[Any, ...] = number(default=(), unit="m/s^2")  # D components; zero by default
     colliders: tuple[Collider, ...] = ()
-    # step; `prepare` chooses
+    # time step; chosen by `prepare` if None
     dt: Array | float | None = number(default=None, above=0, unit="s", one=True, none=True)  # []
-    sources: tuple[Injector | Collector, ...] = ()  # act after every step, in this order
-    # transfers that do not damp a viscous flow, for twice as many of them; `prepare` chooses
+    sources: tuple[Injector | Collector, ...] = ()  # applied after every step, in this order
+    # twice as many transfers, which do not damp a viscous flow; chosen by `prepare` if None
     sharp: bool | None = static(default=None)

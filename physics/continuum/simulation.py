@@ -1,4 +1,4 @@
-"""Scenes that are run on the host: checked, looked at, saved, and resumed."""
+"""Simulation of scenes from the host: checks, recording, checkpoints and resuming."""
 
 import dataclasses
 import inspect
@@ -28,42 +28,42 @@ from .scene import Scene
 
 @pytree
 class Watch:
-    """What is looked at after every frame, besides what the user measures."""
+    """Quantities recorded after every frame, including the user's measurement."""
 
-    measured: Any  # as the user's function gives it
+    measured: Any  # result of the user's function
     lost: Array  # [] int32 particles and tools that left the box or are not finite
     t: Array  # [] time, s
-    refused: Array  # [bodies] int32 particles that found no slot
-    tools_lost: Array  # [tools] bool which tools are among the lost
+    refused: Array  # [bodies] int32 injected particles that found no empty slot
+    tools_lost: Array  # [tools] bool mask of the tools among the lost
 
 
 @pytree
 class Bound:
-    """A measure and the numbers that it carries, which are operands of a program."""
+    """A measurement function with its bound arguments, whose arrays are operands of a program."""
 
-    function: Callable[..., Any] = static()  # what is called
+    function: Callable[..., Any] = static()  # the unbound function
     args: tuple[Any, ...]  # its first arguments
     named: dict[str, Any]  # its arguments by name
 
     def __call__(self, state: State) -> Any:
-        """What is measured of a state."""
+        """Return the measurement of a state."""
         return self.function(*self.args, state, **self.named)
 
 
 @pytree
 class Frames:
-    """A scene that is run frame by frame: all numbers are operands of one compiled program."""
+    """A scene that is run frame by frame; its numbers are operands of one compiled program."""
 
     scene: Scene
-    substeps: Array | int  # [] steps in a frame
+    substeps: Array | int  # [] steps per frame
     measure: Callable[[State], Any]
 
     def init(self) -> State:
-        """The state at time zero."""
+        """Return the state at time zero."""
         return self.scene.init()
 
     def step(self, state: State) -> State:
-        """The state after a frame."""
+        """Advance the state by one frame."""
 
         def one(i: Array, state: State) -> State:
             return engine.step(self.scene, state, engine.correction_steps(i, self.substeps))
@@ -71,11 +71,11 @@ class Frames:
         return lax.fori_loop(0, self.substeps, one, state)
 
     def watch(self, state: State) -> Watch:
-        """What is recorded at the start and after every frame."""
+        """Return the record of a state, for the start and after every frame."""
         return self.seen(state, state)
 
     def seen(self, state: State, spread: State) -> Watch:
-        """What is recorded of a state, whose particles are also given in any order."""
+        """Return the record of a state; `spread` holds the same particles in any order."""
         return Watch(
             measured=self.measure(state),
             lost=count_lost(self.scene, spread),
@@ -87,25 +87,25 @@ class Frames:
 
 @pytree
 class SharedFrames:
-    """The same on several devices; functions of a state see its particles in their order."""
+    """`Frames` on several devices; functions of a state see the particles in order."""
 
     frames: Frames
     mesh: Mesh = static()  # devices that share the scene
 
     def init(self) -> Shares:
-        """The state at time zero, on the devices."""
+        """Return the state at time zero, distributed over the devices."""
         return shard_state(self.frames.scene, self.mesh)
 
     def step(self, shares: Shares) -> Shares:
-        """The shares after a frame."""
+        """Advance the shares by one frame."""
         return shard_frame(self.frames.scene, self.mesh, self.frames.substeps)(shares)
 
     def watch(self, shares: Shares) -> Watch:
-        """What is recorded at the start and after every frame."""
+        """Return the record of a state, for the start and after every frame."""
         return self.frames.seen(gather_state(self.frames.scene, shares), shares.state)
 
     def end(self, shares: Shares) -> State:
-        """The state with its particles in order, spread evenly over the devices; on the host."""
+        """Return the state with particles in order, evenly distributed over devices; host only."""
         state = gather_state(self.frames.scene, shares)
         bodies = tuple(split(body, self.mesh, axis=0) for body in state.bodies)
         return dataclasses.replace(state, bodies=bodies)
@@ -126,29 +126,30 @@ def simulate(
     guard: bool = False,
     mesh: Mesh | None = None,
 ) -> Run[State]:
-    """A run of a scene from its start for t seconds, with `measure` recorded at equal intervals.
+    """Run a scene from its initial state for t seconds and record `measure` at equal intervals.
 
-    A second call with the same functions and shapes compiles nothing. `rollout` is the pure twin.
+    A second call with the same functions and shapes reuses the compiled program. `rollout` is the
+    pure counterpart.
 
     Args:
-        scene: dt is chosen if it has none; steps are shortened a little to hit the frames.
+        scene: dt is chosen if it is None; steps are shortened a little to end at the frames.
         t: seconds of simulated time, above zero.
         frames: how often `measure(state)` is recorded after the start.
-        measure: pytree of arrays, computed on the device.
-        until: ends the run after the first frame whose state it says yes to, [] bool.
+        measure: function of a state that returns a pytree of arrays; runs on the device.
+        until: function of a state, [] bool; the run ends after the first frame where it is True.
         out: folder for checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in frames, as `jaxgpu.runs.run` says.
-        guard: stop at the first value that is not finite, with its name, before it is saved.
-        mesh: devices to spread the particles over, as `jaxgpu.devices.mesh.devices` gives them.
+        resume: continue from the last checkpoint, bitwise identical to an uninterrupted run:
+            True, names of values that may differ, or a `Branch`, as `jaxgpu.runs.run` documents.
+        keep: checkpoints to retain, counted in frames, as `jaxgpu.runs.run` documents.
+        guard: stop at the first value that is not finite and name it, before it is saved.
+        mesh: devices over which to distribute the particles, from `jaxgpu.devices.mesh.devices`.
     Returns:
         a `Run`: the last state, history [1 + frames, ...] from the start on, and timing.
     Raises:
-        ValueError: what `Scene.prepare` refuses.
-        FloatingPointError: matter or a free tool left the box, or is not a number; with the time
-            it was seen.
-        OverflowError: an injector found no empty slot; with the capacity that would have done.
+        ValueError: `Scene.prepare` rejects the scene.
+        FloatingPointError: particles or a free tool left the box or are not finite; with the
+            time at which this was detected.
+        OverflowError: an injector found no empty slot; the message has the required capacity.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, NeoHookean
     >>> drop = Body(jnp.full((8, 2), 0.5), NeoHookean(), volume=1e-3)
@@ -194,23 +195,23 @@ def simulate(
 
 
 def _ends(scene: Scene, until: Callable[[State], Array], shares: Shares) -> Array:
-    """Whether a run on several devices ends here, [] bool."""
+    """Return whether a run on several devices ends here, [] bool."""
     return until(gather_state(scene, shares))
 
 
 def _carrying(measure: Callable[[State], Any]) -> Callable[[State], Any]:
-    """The same function as a pytree of the numbers that it carries, which are operands then."""
+    """Return the function as a pytree of its bound arrays, so that they become operands."""
     if inspect.ismethod(measure) and not jax.tree_util.all_leaves([measure.__self__]):
         return Bound(measure.__func__, (measure.__self__,), {})
     if isinstance(measure, partial):
         carried = jax.tree.leaves((measure.args, measure.keywords))
-        if not any(isinstance(leaf, int) for leaf in carried):  # sizes stay what they are
+        if not any(isinstance(leaf, int) for leaf in carried):  # integers may be sizes: keep static
             return Bound(measure.func, measure.args, measure.keywords)
     return measure
 
 
 def _raise_lost(seen: Watch) -> None:
-    """The error of a run in which matter or a tool was lost, at the first frame that shows it."""
+    """Raise an error at the first frame that shows lost particles or a lost tool."""
     if not np.any(seen.lost):
         return
     first = int(np.argmax(seen.lost > 0))
@@ -227,7 +228,7 @@ def _raise_lost(seen: Watch) -> None:
 
 
 def _raise_refused(seen: Watch, end: State) -> None:
-    """The error of a run whose injectors found no empty slot."""
+    """Raise an error if injectors found no empty slot."""
     for i, body in enumerate(end.bodies):
         refused = seen.refused[:, i]
         if np.any(refused):
@@ -240,7 +241,7 @@ def _raise_refused(seen: Watch, end: State) -> None:
 
 
 def _refused(scene: Scene, state: State) -> Array:
-    """Particles of each body that found no slot, [bodies] int32."""
+    """Return the number of particles of each body that found no empty slot, [bodies] int32."""
     counts = [jnp.int32(0)] * len(scene.bodies)
     for source, flow in zip(scene.sources, state.flows):
         counts[source.body] = counts[source.body] + flow.refused
@@ -248,7 +249,7 @@ def _refused(scene: Scene, state: State) -> Array:
 
 
 def _tools_lost(scene: Scene, state: State) -> Array:
-    """Which tools are not finite, or free and with their centre outside the box, [tools] bool."""
+    """Return a mask [tools] of tools that are not finite, or free and centred outside the box."""
     out = []
     for collider, tool in zip(scene.colliders, state.tools):
         finite = jnp.stack([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(tool)])
@@ -262,10 +263,10 @@ def _tools_lost(scene: Scene, state: State) -> Array:
 
 @explained
 def count_lost(scene: Scene, state: State) -> Array:
-    """How many particles and tools are lost, [] int32.
+    """Return the number of lost particles and tools, [] int32.
 
-    A particle is, more than a cell outside the box or not finite; a tool, where it is not finite
-    or, if it is free, its centre is outside the box, whose faces tools do not meet.
+    A particle is lost if it is more than a cell outside the box or not finite. A tool is lost if it
+    is not finite or, being free, has its centre outside the box, whose faces do not stop tools.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
     >>> scene = Scene((Body([[0.5, 0.5]], Liquid(), 1e-3),), Grid(0.1, (10, 10)))
@@ -277,6 +278,6 @@ def count_lost(scene: Scene, state: State) -> Array:
         chunks = body.chunks
         inside = chunks.m >= 0
         for a, low, high in zip(chunks.x, grid.lower, grid.upper):
-            inside = inside & (a >= low - grid.dx) & (a <= high + grid.dx)  # nan fails both
+            inside = inside & (a >= low - grid.dx) & (a <= high + grid.dx)  # NaN fails both
         count = count + jnp.sum(~inside, dtype=jnp.int32)
     return count + jnp.sum(_tools_lost(scene, state), dtype=jnp.int32)

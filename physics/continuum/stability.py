@@ -1,11 +1,11 @@
-"""The largest time step of a scene that is stable, and the one that is chosen.
+"""Stable time steps: the limit of a scene, and the step that `Scene.prepare` chooses.
 
 Explicit steps are stable while no wave crosses a cell and momentum diffuses less than one,
 
     dt <= 1 / ((c + |v|) / (A dx) + 2 D nu / (B dx^2)).
 
 The limits A and B were measured (tests/physics/continuum/test_prepare.py): a step above them
-blows up within a few hundred steps, so it is refused; `Scene.prepare` itself stays at 0.4 of them.
+diverges within a few hundred steps, so it is rejected. `Scene.prepare` chooses 0.4 of the limit.
 """
 
 import dataclasses
@@ -18,18 +18,18 @@ from .particles import Body
 from .scene_fields import SceneFields
 from .tools.sources import Injector
 
-WAVE = 0.8  # A: cells a wave may cross in a step
-DIFFUSION = 1.0  # B: of the explicit limit on a square lattice
+WAVE = 0.8  # A: cells that a wave may cross per step
+DIFFUSION = 1.0  # B: fraction of the explicit limit on a square lattice
 SAFETY = 0.4
-DAMPING = 0.03  # of the transfers: the share of a wave that a step takes, over (k dx)^4
-SHARE = 0.01  # of a viscosity that damping may be, before transfers are made sharp
+DAMPING = 0.03  # by the transfers: fraction of a wave lost per step, divided by (k dx)^4
+SHARE = 0.01  # maximum damping relative to a viscosity, before transfers become sharp
 
 
 def with_time_step[S: SceneFields](scene: S) -> S:
-    """The scene with `dt` and `sharp`, chosen where they are not given.
+    """Return the scene with `dt` and `sharp`, which are chosen if None.
 
     Raises:
-        ValueError: a dt above the stable limit, or above the interval of an injector.
+        ValueError: dt is above the stable limit, or above the interval of an injector.
     """
     fall = np.linalg.norm(np.asarray(scene.gravity or (0.0,), float)) * max(scene.grid.cells)
     fastest = np.sqrt(2 * fall * scene.grid.dx) + _jet_speed(scene)
@@ -51,7 +51,7 @@ def with_time_step[S: SceneFields](scene: S) -> S:
 
 
 def _damped(body: Body, grid: Grid, dt: float) -> bool:
-    """Whether a body has a viscosity of which damping would be more than `SHARE`."""
+    """Return whether the damping of the transfers exceeds `SHARE` of a body's viscosity."""
     largest, apparent = _viscosities(body)
     across = [n for n, face in zip(grid.cells, grid.faces) if face != "periodic"]
     k = np.pi / (min(across) * grid.dx) if across else 2 * np.pi / (max(grid.cells) * grid.dx)
@@ -60,7 +60,7 @@ def _damped(body: Body, grid: Grid, dt: float) -> bool:
 
 
 def _viscosities(body: Body) -> tuple[float, float]:
-    """Largest kinematic viscosity of a body, m^2/s, and that at high rates where rates matter."""
+    """Return a body's largest kinematic viscosity, m^2/s, and the apparent one at high rates."""
     largest = float(np.max(body.material.kinematic_viscosity(body.density)))
     apparent = getattr(body.material, "viscosity", None)
     if not callable(apparent):
@@ -71,7 +71,7 @@ def _viscosities(body: Body) -> tuple[float, float]:
 
 
 def _jet_speed(scene: SceneFields) -> float:
-    """Speed of the fastest injector, m/s."""
+    """Return the speed of the fastest injector, m/s."""
     jets = [source for source in scene.sources if isinstance(source, Injector)]
     return max((float(np.linalg.norm(np.asarray(jet.v))) for jet in jets), default=0.0)
 
@@ -86,7 +86,7 @@ def _check_intervals(scene: SceneFields, dt: float) -> None:
 
 
 def _limit(body: Body, grid: Grid, extra: float) -> float:
-    """Largest stable step of one body, s, at its fastest particle's speed plus `extra`."""
+    """Return the largest stable step of a body, s, at its fastest particle's speed plus `extra`."""
     speed = np.sqrt(np.max(np.sum(np.square(np.atleast_2d(body.v)), -1))) + extra
     c = float(np.max(body.material.sound_speed(body.density)))
     nu = float(np.max(body.material.kinematic_viscosity(body.density)))

@@ -1,8 +1,8 @@
-"""Many steps as one pure program: to jit, vmap and differentiate, in bounded memory.
+"""Rollouts: many steps as one pure program, to jit, vmap and differentiate in bounded memory.
 
-A reverse pass needs every state. Keeping all of T costs T states; keeping L nested levels of
-T^(1/L) costs about L T^(1/L) and L - 1 more forward passes (Griewank & Walther 2008,
-doi:10.1137/1.9780898717761, ch. 12, without the binomial refinement). The grid is kept with each
+A reverse pass needs every state. Storing all of T costs T states; L nested levels of T^(1/L) cost
+about L T^(1/L) states and L - 1 more forward passes (Griewank & Walther 2008,
+doi:10.1137/1.9780898717761, ch. 12, without the binomial refinement). The grid is stored with each
 state of the innermost level, so that the reverse pass repeats no transfer.
 """
 
@@ -28,7 +28,7 @@ type Drive = Callable[[Scene, State, Any], tuple[Scene, State]]
 
 
 def alone(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:
-    """The drive that leaves a scene alone."""
+    """Return scene and state unchanged: the default drive."""
     return scene, state
 
 
@@ -45,23 +45,23 @@ def rollout(
     checkpoint: Literal["auto"] | tuple[int, int] = "auto",
     budget: float = 2**30,
 ) -> tuple[State, Any]:
-    """The state after T frames under control, and what was measured; the pure twin of `simulate`.
+    """Run T frames under control and record measurements: the pure counterpart of `simulate`.
 
     Args:
-        scene: with dt.
-        state: where it starts.
-        controls: pytree of arrays [T, ...], one entry a frame; or T itself, where none are needed.
-        drive: `drive(scene, state, control)` gives the scene and state of a frame: it sets a
-            tool's velocity, a force, a material. What it changes in the scene lasts one frame.
-        substeps: steps in a frame.
+        scene: a scene with dt.
+        state: initial state.
+        controls: pytree of arrays [T, ...], one entry per frame; or T itself, if none are needed.
+        drive: `drive(scene, state, control)` returns the scene and state of a frame: it sets a
+            tool's velocity, a force, a material. Its changes to the scene last one frame.
+        substeps: steps per frame.
         measure: recorded at the start and after each frame.
         checkpoint: levels of nested checkpoints over frames and over the steps of a frame, 0 for
-            none; "auto" takes the fewest that keep the states within `budget`.
-        budget: bytes for kept states.
+            none; "auto" chooses the fewest that keep the stored states within `budget`.
+        budget: bytes for stored states.
     Returns:
-        last state, and measures [1 + T, ...].
+        last state, and measurements [1 + T, ...].
     Raises:
-        ValueError, TypeError: no dt, numbers out of their range, controls of several lengths.
+        ValueError, TypeError: dt is None, a value is out of range, or controls differ in length.
 
     >>> from dataclasses import replace
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
@@ -91,7 +91,7 @@ def _scan_frames(
     state: State,
     per_frame: Any,
 ) -> tuple[State, Any]:
-    """Return the last state and the measures, with these levels of checkpoints."""
+    """Return the last state and the measurements, with these levels of checkpoints."""
     drive, measure = functions
     corrections = engine.correction_steps(jnp.arange(substeps, dtype=jnp.int32), substeps)
 
@@ -108,10 +108,10 @@ def _scan_frames(
 
 
 def count_frames(scene: Scene, controls: Any, substeps: int = 1, budget: float = 2**30) -> int:
-    """Number of frames of a rollout, after what can be checked of it.
+    """Check the arguments of a rollout and return its number of frames.
 
     Raises:
-        ValueError, TypeError: no dt, numbers out of their range, controls of several lengths.
+        ValueError, TypeError: dt is None, a value is out of range, or controls differ in length.
     """
     if scene.dt is None:
         raise ValueError("rollout: the scene has no dt; use scene.prepare(), or give dt in seconds")
@@ -133,7 +133,7 @@ def count_frames(scene: Scene, controls: Any, substeps: int = 1, budget: float =
 def levels(
     scene: Scene, state: State, frames: int, substeps: int, budget: float
 ) -> tuple[int, int]:
-    """Fewest levels of checkpoints whose kept states and grids fit in `budget` bytes."""
+    """Return the fewest checkpoint levels whose stored states and grids fit in `budget` bytes."""
     size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
     one = size(state)
     grid = 4 * int(np.prod(scene.grid.shape)) * state.t.dtype.itemsize * (2 if scene.sharp else 1)
@@ -147,7 +147,7 @@ def levels(
 
 
 def _nested(body: Callable, state: Any, xs: Any, length: int, depth: int, keep_grid: bool):
-    """`lax.scan` with `depth` nested levels of checkpoints; any length, prime ones too."""
+    """Apply `lax.scan` with `depth` nested levels of checkpoints, for any length, also a prime."""
     if depth == 0:
         return lax.scan(body, state, xs, length=length)
     if depth == 1:

@@ -1,9 +1,9 @@
-"""The grid, and the transfers between it and particles (P2G and G2P).
+"""The grid, and the P2G and G2P transfers between it and the particles.
 
-To read: `grid` (the box and its faces), `stencil` (splines and layouts), `transfer` (what spreading
-and gathering mean, and their derivatives), `chunked`, `rows` and `columns` (how, on a CPU, on a GPU
-and on a TPU; the latter two with `footprint`), `every` (work on particles alone), `sparse` (work on
-nodes with mass alone), `volume` (how full the grid is).
+To read: `grid` (the box and its faces), `stencil` (splines and layouts), `transfer` (definitions of
+the transfers and their derivatives), `chunked`, `rows` and `columns` (kernels for CPU, GPU and TPU;
+the latter two use `footprint`), `every` (work per particle), `sparse` (work on nodes with mass),
+`volume` (volume excess of the material on the grid).
 """
 
 from .grid import Grid

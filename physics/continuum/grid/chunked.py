@@ -1,9 +1,9 @@
-"""Transfers between particles and grid on a CPU: one cache-sized chunk of particles at a time.
+"""P2G and G2P transfers on a CPU: one cache-sized chunk of particles at a time.
 
-Loops stay rolled, since only a loop's boundary keeps XLA from computing the weights once for
-every node (4-fold slower when unrolled). A particle costs 27 row updates (432 bytes) and about
-300 operations in 3-D, either way; chunks of empty slots have nothing to spread and are skipped.
-The functions' meaning is in `transfer`.
+Loops stay rolled, since only a loop's boundary keeps XLA from recomputing the weights for every
+node (4-fold slower when unrolled). A particle costs 27 row updates (432 bytes) and about 300
+operations in 3-D, in either direction. Chunks of empty slots have nothing to scatter and are
+skipped. The functions are defined in `transfer`.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _TAKE = lax.GatherDimensionNumbers(
 
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
-    """Sum of the particles' contributions, [nodes, 4]."""
+    """Return the sum of the particles' contributions (P2G), [nodes, 4]."""
 
     def add(grid, chunk):
         x, q, offset = chunk
@@ -34,13 +34,13 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
-    """Moments of the grid at the particles, a list of [C, P]."""
+    """Return the moments of the grid at the particles (G2P), a list of [C, P]."""
     take = lambda chunk: _moments_chunk(grid, *chunk, layout=layout)
     return lax.map(take, (list(x), layout.offsets(x[0].shape[0])))
 
 
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
-    """Derivative of sum_o w_o <g_o, Q_o> in each coordinate, a list of D arrays [C, P]."""
+    """Return D arrays [C, P], the derivative of sum_o w_o <g_o, Q_o> in each coordinate."""
 
     def take(chunk):
         x, q, offset = chunk
@@ -50,14 +50,14 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
 
 
 def _three(body, carry, count: Any = THREE):
-    """Run `body(i, i as a float, carry)` for the three nodes along an axis, rolled."""
+    """Run `body(i, i as a float, carry)` for the three nodes along an axis, in a rolled loop."""
     dtype = carry[0].dtype if isinstance(carry, list) else carry.dtype
     turn = lambda i, carry: body(i, i.astype(dtype), carry)
     return lax.fori_loop(np.int32(0), count, turn, carry)
 
 
 def _count(q: Sequence[Array]) -> Array:
-    """Nodes to visit along the first axis: 3, or none where a chunk has nothing to give, []."""
+    """Return the nodes to visit along the first axis, []: 3, or 0 if a chunk contributes none."""
     return jnp.where(jnp.any(jnp.stack(q) != 0), THREE, 0)
 
 
@@ -66,7 +66,7 @@ def _spread_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
     rows, count = padded(q, layout), _count(q)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
 
-    # value: Q_0 + i Q_1 + ... of the axes done, times their weights; slope: Q_d of those to come
+    # value: weighted Q_0 + i Q_1 + ... over the previous axes; slope: Q_d of the remaining axes
     def along(axis, grid, row, value, slope):
         def node(i, k, grid):
             at = row + i * np.int32(layout.strides[axis])
@@ -89,7 +89,7 @@ def _moments_chunk(grid: Array, x, offset: Array, layout: Layout) -> list[Array]
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
 
-    # what comes back: M_0 of the axes from here on, then the first moment along each of them
+    # returns M_0 over the axes from `axis` on, then the first moment along each of them
     def along(axis, row):
         if axis == last:
             g = [w[axis][i][:, None] * _rows_at(grid, row + np.int32(i)) for i in range(3)]
@@ -113,7 +113,7 @@ def _slopes_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> list[Arra
     dw = [weights(fd, n + 1) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
 
-    # what comes back: <g, Q> summed with plain weights, then with the weight of each axis derived
+    # returns the sums of <g, Q>: with all weights, then with the weight of each axis differentiated
     def along(axis, row, value):
         if axis == last:
             h = [_rows_at(grid, row + np.int32(i)) * (value + i * rows[-1]) for i in range(3)]

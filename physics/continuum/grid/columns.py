@@ -1,8 +1,8 @@
-"""Transfers between particles and grid on a TPU: all particles at once, a column at a time.
+"""P2G and G2P transfers on a TPU: all particles in one batch, one column of the grid at a time.
 
-A TPU would pad rows of four numbers to 128, and takes windows of several rows one after another;
-single numbers of a column [nodes] it scatters and gathers natively, a node of all particles each.
-The functions' meaning is in `transfer`.
+A TPU would pad rows of four numbers to 128, and processes windows of several rows one after
+another. It scatters and gathers single numbers of a column [nodes] natively, one per node of a
+particle. The functions are defined in `transfer`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .stencil import ROW, Layout
 
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
-    """Sum of the particles' contributions, [nodes, 4]."""
+    """Return the sum of the particles' contributions (P2G), [nodes, 4]."""
     footprint = Footprint(x, layout)
     w, at = footprint.weight(), footprint.row.ravel()
     empty = jnp.zeros(layout.nodes, w.dtype)
@@ -25,14 +25,14 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
-    """Moments of the grid at the particles, a list of [C, P]."""
+    """Return the moments of the grid at the particles (G2P), a list of [C, P]."""
     footprint, (first, rest) = Footprint(x, layout), layout.rows
     w, parts = footprint.weight(), [[] for _ in range(len(x) + 1)]
     for i in range(max(first, rest)):
         g = w * _taken(grid, i, footprint)
         found = [_sum(g, x[0])] * (i < first)
         slopes = [_sum(jnp.asarray(o * g), x[0]) for o in footprint.o if i < rest]
-        # a column is done before the next one: else all of them are in memory together
+        # The barrier finishes a column before the next, so that only one is in memory.
         grid, found, slopes = lax.optimization_barrier((grid, found, slopes))
         for part, a in zip(parts, [found, *([a] for a in slopes)]):
             part.extend(a)
@@ -40,7 +40,7 @@ def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
 
 
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
-    """Derivative of sum_o w_o <g_o, Q_o> in each coordinate, a list of D arrays [C, P]."""
+    """Return D arrays [C, P], the derivative of sum_o w_o <g_o, Q_o> in each coordinate."""
     footprint = Footprint(x, layout)
     power = jnp.zeros(footprint.shape, grid.dtype)
     for i, value in enumerate(_values(footprint, q)):
@@ -49,14 +49,14 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
 
 
 def _values(footprint: Footprint, q: Sequence[Array]) -> list[Array]:
-    """What is given, a column of the grid at a time."""
+    """Return Q_o at each particle's nodes, one array per column of the grid."""
     parts = [[footprint.repeated(a) for a in part] for part in footprint.layout.split(q)]
     count = len(parts[0])
     return [footprint.value([part[i] for part in parts if i < len(part)]) for i in range(count)]
 
 
 def _taken(grid: Array, column: int, footprint: Footprint) -> Array:
-    """A column of the grid at the nodes of each particle."""
+    """Return a column of the grid at the nodes of each particle."""
     return grid[:, column].at[footprint.row].get(mode="promise_in_bounds")
 
 

@@ -1,9 +1,9 @@
-"""Work on every particle alone: in chunks on a CPU, on all particles at once elsewhere.
+"""Maps over particles: chunk by chunk on a CPU, on all particles in one batch elsewhere.
 
-A CPU wants what a chunk needs to stay in its cache, so it takes one chunk after another. On an
-accelerator each turn of such a loop would be a row of small launches, one after the other; the
-same elementwise work over the whole of [C, P] is a few large ones, however many particles and
-however many scenes of a `vmap` there are.
+On a CPU the data of a chunk must stay in its cache, so chunks are processed one after another. On
+an accelerator each iteration of such a loop would be a sequence of small launches. The same
+elementwise work over all of [C, P] is a few large launches, for any number of particles and of
+scenes in a `vmap`.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from jax import lax
 
 
 def every(one: Callable[[Any], Any], particles: Any) -> Any:
-    """What `one` makes of each particle, arrays [C, P]; differentiable as `one` is.
+    """Apply `one` to each particle, arrays [C, P]; differentiable as `one` is.
 
-    A reverse pass keeps `particles` alone and computes `one` again. Only the branch of the
-    platform that a program is built for becomes part of it.
+    A reverse pass stores only `particles` and computes `one` again. Only the branch of the platform
+    that a program is built for becomes part of it.
 
     Args:
-        one: acts on every element alone, so that it may be given [P] as well as [C, P].
+        one: elementwise function, which may be given [P] as well as [C, P].
         particles: pytree of arrays [C, P].
 
     >>> import jax.numpy as jnp

@@ -1,8 +1,8 @@
-"""What the two faces of an axis do to the nodes near them.
+"""Boundary conditions: the action of the two faces of an axis on the nodes near them.
 
-The layers near a face are cut out, changed and put back, which leaves the rest of the grid alone.
-On a GPU every such cut is a launch of its own: there each node looks up its mirror images and
-chooses, so that all axes together are one pass over the grid. A TPU takes rows by number slowly.
+The layers near a face are sliced out, changed and written back; the other nodes are untouched. On a
+GPU every such slice is a launch: there each node looks up its mirror images and selects, so that
+all axes together are one pass over the grid. A TPU gathers rows by index slowly.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,24 +15,24 @@ from jax import Array, lax
 
 from jaxgpu.devices.primitive import primitive
 
-PAD = 2  # nodes outside each face, so that a particle on a face has its whole stencil
-NEAR = PAD + 2  # nodes that a face acts on: those outside, its own and the first one within
+PAD = 2  # nodes outside each face, so that a particle on a face has its full stencil
+NEAR = PAD + 2  # nodes that a face acts on: the outer ones, its own and the first inner one
 
-# an axis, the components of velocity that its faces act on, whether matter may leave them, and
-# whether the lower and the upper one are among the nodes
+# (axis, velocity components that its faces act on, whether material may separate from them,
+# whether the lower and the upper face are among the nodes)
 type Acting = tuple[int, Sequence[int], bool, tuple[Any, Any]]
 
 
 def inverse(m: Array) -> Array:
-    """1 / m of masses, kg; 0 where m is nothing, below 1e-18 in float32 and 1e-36 in float64.
+    """Return 1 / m of masses, kg; 0 for negligible m, below 1e-18 in float32 and 1e-36 in float64.
 
-    The rim of a spline leaves such masses on nodes, and 1 / m^2 of the reverse pass overflowed.
+    The rim of a spline leaves such masses on nodes, and 1 / m^2 of the reverse pass would overflow.
 
     >>> import jax
     >>> inverse(jnp.array([0.5, 0.0, 1e-30])), float(jax.grad(inverse)(jnp.float32(1e-30)))
     (Array([2., 0., 0.], dtype=float32), 0.0)
     """
-    # below 10 sqrt(tiny), where every device has float64's digits but float32's exponents
+    # 10 sqrt(tiny); on some devices float64 has the exponents of float32, hence the second bound
     heavy = m > 10 * max(float(jnp.finfo(m.dtype).tiny) ** 0.5, 1e-37)
     return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
 
@@ -40,14 +40,14 @@ def inverse(m: Array) -> Array:
 def faced(
     v: Array, m: Array, axis: int, held: Iterable[int], slip: bool, there: tuple[Any, Any]
 ) -> Array:
-    """Velocities [..., 4] after the lower and the upper face of an axis, which are apart.
+    """Apply the lower and the upper face of an axis, which do not overlap, to velocities [..., 4].
 
     Args:
         v: velocity of the nodes, m/s.
         m: [...] their mass, kg.
-        axis: across which the faces lie.
+        axis: normal to the faces.
         held: components of the velocity that the faces act on.
-        slip: whether matter may leave them.
+        slip: whether material may separate from the faces.
         there: whether the lower and the upper face are among these nodes.
     """
     starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
@@ -58,7 +58,7 @@ def faced(
             u = _mirrored(_layers(before[..., i], axis, side), masses, into=side if slip else 0)
             after = after.at[..., i].set(jnp.stack(u[::side], axis))
         near.append(_where(here, after, before))
-    # XLA 0.12 on a CPU fuses these and reads layers that it has already written, but for a barrier
+    # Without the barrier, XLA 0.12 on a CPU fuses these and reads layers already written.
     for start, new in zip(starts.values(), lax.optimization_barrier(near)):
         v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
     return v
@@ -67,13 +67,13 @@ def faced(
 def faced_at_once(
     act: Callable[[list[Array]], list[Array]], table: Array, acting: Sequence[Acting]
 ) -> list[Array]:
-    """Components of velocity [...] after the faces of several axes, one axis after another.
+    """Return velocity components [...] after the faces of several axes, one axis after another.
 
-    Every node looks up its images in faces, and those in several faces at once, and does with them
-    what the axes before do.
+    Every node looks up its mirror images, also in several faces at a time, and applies to them the
+    faces of the preceding axes.
 
     Args:
-        act: velocity from the columns of the table, each node by itself.
+        act: function of the table's columns that returns velocities, each node by itself.
         table: [..., K] of the nodes, mass in column D.
         acting: the axes.
     """
@@ -95,10 +95,10 @@ def faced_at_once(
 def _faced_nodes(
     here: tuple[list[Array], Array], image: tuple[list[Array], Array], acting: Acting
 ) -> list[Array]:
-    """Velocity of nodes after the faces of an axis, from velocity and mass of them and images."""
+    """Return node velocities after an axis's faces, from (velocity, mass) of nodes and images."""
     axis, held, slip, there = acting
     (vs, m), (us, other) = here, image
-    # masks are constants: as expressions each would be a launch
+    # Masks are constants, since each would be a launch as an expression.
     shape = [n if i == axis else 1 for i, n in enumerate(m.shape)]
     layers = lambda into, *which: np.isin(np.arange(shape[axis])[::into], which).reshape(shape)
     share, out = inverse(m + other), list(vs)
@@ -106,7 +106,7 @@ def _faced_nodes(
         v, u = vs[i], us[i]
         pair, new = (m * v - other * u) * share, v
         for into, is_there in zip((1, -1), there):
-            paired = layers(into, PAD - 1, PAD + 1)  # counted from the outermost of this face
+            paired = layers(into, PAD - 1, PAD + 1)  # counted from this face's outermost layer
             if slip:
                 alone = into * jnp.maximum(into * v, 0)
                 paired = paired & (into * (v + u) < 0)
@@ -119,15 +119,15 @@ def _faced_nodes(
 
 
 def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
-    """Mass after the lower and the upper face of an axis."""
+    """Mirror the mass at the lower and the upper face of an axis: images add up."""
     n = 2 * PAD + 1
     last = m.shape[axis] - n
-    # both at once where no layer belongs to both
+    # Both faces are done in one step if no layer belongs to both.
     lower, upper = zip((0, last), there)
     for faces in ((lower, upper),) if last >= n else ((lower,), (upper,)):
         starts = [start for start, _ in faces]
         near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
-        # the middle of each is its face
+        # the middle layer of each is the face
         near = [_where(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
         for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `faced`
             m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
@@ -135,7 +135,7 @@ def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
 
 
 def folded_at_once(m: Array, acting: Sequence[Acting]) -> Array:
-    """Mass [...] after the faces of several axes, of every node by itself."""
+    """Mirror the mass [...] at the faces of several axes, each node by itself."""
     wide = 2 * PAD + 1
     if any(m.shape[axis] < 2 * wide for axis, *_ in acting):  # one layer belongs to both
         for axis, _, _, there in acting:
@@ -156,7 +156,7 @@ def folded_at_once(m: Array, acting: Sequence[Acting]) -> Array:
     return values[()]
 
 
-# layers in reverse: of an axis, from each of these starts
+# an axis, and the first layer of each range of layers that is reversed
 type Swap = tuple[int, tuple[int, ...]]
 
 
@@ -168,7 +168,7 @@ def _subsets(swaps: Sequence[Swap]) -> list[tuple[Swap, ...]]:
 
 
 def _image(table: Array, swaps: tuple[Swap, ...], count: int) -> Array:
-    """Rows [..., K] of the nodes that change places with each, where so many layers do."""
+    """Return the rows [..., K] of each node's mirror image under swaps of `count` layers."""
     return _swapped(table, swaps=swaps, count=count) if swaps else table
 
 
@@ -187,7 +187,7 @@ def _batched(size: int, table: Array, *, swaps: tuple[Swap, ...], count: int) ->
     return _swapped(table, swaps=tuple((axis + 1, at) for axis, at in swaps), count=count)
 
 
-# its own inverse and transpose, so that a reverse pass looks up, too, and adds nothing
+# It is its own inverse and transpose, so that a reverse pass gathers too and adds nothing.
 _swapped = primitive(
     "mpm_swapped",
     _rows,
@@ -199,18 +199,18 @@ _swapped = primitive(
 
 
 def _layers(a: Array, axis: int, side: int) -> list[Array]:
-    """The layers of an array across an axis, from the outermost of a face on.
+    """Return the layers of an array across an axis as a list, from the outermost of a face inwards.
 
-    A list and no array: the compiler of a TPU (libtpu 0.0.50.1) ends on a reversed one of several
-    scenes, "Check failed: window.pad_low[i] == 0".
+    A list and not an array: the compiler of a TPU (libtpu 0.0.50.1) fails on a reversed array of
+    several scenes, "Check failed: window.pad_low[i] == 0".
     """
     return [lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis])][::side]
 
 
 def _mirrored(v: list[Array], m: list[Array], into: int) -> list[Array]:
-    """One component in the `NEAR` layers after the face at layer PAD has acted.
+    """Return one velocity component in the `NEAR` layers after the face at layer PAD has acted.
 
-    `into` is the sign that points into the box where matter may leave the face; 0 holds it.
+    `into` is the sign of the inward direction if material may separate from the face; 0 holds it.
     """
     out, inner = PAD - 1, PAD + 1
     pair = (m[inner] * v[inner] - m[out] * v[out]) * inverse(m[out] + m[inner])
@@ -226,5 +226,5 @@ def _mirrored(v: list[Array], m: list[Array], into: int) -> list[Array]:
 
 
 def _where(here: Any, new: Array, old: Array) -> Array:
-    """The new one where a face is here; nothing is computed where that is known."""
+    """Return `new` where a face is here, without a computation if it is known to be."""
     return new if here is True else jnp.where(here, new, old)

@@ -1,7 +1,7 @@
-"""What particles give to the nodes that they touch, as one expression over particles and nodes.
+"""Contributions of particles to the nodes that they touch, as one array expression.
 
-Arrays are [3, .., 3, N], an axis of nodes for each of the D of space. No such array need ever be
-in memory: where it is added up, a compiler computes each entry in passing.
+Arrays are [3, .., 3, N], with one axis of three nodes per axis of space. No such array need ever
+be in memory: in a sum, the compiler computes each entry in passing.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from .stencil import Layout, stencil, weight
 
 
 class Footprint:
-    """The 3^D nodes of each of N particles: their rows, weights, and what they are given.
+    """The 3^D nodes of each of N particles: their rows, weights and contributions.
 
-    With `columns` arrays have one more axis, for so many columns of the grid. Numbers of nodes are
-    constants if `fixed`: as expressions each would be a launch on a GPU, and as constants an array
-    on a TPU.
+    With `columns`, arrays have one more axis for so many columns of the grid. Node offsets are
+    constants if `fixed`: on a GPU each expression would be a launch, on a TPU each constant an
+    array in memory.
     """
 
     def __init__(self, x: Sequence[Array], layout: Layout, columns: int = 0, fixed: bool = False):
@@ -30,7 +30,7 @@ class Footprint:
         o = [number(axis) for axis in range(self.d)]
         steps = [a * np.int32(stride) for a, stride in zip(o, layout.strides)]
         self.o = [a.astype(x[0].dtype) for a in o]
-        self.row = sum(steps, self.repeated(row))  # of each node in the grid
+        self.row = sum(steps, self.repeated(row))  # of the grid, of each node
 
     def _counted(self, axis: int) -> Array:
         return lax.broadcasted_iota(jnp.int32, self.shape, axis)
@@ -40,18 +40,18 @@ class Footprint:
         return np.arange(3, dtype=np.int32).reshape(shape)
 
     def repeated(self, a: Array) -> Array:
-        """Values of particles [C, P], the same at each of their nodes."""
+        """Broadcast values of particles [C, P] to each of their nodes."""
         return lax.broadcast_in_dim(a.ravel(), self.shape, (self.d,))
 
     def weight(self, raised: int | None = None) -> Array:
-        """Product of the weights along all axes, with one more derivative along `raised`."""
+        """Return the product of all axes' weights, with one more derivative along `raised`."""
         total = jnp.ones_like(self.f[0])
         for axis, (f, o, order) in enumerate(zip(self.f, self.o, self.layout.order)):
             total = total * weight(f, o, order + (axis == raised))
         return total
 
     def value(self, parts: Sequence[Array]) -> Array:
-        """Q_0 + sum_d o_d Q_d."""
+        """Return Q_0 + sum_d o_d Q_d."""
         total, *slopes = parts
         for o, slope in zip(self.o, slopes):
             total = total + o * slope

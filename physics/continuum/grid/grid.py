@@ -1,4 +1,4 @@
-"""The box in which matter moves, the nodes around it, and what its faces do to velocity."""
+"""The simulation box, the nodes around it, and the boundary conditions at its faces."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,21 +19,21 @@ type Face = Literal["slip", "stick", "periodic"]
 
 @dataclass(frozen=True)
 class Grid:
-    """A box of cubic cells; hashable, it shapes the compiled program.
+    """A box of cubic cells; hashable, since it determines shapes in the compiled program.
 
-    Faces: "slip" lets matter slide along and leave, "stick" holds it, and "periodic" (one per
-    axis) joins opposite faces. Coulomb friction on a face is a collider's business.
+    Faces: "slip" lets material slide along and separate, "stick" holds it, and "periodic" (one per
+    axis) joins opposite faces. For Coulomb friction on a face, use a collider.
 
     >>> Grid(dx=0.1, cells=(10, 20)).upper
     (1.0, 2.0)
     """
 
     dx: float = number(above=0, unit="m", one=True)  # width of a cell
-    cells: tuple[int, ...] = static()  # along each of 2 or 3 axes
+    cells: tuple[int, ...] = static()  # number along each of 2 or 3 axes
     lower: tuple[float, ...] = number(
         default=(), unit="m"
     )  # corner of the box; the origin by default
-    faces: tuple[Face, ...] = ()  # a kind for each axis, "slip" by default
+    faces: tuple[Face, ...] = ()  # one per axis, "slip" by default
 
     def __post_init__(self):
         if not isinstance(self.cells, tuple | list | np.ndarray):
@@ -63,16 +63,16 @@ class Grid:
 
     @property
     def upper(self) -> tuple[float, ...]:
-        """The opposite corner of the box, m."""
+        """Upper corner of the box, m."""
         return tuple(a + n * self.dx for a, n in zip(self.lower, self.cells))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Nodes along each axis, those outside the box counted in."""
+        """Number of nodes along each axis, including the nodes outside the box."""
         return tuple(n + 1 + 2 * PAD for n in self.cells)
 
     def node_positions(self, rows: Array, dtype) -> tuple[Array, ...]:
-        """Position of nodes, given by row of the flattened grid, an array along each axis, m."""
+        """Return positions of nodes, given by row of the flattened grid, one array per axis, m."""
         found = []
         for axis, n in reversed(list(enumerate(self.shape))):
             found.append(self.places(axis, dtype)[lax.rem(rows, np.int32(n))])
@@ -80,38 +80,38 @@ class Grid:
         return tuple(found[::-1])
 
     def places(self, axis: int, dtype) -> Array:
-        """Positions of the nodes along an axis, [shape[axis]] m."""
+        """Return the positions of the nodes along an axis, [shape[axis]] m."""
         return jnp.asarray(self.lower[axis] + (np.arange(self.shape[axis]) - PAD) * self.dx, dtype)
 
     def coordinate(self, x: Array, axis: int) -> Array:
-        """Position [m] along an axis in units of dx, counted from the first node."""
+        """Return positions [m] along an axis in units of dx, counted from the first node."""
         return (x - self.lower[axis]) * (1 / self.dx) + PAD
 
     def wrapped(self, x: Array, axis: int) -> Array:
-        """Position brought back into the box along a periodic axis, m."""
+        """Wrap positions into the box along a periodic axis, m."""
         if self.faces[axis] != "periodic":
             return x
         length = self.cells[axis] * self.dx
         return x - length * jnp.floor((x - self.lower[axis]) * (1 / length))
 
     def faced(self, axis: int) -> tuple[Any, Any]:
-        """Whether the lower and the upper face of an axis lie among these nodes, [] bool each."""
+        """Return whether an axis's lower and upper face are among these nodes, [] bool each."""
         return True, True
 
     def summed(self, field: Array) -> Array:
-        """What particles have spread, [nodes, K], with all that others have spread on a node."""
+        """Sum the field [nodes, K] scattered by particles over all copies of a node."""
         return self.joined(field)
 
     def owned(self, m: Array, rows: Array) -> Array:
-        """Mass [n] of the nodes with these rows; none where another device counts it, too."""
+        """Return the mass [n] of the nodes with these rows, 0 where another device counts it."""
         return m
 
     def total(self, sums: Any) -> Any:
-        """Sums over nodes, a pytree, with those of all devices added, which own them apart."""
+        """Add up sums over owned nodes, a pytree, over all devices."""
         return sums
 
     def joined(self, field: Array) -> Array:
-        """A spread field with the copies of each node summed along periodic axes, [nodes, 4]."""
+        """Sum the copies of each node along periodic axes in a scattered field [nodes, 4]."""
         field = field.reshape(*self.shape, -1)
         for axis, face in enumerate(self.faces):
             if face == "periodic":
@@ -119,9 +119,9 @@ class Grid:
         return field.reshape(-1, field.shape[-1])
 
     def folded(self, m: Array) -> Array:
-        """What was spread on nodes [nodes], with what lies beyond faces mirrored back into the box.
+        """Mirror a scattered quantity [nodes] at the faces, back into the box.
 
-        Nodes beyond a face become the mirror image of those within.
+        Nodes beyond a face become the mirror image of inner nodes.
         """
 
         def one_by_one(m: Array) -> Array:
@@ -134,11 +134,11 @@ class Grid:
         return lax.platform_dependent(m.reshape(self.shape), **forms).ravel()
 
     def bounded(self, v: Array, m: Array) -> Array:
-        """Node velocities after the faces have acted: [nodes, 4], m/s; mass [nodes], kg.
+        """Apply the faces to node velocities [nodes, 4], m/s, with mass [nodes], kg.
 
-        The node beyond a face becomes the mirror image of the first one within: else the spline
-        of that one, an eighth at the face, lets matter through and feels a pressure that nothing
-        balances. A slip face does so only where the pair approaches it.
+        The node beyond a face becomes the mirror image of the first inner one. Otherwise the spline
+        of the inner node, an eighth at the face, would let material through and feel an unbalanced
+        pressure. A slip face does so only where the two nodes approach it.
         """
 
         def one_by_one(v: Array, m: Array) -> Array:
@@ -159,12 +159,12 @@ class Grid:
     def bounded_at_once(
         self, act: Callable[[list[Array]], list[Array]], field: Array
     ) -> list[Array]:
-        """Components of velocity [nodes] that `act` makes of a field, after the faces.
+        """Return velocity components [nodes], computed from a field by `act`, after the faces.
 
-        In one pass over the grid, for GPUs.
+        This is one pass over the grid, for GPUs.
 
         Args:
-            act: of the columns of a field, each node by itself.
+            act: function of the columns of a field, each node by itself.
             field: [nodes, 4], mass in column D.
         """
         new = faces.faced_at_once(act, field.reshape(*self.shape, -1), self.acting)
@@ -172,7 +172,7 @@ class Grid:
 
     @property
     def acting(self) -> list[Acting]:
-        """The axes whose faces act on matter, and how."""
+        """Axes whose faces act on the material, and how they act."""
         return [
             (i, range(len(self.cells)) if face == "stick" else (i,), face == "slip", self.faced(i))
             for i, face in enumerate(self.faces)
@@ -182,7 +182,7 @@ class Grid:
 
 def _joined(field: Array) -> Array:
     """Sum node i and node i + period along the first axis; both get the sum."""
-    # a periodic axis has `period` nodes; PAD copies lie before them and PAD + 1 behind
+    # A periodic axis has `period` nodes, with PAD copies before them and PAD + 1 after.
     before, after = PAD, PAD + 1
     period = field.shape[0] - before - after
     core = field[before : before + period]

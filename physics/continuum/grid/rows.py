@@ -1,8 +1,8 @@
-"""Transfers between particles and grid on a GPU: all particles at once, a row of the grid each.
+"""P2G and G2P transfers on a GPU: all particles in one batch, one row of the grid per node.
 
-A row of four numbers lies together in memory, and is added or taken together. To spread is one
-scatter, whose updates are computed as they are added; to gather is one pass over the particles, a
-node after the other within it. The functions' meaning is in `transfer`.
+A row of four numbers is contiguous in memory and is added or loaded as a unit. P2G is one scatter,
+whose updates are computed as they are added. G2P is one pass over the particles, node after node
+within it. The functions are defined in `transfer`.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _TAKE = lax.GatherDimensionNumbers(
 
 
 def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
-    """Sum of the particles' contributions, [nodes, 4]."""
+    """Return the sum of the particles' contributions (P2G), [nodes, 4]."""
     footprint = Footprint(x, layout, ROW, fixed=True)
-    # chosen by number and not stacked: a stack would be written to memory before it is added
+    # Select by index instead of stacking: a stack would be written to memory before the add.
     empty = jnp.zeros(footprint.shape, x[0].dtype)
 
     def row(part: list[Array]) -> Array:
@@ -39,12 +39,12 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
-    """Moments of the grid at the particles, a list of [C, P]."""
+    """Return the moments of the grid at the particles (G2P), a list of [C, P]."""
     grid = lax.optimization_barrier(grid)
     row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
     w = [pieces(a, n) for a, n in zip(f, layout.order)]
 
-    # what comes back: M_0 of the axes from here on, then the first moment along each of them
+    # returns M_0 over the axes from `axis` on, then the first moment along each of them
     def along(axis: int, at: Array) -> list[list[Array]]:
         if axis == len(w):
             return [_columns(grid, at)]
@@ -61,7 +61,7 @@ def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
 
 
 def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
-    """Derivative of sum_o w_o <g_o, Q_o> in each coordinate, a list of D arrays [C, P]."""
+    """Return D arrays [C, P], the derivative of sum_o w_o <g_o, Q_o> in each coordinate."""
     row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
     w = [pieces(a, n) for a, n in zip(f, layout.order)]
     dw = [pieces(a, n + 1) for a, n in zip(f, layout.order)]
@@ -83,6 +83,6 @@ def _scaled(a: Array, columns: list[Array]) -> list[Array]:
 
 
 def _columns(grid: Array, at: Array) -> list[Array]:
-    """The four columns of the grid at rows of it, each shaped as `at`."""
+    """Return the four columns of the grid at these rows, each shaped as `at`."""
     rows = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=IN_BOUNDS)
     return [rows[..., i] for i in range(ROW)]

@@ -1,9 +1,9 @@
-"""Grids that several devices have between them: a slab of planes each, or all of it each.
+"""Grids shared by several devices: one slab of planes per device, or a full copy per device.
 
-Devices are in a row along one axis of the grid. A slab is the planes that a device owns, and as
-many beyond its cuts as its particles reach until they are handed on: planes about a cut are on both
-sides of it. There each device sends what its own particles have spread, and both add the same two
-numbers, so that node for node they go on alike and nothing else travels.
+Devices form a row along one axis of the grid. A slab has the planes that a device owns, and as many
+beyond its cuts as its particles reach until they migrate, so planes about a cut are on both sides
+of it. There each device sends the contributions of its own particles, and both add the same two
+numbers. Their nodes therefore stay identical, and no other data is exchanged.
 """
 
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from .grid import Grid
 
-DRIFT = 1  # planes by which a particle may be beyond a cut
+DRIFT = 1  # planes by which a particle may have crossed a cut
 
 
 def _fields(grid: Grid) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def _fields(grid: Grid) -> dict[str, Any]:
 
 
 def neighbours(down: Any, up: Any, mesh_axis: str) -> tuple[Any, Any]:
-    """What comes from the device below and from the one above, where each sends these to them.
+    """Send `down` and `up` to the neighbours; return the arrays from below and from above.
 
     Zeros at the ends of the row.
     """
@@ -35,83 +35,83 @@ def neighbours(down: Any, up: Any, mesh_axis: str) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Replica(Grid):
-    """The whole grid, which every device along a mesh's axis has, and each spreads its share on."""
+    """The full grid, with a copy on every device to which that device scatters its particles."""
 
     mesh_axis: str  # name of the mesh's axis along which the devices lie
 
     @staticmethod
     def of(grid: Grid, mesh_axis: str) -> "Replica":
-        """This grid on every device; within `jax.shard_map`."""
+        """Return this grid as a copy on every device; within `jax.shard_map`."""
         return Replica(**_fields(grid), mesh_axis=mesh_axis)
 
     def summed(self, field: Array) -> Array:
-        """What all have spread: one sum of the whole grid, [nodes, K]."""
+        """Sum the fields of all devices, over the full grid, [nodes, K]."""
         return self.joined(lax.psum(field, self.mesh_axis))
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How a grid is cut into slabs, one a device; hashable."""
+    """Division of a grid into slabs, one per device; hashable."""
 
-    axis: int  # of the grid, across which cuts lie; no periodic one
-    planes: int  # that a device has in memory
-    reach: int  # planes beyond its cuts that a device must know
-    devices: int  # their number
+    axis: int  # axis of the grid that is cut; not a periodic one
+    planes: int  # planes that a device has in memory
+    reach: int  # planes beyond its cuts that a device needs
+    devices: int  # number of devices
 
     @property
     def zone(self) -> int:
-        """Planes about a cut that both sides have."""
+        """Number of planes about a cut that both sides have."""
         return 2 * self.reach + 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slab(Grid):
-    """The planes of one device, numbered from its first; particles near them are on that device.
+    """The planes of one device, numbered from its first, which its particles are in or near.
 
-    With cuts c_i, a particle whose first node lies in plane b is at home where c_i <= b < c_i+1.
+    With cuts c_i, a particle whose first node is in plane b has home i where c_i <= b < c_i+1.
     """
 
     cut: Cut
     mesh_axis: str  # name of the mesh's axis along which the devices lie
-    cuts: Array  # [devices + 1] int32 first plane of each, and the first beyond the last
-    start: Array  # [] int32 number of the first plane in memory
+    cuts: Array  # [devices + 1] int32 first plane of each slab, and the end of the last
+    start: Array  # [] int32 index of the first plane in memory
 
     @staticmethod
     def of(grid: Grid, cut: Cut, mesh_axis: str, cuts: Array) -> "Slab":
-        """The slab of this device; within `jax.shard_map`."""
+        """Return the slab of this device; within `jax.shard_map`."""
         me, last = lax.axis_index(mesh_axis), grid.shape[cut.axis] - cut.planes
         start = jnp.clip(cuts[me] - cut.reach, 0, last)
-        whole = cuts[me + 1] == grid.shape[cut.axis]  # up to the face of the box
+        whole = cuts[me + 1] == grid.shape[cut.axis]  # the slab extends to the box's face
         start = jnp.where(whole, last, start)
         return Slab(**_fields(grid), cut=cut, mesh_axis=mesh_axis, cuts=cuts, start=start)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Nodes along each axis that this device has."""
+        """Number of nodes of this device along each axis."""
         whole = super().shape
         return tuple(self.cut.planes if i == self.cut.axis else n for i, n in enumerate(whole))
 
     def coordinate(self, x: Array, axis: int) -> Array:
-        """Position [m] along an axis in units of dx, counted from the first node of the slab."""
+        """Return positions [m] along an axis in units of dx, counted from the slab's first node."""
         whole = super().coordinate(x, axis)
         return whole - self.start.astype(x.dtype) if axis == self.cut.axis else whole
 
     def places(self, axis: int, dtype) -> Array:
-        """Positions of the slab's nodes along an axis, m."""
+        """Return the positions of the slab's nodes along an axis, m."""
         if axis != self.cut.axis:
             return super().places(axis, dtype)
         whole = Grid(**_fields(self)).places(axis, dtype)
         return lax.dynamic_slice_in_dim(whole, self.start, self.cut.planes)
 
     def faced(self, axis: int) -> tuple[Any, Any]:
-        """Whether the lower and the upper face of an axis lie among these nodes, [] bool each."""
+        """Return whether an axis's lower and upper face are among these nodes, [] bool each."""
         if axis != self.cut.axis:
             return super().faced(axis)
         me = lax.axis_index(self.mesh_axis)
         return self.cuts[me] == 0, self.cuts[me + 1] == super().shape[axis]
 
     def summed(self, field: Array) -> Array:
-        """What this device and its neighbours have spread on the planes of the slab, [nodes, K]."""
+        """Add the neighbours' scattered fields on the shared planes of the slab, [nodes, K]."""
         cut, rows = self.cut, field.reshape(*self.shape, -1)
         me = lax.axis_index(self.mesh_axis)
         starts = (self.cuts[me + i] - cut.reach - self.start for i in (0, 1))
@@ -124,7 +124,7 @@ class Slab(Grid):
         return self.joined(rows.reshape(field.shape))
 
     def owned(self, m: Array, rows: Array) -> Array:
-        """Mass [n] of the nodes with these rows; none where a neighbour owns the plane."""
+        """Return the mass [n] of the nodes with these rows, 0 where a neighbour owns the plane."""
         stride = np.int32(prod(self.shape[self.cut.axis + 1 :]))
         plane = lax.rem(lax.div(rows, stride), np.int32(self.cut.planes)) + self.start
         me = lax.axis_index(self.mesh_axis)
@@ -133,19 +133,19 @@ class Slab(Grid):
         return jnp.where(after & before, m, 0)
 
     def total(self, sums: Any) -> Any:
-        """Sums over the nodes of each device, a pytree, added up."""
+        """Add up sums over the nodes of each device, a pytree, over all devices."""
         return lax.psum(sums, self.mesh_axis) if sums else sums
 
     def holds(self, x: Array, m: Array) -> Array:
-        """Whether all particles are at home or near it, so that their sums are complete, [] bool.
+        """Return whether all particles are near enough to home for complete sums, [] bool.
 
         Args:
             x: [...] m, position along the axis that is cut.
-            m: [...] mass; empty slots are anywhere.
+            m: [...] mass; empty slots may be anywhere.
         """
         b = jnp.floor(self.coordinate(x, self.cut.axis) - 0.5) + self.start.astype(x.dtype)
         me = lax.axis_index(self.mesh_axis)
         low, high = (self.cuts[me + i].astype(x.dtype) for i in (0, 1))
-        lower, upper = self.faced(self.cut.axis)  # what has left the box is held at its face
+        lower, upper = self.faced(self.cut.axis)  # particles outside the box count at its face
         near = ((b >= low - DRIFT) | lower) & ((b < high + DRIFT) | upper)
         return jnp.all((near & jnp.isfinite(x)) | (m == 0))

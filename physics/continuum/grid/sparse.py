@@ -1,8 +1,8 @@
-"""Work on the nodes of a grid that leaves out where there is no matter.
+"""Node updates that skip the parts of a grid without material.
 
-Matter fills a few hundredths of a grid that leaves it room to move, and a node without mass tells
-no particle anything. On a CPU nodes are visited block by block, and a block without mass is
-skipped; elsewhere blocks one after another would cost more than all nodes at once.
+Material fills a few hundredths of a grid that leaves it room to move, and a node without mass
+affects no particle. On a CPU nodes are visited block by block, and a block without mass is skipped.
+Elsewhere, blocks one after another would cost more than all nodes in one batch.
 """
 
 from collections.abc import Callable
@@ -13,23 +13,23 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-BLOCK = 512  # nodes; half or twice as many differ by a twentieth
-FEW = 8192  # nodes that are not worth looking through
+BLOCK = 512  # nodes per block; half or twice as many differ by 5 %
+FEW = 8192  # nodes of a grid so small that skipping does not pay
 
 type Act = Callable[[Array, Array], tuple[Array, Any]]
 
 
 def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK) -> Any:
-    """Rows and sums of `act` over a grid, where there is mass; differentiable as `act` is.
+    """Apply `act` to the rows of a grid that have mass; differentiable as `act` is.
 
     Args:
-        act: `act(first, rows)` of the rows [n, 4] from number `first` on: as many rows, and a
-            pytree of sums over them, to which a row without mass adds nothing.
+        act: `act(first, rows)` of the rows [n, 4] from index `first` on returns as many rows, and a
+            pytree of sums over them, to which a row without mass must add zero.
         field: [nodes, 4], mass in column D.
         shape: nodes along each of D axes.
         block: nodes that are visited or skipped together.
     Returns:
-        rows [nodes, 4], of blocks without mass anything finite, and the sums.
+        rows [nodes, 4], with any finite values in blocks without mass, and the sums.
 
     >>> field = jnp.zeros((20000, 4)).at[7, 2].set(3.0)
     >>> rows, mass = over_mass(lambda first, a: (2 * a, a[:, 2].sum()), field, (100, 200))
@@ -41,7 +41,7 @@ def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK
         return whole(field)
     d, slab = len(shape), prod(shape[1:])
     sparse = _skipping(act, block, d)
-    if slab > 2 * block:  # whole slabs are skipped without being cut into blocks
+    if slab > 2 * block:  # skip entire slabs before dividing them into blocks
         sparse = _skipping(sparse, slab, d)
     return lax.platform_dependent(
         field, cpu=lambda field: sparse(jnp.int32(0), field), default=whole
@@ -49,7 +49,7 @@ def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK
 
 
 def _skipping(act: Act, size: int, mass: int) -> Act:
-    """The same, `size` rows at a time and only where one of them has mass."""
+    """Return `act` applied to `size` rows at a time, and only if one of them has mass."""
 
     def every(first: Array, rows: Array) -> tuple[Array, Any]:
         count = rows.shape[0]

@@ -1,7 +1,7 @@
-"""Which grid nodes a particle touches, and with what weights: quadratic B-splines.
+"""Stencils: the grid nodes that a particle touches, and their weights, quadratic B-splines.
 
 A particle at grid coordinate x touches the three nodes from b = floor(x - 1/2) along each axis;
-f = x - b lies in [0.5, 1.5). Steffen, Kirby & Berzins (2008), doi:10.1002/nme.2360, eq. 20.
+f = x - b is in [0.5, 1.5). Steffen, Kirby & Berzins (2008), doi:10.1002/nme.2360, eq. 20.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 ROW = 4  # numbers in a grid row: one 128-bit word in float32
-# how rows are added to a grid [nodes, ROW]
+# parameters of scatters that add rows to a grid [nodes, ROW]
 IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
 ADD_ROWS = lax.ScatterDimensionNumbers(
     update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
@@ -22,19 +22,19 @@ ADD_ROWS = lax.ScatterDimensionNumbers(
 
 @dataclass(frozen=True)
 class Layout:
-    """The static half of a transfer: hashable, so that it can be a parameter of a primitive.
+    """Static parameters of a transfer; hashable, so that it can be a parameter of a primitive.
 
     `rows` are the lengths of the rows of Q_0 and of the slopes Q_1..Q_D; the rest of a row is zero.
     """
 
-    batch: int  # grids stacked one after another; chunks divide evenly among them
+    batch: int  # number of stacked grids, among which chunks divide evenly
     shape: tuple[int, ...]  # nodes along each axis
     rows: tuple[int, int]  # lengths of the rows of Q_0 and of its slopes
-    order: tuple[int, ...]  # derivative of the weight along each axis
+    order: tuple[int, ...]  # order of the derivative of the weight along each axis
 
     @property
     def nodes(self) -> int:
-        """Rows of the whole grid array, over all stacked grids."""
+        """Number of rows of the grid array, over all stacked grids."""
         return self.batch * prod(self.shape)
 
     @property
@@ -44,30 +44,30 @@ class Layout:
 
     @property
     def strides(self) -> list[int]:
-        """Rows between neighbours along each axis."""
+        """Number of rows between neighbours along each axis."""
         return [prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
 
     def raised(self, axis: int) -> "Layout":
-        """The same transfer with one more derivative along `axis`."""
+        """Return the layout with one more derivative along `axis`."""
         return replace(self, order=tuple(n + (d == axis) for d, n in enumerate(self.order)))
 
     def split(self, flat: Sequence[Array]) -> list[list[Array]]:
-        """Q_0, Q_1, ... as lists of rows, from the flat list of arrays."""
+        """Split a flat list of arrays into Q_0, Q_1, ..., each a list of rows."""
         first, rest = self.rows
         starts = [0] + [first + d * rest for d in range(len(self.shape))]
         sizes = [first] + [rest] * len(self.shape)
         return [list(flat[a : a + n]) for a, n in zip(starts, sizes)]
 
     def offsets(self, chunks: int) -> Array:
-        """First row of the grid that each of the chunks belongs to, [C] int32."""
+        """Return the first row of each chunk's grid, [C] int32."""
         starts = np.arange(self.batch) * prod(self.shape)
         return jnp.asarray(np.repeat(starts, chunks // self.batch), jnp.int32)
 
 
 def weights(f: Array, order: int) -> Array:
-    """Quadratic B-spline at the three nodes for a particle at f in [0.5, 1.5): [P] -> [3, P].
+    """Return the quadratic B-spline [3, P] at three nodes, for particles at f [P] in [0.5, 1.5).
 
-    Or its `order`-th derivative in f, which vanishes from the third on.
+    With `order`, return the derivative of that order in f, which vanishes from the third on.
 
     >>> weights(jnp.array([1.0]), 0).ravel()
     Array([0.125, 0.75 , 0.125], dtype=float32)
@@ -76,7 +76,7 @@ def weights(f: Array, order: int) -> Array:
 
 
 def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
-    """The three `weights` apart."""
+    """Return the three `weights` as separate arrays."""
     if order == 0:
         return 0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2
     if order == 1:
@@ -89,15 +89,15 @@ def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
 
 
 def weight(f: Array, o: Array | np.ndarray, order: int) -> Array:
-    """That one of the `weights` that belongs to node o, floats 0, 1 or 2 as wide as f.
+    """Return the entry of `weights` for node o, floats 0, 1 or 2 in the precision of f.
 
-    By arithmetic: a compiler would make a choice among three a table, or keep all three.
+    Arithmetic replaces a choice: a compiler would make the choice a table, or keep all three.
 
     >>> weight(jnp.array([1.0, 1.0, 1.0]), np.arange(3, dtype=np.float32), 0)
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
     t, side = f - o, o - 1
-    outer = side * side  # 1 at the outer two nodes, 0 at the one between them
+    outer = side * side  # 1 at the outer two nodes, 0 at the middle node
     if order == 0:
         return jnp.asarray(outer * (0.5 * (1.5 + side * t) ** 2) + (1 - outer) * (0.75 - t * t))
     if order == 1:
@@ -108,15 +108,15 @@ def weight(f: Array, o: Array | np.ndarray, order: int) -> Array:
 
 
 def base(x: Array, nodes: int) -> Array:
-    """First of the three nodes that a particle at grid coordinate x touches, as a float.
+    """Return the first of the three nodes that a particle at grid coordinate x touches, as a float.
 
-    Held inside the grid, so that a lost particle (or nan) never reaches foreign memory.
+    It is clipped to the grid, so that a lost particle (or NaN) never accesses other memory.
     """
     return jnp.clip(jnp.floor(jnp.where(jnp.isnan(x), 0, x) - 0.5), 0, nodes - 3)
 
 
 def stencil(x: Sequence[Array], offset: Array, layout: Layout) -> tuple[Array, list[Array]]:
-    """Row of each particle's base node, and the position f relative to it along each axis."""
+    """Return the row of each particle's base node, and positions f relative to it per axis."""
     row, f = jnp.broadcast_to(offset, x[0].shape), []
     for xd, n, stride in zip(x, layout.shape, layout.strides):
         b = base(xd, n)
@@ -126,12 +126,12 @@ def stencil(x: Sequence[Array], offset: Array, layout: Layout) -> tuple[Array, l
 
 
 def padded(q: Sequence[Array], layout: Layout) -> list[Array]:
-    """Q_0, Q_1, ... as full grid rows, each [4, ...]."""
+    """Return Q_0, Q_1, ... as full grid rows, each [4, ...]."""
     empty = jnp.zeros_like(q[0])
     return [jnp.stack(part + [empty] * (ROW - len(part))) for part in layout.split(q)]
 
 
 def trimmed(m: Sequence[Array], layout: Layout) -> list[Array]:
-    """The inverse of `padded`: only the rows that `layout` names, as a flat list of arrays."""
+    """Return only the rows that `layout` has, as a flat list of arrays: the inverse of `padded`."""
     sizes = [layout.rows[0]] + [layout.rows[1]] * len(layout.shape)
     return [part[r] for part, n in zip(m, sizes) for r in range(n)]

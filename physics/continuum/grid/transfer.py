@@ -1,4 +1,4 @@
-"""Transfers between particles and grid, closed under transposition and differentiation.
+"""P2G and G2P transfers, closed under transposition and differentiation.
 
 With quadratic B-splines w and node offset o = (i, j, k) from a particle's base node,
 
@@ -10,11 +10,11 @@ in one to three dimensions D. `spread` is linear in Q and `moments` in g, and th
 other's transpose; both x-derivatives are one `slopes` gather when transposed. A weight replaced
 by its derivative along an axis is only another layout, so the family is closed: reverse mode,
 forward mode and every mixture of them cost a few passes of these same kernels, at any order.
-They are JAX primitives because no custom rule (custom_vjp, custom_jvp) gives both modes.
+They are JAX primitives because no custom rule (custom_vjp, custom_jvp) supports both modes.
 
-Under `vmap` the grids of a batch are stacked and every particle's row index shifted: one
-program on any device. Kernels are attached per platform: chunks in cache on a CPU, all
-particles at once elsewhere, columns of the grid apart on a TPU.
+Under `vmap` the grids of a batch are stacked and every particle's row index is shifted: one
+program on any device. Kernels are attached per platform: cache-sized chunks on a CPU, all
+particles in one batch elsewhere, with separate columns of the grid on a TPU.
 Hu, Fang, Ge, Qu, Zhu, Pradhana & Jiang (2018), doi:10.1145/3197517.3201293, for MLS-MPM.
 """
 
@@ -36,7 +36,7 @@ from .stencil import ROW, Layout
 
 @explained
 def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Array:
-    """Sum of the particles' contributions on a grid.
+    """Scatter the particles' contributions to a grid and sum them (P2G).
 
     Args:
         x: D arrays [C, P], position in units of the grid spacing, in [0.5, shape[d] - 1.5).
@@ -52,7 +52,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
     >>> spread([at], [zero, one, zero], (3,))[:, 1]
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
-    ranges.finite("spread", q=q)  # a lost particle, whose x is no number, is carried on
+    ranges.finite("spread", q=q)  # x is exempt: it may be NaN for a lost particle
     d = len(shape)
     first = len(q) - d * d  # the slopes carry no mass
     layout = Layout(1, tuple(shape), (first, d), (0,) * d)
@@ -63,13 +63,13 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
 def moments(
     x: Sequence[Array], grid: Array, shape: tuple[int, ...], columns: int = 0
 ) -> list[list[Array]]:
-    """Moments M_0, M_1, ..., M_D of the first D columns of a grid field at the particles.
+    """Return moments M_0, M_1, ..., M_D of the first D columns of a grid at the particles (G2P).
 
     Args:
         x: D arrays [C, P], as in `spread`.
         grid: [nodes, 4].
         shape: number of nodes along each axis.
-        columns: of which M_0 is taken, D or D + 1.
+        columns: number of columns in M_0, D (default) or D + 1.
     Returns:
         D + 1 lists of D arrays [C, P]: M_0, then the first moments along each axis.
     Differentiable in x and grid, any mode and order.
@@ -95,12 +95,12 @@ def _total(terms: Sequence[Sequence[Array]]) -> list[Array]:
     return [reduce(add, column) for column in zip(*terms)]
 
 
-# A tangent in x is a transfer with one weight raised to its derivative, times dx: so the tangents
-# of `spread` and `moments` need no kernel of their own, and nothing leaves the family.
+# A tangent in x is a transfer with one weight replaced by its derivative, times dx. So the
+# tangents of `spread` and `moments` need no other kernels, and the family stays closed.
 
 
 def _spread_tangent_value(*args: Array, layout: Layout) -> Array:
-    """Arguments x, q, dx, dq."""
+    """Return the tangent of `_spread`; the arguments are x, q, dx, dq."""
     d, n = len(layout.shape), layout.count
     x, q, dx, dq = args[:d], args[d : d + n], args[d + n : 2 * d + n], args[2 * d + n :]
     out = _spread(*x, *dq, layout=layout)
@@ -110,7 +110,7 @@ def _spread_tangent_value(*args: Array, layout: Layout) -> Array:
 
 
 def _moments_tangent_value(*args: Array, layout: Layout) -> list[Array]:
-    """Arguments x, grid, dx, dgrid."""
+    """Return the tangent of `_moments`; the arguments are x, grid, dx, dgrid."""
     d = len(layout.shape)
     x, grid, dx, dgrid = args[:d], args[d], args[d + 1 : 2 * d + 1], args[-1]
     terms = [_moments(*x, dgrid, layout=layout)]
@@ -120,8 +120,8 @@ def _moments_tangent_value(*args: Array, layout: Layout) -> list[Array]:
 
 
 def _slopes_by_moments(*args: Array, layout: Layout) -> list[Array]:
-    """The value of `_slopes` from moments alone: what its derivatives are taken of."""
-    # the same sum, by node in `_slopes` and by moment here; only tangents pay for the latter
+    """Return the value of `_slopes` computed from moments, of which its derivatives are taken."""
+    # `_slopes` sums by node; the sum by moment here costs more, but only in tangents.
     d = len(layout.shape)
     x, q, grid = args[:d], args[d:-1], args[-1]
     products = []
@@ -144,8 +144,8 @@ def _moments_jvp(args, tangents, out, *, layout: Layout) -> list[Array]:
     return _moments_tangent(*args, *filled(tangents, args), layout=layout)
 
 
-# Transposes are of what is linear alone: `spread` in q, `moments` in the grid, and their tangents
-# in (dx, dq) and (dx, dgrid). Positions are never transposed; their entries are None.
+# Only linear arguments are transposed: q of `spread`, the grid of `moments`, and (dx, dq) and
+# (dx, dgrid) of their tangents. Positions are never transposed; their entries are None.
 
 
 def _spread_transpose(ct: Array, args, *, layout: Layout) -> list:
@@ -175,8 +175,8 @@ def _moments_tangent_transpose(cts: list[Array], args, *, layout: Layout) -> lis
 
 
 def _stacked(transfer: Callable, size: int, args: Sequence[Array], layout: Layout) -> Any:
-    """The copies' grids, and their chunks, one after another; then apart again."""
-    # offsets(chunks) of the layout counts on this order: chunks of one copy follow one another
+    """Apply a transfer to the copies of a batch as one, with their grids and chunks stacked."""
+    # `Layout.offsets` relies on this order: the chunks of one copy follow one another.
     flat = [a.reshape(-1, *a.shape[2:]) for a in args]
     out = transfer(*flat, layout=replace(layout, batch=size * layout.batch))
     apart = lambda a: a.reshape(size, -1, *a.shape[1:])
@@ -191,7 +191,7 @@ def _moments_like(*avals, layout: Layout):
     return [avals[0].update() for _ in range(layout.count)]
 
 
-# a kernel takes x and q each as one sequence; a primitive takes all arrays in a row
+# Kernels take x and q each as one sequence; primitives take all arrays as separate arguments.
 
 
 def _spread_by(kernel: Callable, *args: Array, layout: Layout) -> Array:
@@ -209,7 +209,7 @@ def _slopes_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
 
 
 def _transfer(name: str, value: Callable, like: Callable, **rules: Any) -> Any:
-    """The primitive of a transfer, whose copies are one transfer over all their grids."""
+    """Return the primitive of a transfer, whose batch is one transfer over all stacked grids."""
     made = primitive(
         f"mpm_{name}",
         value,
@@ -221,7 +221,7 @@ def _transfer(name: str, value: Callable, like: Callable, **rules: Any) -> Any:
 
 
 def _by_platform(name: str, form: Callable, like: Callable, **rules: Any) -> Any:
-    """The primitive of a transfer that has kernels of the platforms."""
+    """Return the primitive of a transfer that has one kernel per platform."""
     kernel = lambda module: partial(form, getattr(module, name))
     kernels = {"cpu": kernel(chunked), "tpu": kernel(columns)}
     return _transfer(name, kernel(rows), like, kernels=kernels, **rules)

@@ -1,14 +1,14 @@
-"""How full the grid is of matter at its density of rest, by which liquids keep their volume.
+"""Volume excess of the material on the grid, from which liquids correct their volume.
 
-The volume ratio J of a liquid is summed up from velocity gradients, so that errors stay. The grid
-knows better: with the volume at rest V that was spread on a node, and the emptiest node phi_min
-of it and its neighbours,
+The volume ratio J of a liquid is integrated from velocity gradients, so that errors persist. The
+grid has an independent measure: with the rest volume V that was scattered to a node, and the
+minimum phi_min of phi over the node and its neighbours,
 
     phi = V / dx^D,   e = max(phi - 1, 0) + min(phi - 1 + (1 - phi_min)^4, 0)
 
-Liquid that is too dense is seen by e > 0, voids by e < 0. A free surface or a tool that cuts the
-spline of a node leaves it less than full as well, but its neighbour far less: beside a plane at
-any distance 1 - phi is below (1 - phi_min)^4, so that e = 0. Faces of the box fold phi back.
+e > 0 detects liquid that is too dense, e < 0 voids. A free surface or a tool that cuts the spline
+of a node also leaves it less than full, but its neighbour far emptier: next to a plane at any
+distance 1 - phi is below (1 - phi_min)^4, so that e = 0. Faces of the box mirror phi.
 The aim is that of Kugelstadt et al. (2021), doi:10.1109/TVCG.2019.2947437, who project onto it by
 a linear solve; here the liquid's own pressure does it.
 """
@@ -22,9 +22,9 @@ from .grid import Grid
 
 
 def excess(volume: Array, grid: Grid) -> Array:
-    """e of every node: how much more than its cell the matter would fill at rest, [nodes].
+    """Return e of every node, [nodes]: the relative excess of rest volume over the node's cell.
 
-    volume: [nodes] volume at rest that was spread there, m^3 (m^2 in 2-D).
+    volume: [nodes] rest volume that was scattered there, m^3 (m^2 in 2-D).
     Differentiable, piecewise.
 
     >>> grid = Grid(0.5, (3, 3))
@@ -37,7 +37,7 @@ def excess(volume: Array, grid: Grid) -> Array:
     phi = grid.folded(volume / grid.dx ** len(grid.cells))
     least, n = phi, phi.shape[0]
     for stride in (prod(grid.shape[i + 1 :]) for i in range(len(grid.shape))):
-        # in flat order the last row has a foreign neighbour; no particle ever touches it
+        # in flat order the last row has a wrong neighbour; no particle ever touches it
         wide = jnp.pad(least, stride, constant_values=1)
         before, after = wide[:n], wide[2 * stride :]
         least = jnp.minimum(least, jnp.minimum(before, after))

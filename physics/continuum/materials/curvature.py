@@ -1,21 +1,21 @@
 """Second derivatives of principal-stretch maps, exact also where stretches repeat.
 
-In the principal frame of b = F F^T, whose values are q_i = s_i^2, an isotropic map
+In the principal frame of b = F F^T, whose eigenvalues are q_i = s_i^2, an isotropic map
 Y = U diag(y) U^T has, for changes X and Z of b (l is the third index, l != i, k),
 
     Y''_ik = Z_ik D_X a_ik + X_ik D_Z a_ik + c (X_il Z_lk + Z_il X_lk),      i != k
     Y''_mm = D_X D_Z y_m + sum over pairs i < j of 2 X_ij Z_ij e_m,ij
 
-D_X being the law's derivative along the diagonal of X, and in the parameters. With the operator
+where D_X is the law's derivative along the diagonal of X and in the parameters. With the operator
 
     [w]_ij = (w - w with q_i and q_j exchanged) / (q_i - q_j)
 
 all coefficients are a_ij = [y_i]_ij, c = [a_12]_10, and e_i,ij = d a_ij / dq_i + [d y_j / dq_i]_ij,
-e_j,ij = d a_ij / dq_j + [d y_j / dq_i]_ij, e_l,ij = [d y_l / dq_i]_ij. So no formula has a singular
-case but [w], the mean of (d_i - d_j) w / 2 over the way from one state to the other: by three
-Gauss points, with an error of 5e-7 times the gap's sixth power, where they are near. In a and c the
-invariants that y takes are held, as in `spectral`, so that near is a matter of y_i alone; in e they
-vary, and near is far nearer. tau is such a map with y = t, and H = R F with y = h / s.
+e_j,ij = d a_ij / dq_j + [d y_j / dq_i]_ij, e_l,ij = [d y_l / dq_i]_ij. Only [w] is singular. For
+close values it is the mean of (d_i - d_j) w / 2 over the path from one state to the other, by three
+Gauss points, with an error of 5e-7 times the gap's sixth power. In a and c the invariants of y are
+held fixed, as in `spectral`, so that closeness is a matter of y_i only; in e they vary, and the
+threshold is much smaller. tau is such a map with y = t, and H = R F with y = h / s.
 """
 
 from collections.abc import Callable
@@ -30,41 +30,41 @@ from jaxgpu.devices.precision import smallest
 from jaxgpu.geometry.vectors import Mat, Vec, add, matmul, matrix, transpose
 from jaxgpu.inputs.fields import pytree
 
-# (stretches, those at which it takes invariants, parameters) -> (new stretches, stress, invariants)
+# (stretches, stretches for invariants, parameters) -> (new stretches, stress, invariants)
 type Law = Callable[[Vec, Vec, Any], tuple[Vec, Vec, Any]]
 type At = tuple[Vec, Any]  # signed squares of the stretches, or their change, and the parameters
 type Point = tuple[Mat, Any]  # f, or its change, and the parameters
 type Frame = tuple[Mat, Vec, Mat]  # U, s and V of f
 
-PAIRS = {2: ((0, 1),), 3: ((0, 1, 2), (0, 2, 1), (1, 2, 0))}  # i, j and the third
-GAUSS = 0.6**0.5  # the outer two of three points, of weights 5, 8 and 5
-# gaps, as powers of eps, below which points are taken: rounding is eps / gap^2 in c, eps / gap in e
+PAIRS = {2: ((0, 1),), 3: ((0, 1, 2), (0, 2, 1), (1, 2, 0))}  # i, j and the third index
+GAUSS = 0.6**0.5  # outer two of three Gauss points, with weights 5, 8 and 5
+# gaps, as powers of eps, below which Gauss points are used: c rounds to eps / gap^2, e to eps / gap
 SMOOTH, SHARP = 1 / 6, 2 / 5
 
 
 @pytree
 class Pair:
-    """What one pair (i, j) of values contributes; fields are (of h / s, of t), or with extras."""
+    """Coefficients of a pair (i, j) of eigenvalues, for (h / s, t) or for the invariants."""
 
     a: Any  # a_ij
-    slopes: Any  # its derivatives D_X and D_Z
+    slopes: Any  # derivatives D_X and D_Z of a_ij
     e: Any  # e_i, e_j and e_l
     extra: Any  # e of the invariants
 
 
 def second(law: Law, frame: Frame, point: Point, x: Point, z: Point) -> tuple[Any, Mat, Any]:
-    """Second derivative of (H, tau, extra) along two directions (df, dparameters)."""
+    """Return the second derivative of (H, tau, extra) along two directions (df, dparameters)."""
     (u, s, v), (_, parameters) = frame, point
     d = len(s)
     g, k = (matmul(matmul(transpose(u), df), v) for df, _ in (x, z))
     bx, bz, bxz = _twice(_scaled(g, s)), _twice(_scaled(k, s)), _twice(matmul(g, transpose(k)))
     sign = tuple(jnp.where(a < 0, -1, 1).astype(a.dtype) for a in s)
-    at = tuple(a * jnp.abs(a) for a in s), parameters  # signed, so that the law sees all of s
+    at = tuple(a * jnp.abs(a) for a in s), parameters  # signed squares: the law needs signs
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     changes = ((bx, x[1]), (bz, z[1]), (bxz, zeros))
     directions = [(tuple(b[i][i] * sign[i] for i in range(d)), p) for b, p in changes]
     y = lambda at: _values(law, at, at)
-    # D_X D_Z y, and D y along the second derivative of b itself
+    # D_X D_Z y, plus D y along the second derivative of b
     mixed = _slope(partial(_slope, y, directions[0]), directions[1], at)
     straight = jax.tree.map(jnp.add, mixed, _slope(y, directions[2], at))
     pairs = _pairs(law, at, sign, directions[:2])
@@ -76,7 +76,7 @@ def second(law: Law, frame: Frame, point: Point, x: Point, z: Point) -> tuple[An
     tau = matmul(matmul(u, _curved(1, straight[1], pairs, c[1], (bx, bz, bxz))), transpose(u))
     if not straight[0]:
         return (), tau, extra
-    # H = R F: R'' F, and R' of each direction with dF of the other
+    # H = R F: R'' F, plus R' along each direction with dF along the other
     h = _scaled(_curved(0, straight[0], pairs, c[0], (bx, bz, bxz)), s)
     for b, direction, other in ((bx, directions[0], k), (bz, directions[1], g)):
         h = add(h, matmul(_flat(_slope(y, direction, at)[0], pairs, b), other))
@@ -84,17 +84,17 @@ def second(law: Law, frame: Frame, point: Point, x: Point, z: Point) -> tuple[An
 
 
 def _scaled(m: Mat, s: Vec) -> Mat:
-    """m diag(s)."""
+    """Return m diag(s)."""
     return matrix([a * b for a, b in zip(row, s)] for row in m)
 
 
 def _twice(m: Mat) -> Mat:
-    """m + m^T."""
+    """Return m + m^T."""
     return add(m, transpose(m))
 
 
 def _values(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
-    """h / s (or ()), t and the invariants of `fixed`, by the signed squares of the stretches."""
+    """Return h / s (or ()), t and invariants at `fixed`, from signed squares of the stretches."""
     (q, _), (others, parameters) = at, fixed
     root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), smallest(a.dtype)))
     signed = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
@@ -105,23 +105,23 @@ def _values(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
 
 
 def _slope(w: Callable[[At], Any], direction: At, at: At) -> Any:
-    """Derivative of w along a direction."""
+    """Return the derivative of w along a direction."""
     return jax.jvp(w, (at,), (direction,))[1]
 
 
 def _unit(q: Vec, i: int, size: Any) -> Vec:
-    """The direction of one value alone."""
+    """Return the direction that changes value i only, by `size`."""
     return tuple(size + jnp.zeros_like(a) if i == j else jnp.zeros_like(a) for j, a in enumerate(q))
 
 
 def _exchanged(w: Callable[[At], Any], at: At, power: float) -> Any:
-    """[w]_01 of a function w of `at`, whose first two values are exchanged."""
+    """Return [w]_01 of a function w of `at`, in which the first two values are exchanged."""
     (p, q, *rest), parameters = at
     gap = jnp.abs(p) - jnp.abs(q)
     size = sum((jnp.abs(a) for a in rest), jnp.abs(p) + jnp.abs(q))
     near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** power * size
     middle, reach = (p + q) / 2, (p - q) / 2 * GAUSS
-    # where the values are apart all points are the first one, so that nothing new is computed
+    # For separate values all three points are p, so that no state in between is evaluated.
     one, mean, other = (jnp.where(near, m, p) for m in (middle + reach, middle, middle - reach))
     first, last = jnp.stack([p, q, one, mean, other]), jnp.stack([q, p, other, mean, one])
 
@@ -131,20 +131,20 @@ def _exchanged(w: Callable[[At], Any], at: At, power: float) -> Any:
         return jax.jvp(w, (point,), ((direction, jax.tree.map(jnp.zeros_like, parameters)),))
 
     value, slope = jax.vmap(value_and_slope)(first, last)
-    safe = jnp.where(near, 1, gap)  # the branch not taken is differentiated too: no 1 / 0 in it
+    safe = jnp.where(near, 1, gap)  # no 1 / 0: the unused branch is differentiated too
     limit = lambda m: (5 * m[2] + 8 * m[3] + 5 * m[4]) / 18
     chosen = lambda f, m: jnp.where(near, limit(m), (f[0] - f[1]) / safe)
     return jax.tree.map(chosen, value, slope)
 
 
 def _divided(law: Law, at: At, fixed: At) -> tuple[Any, Array]:
-    """a_01 at the invariants of `fixed`, of h / s (or ()) and of t."""
+    """Return a_01 at the invariants of `fixed`, for h / s (or ()) and for t."""
     r, t, _ = _exchanged(lambda at: _values(law, at, fixed), at, SMOOTH)
     return (r[0] if r else ()), t[0]
 
 
 def _pairs(law: Law, at: At, sign: Vec, directions: list[At]) -> list[Pair]:
-    """The coefficients of all pairs, in one program for all of them."""
+    """Return the coefficients of all pairs, computed by one vectorised program."""
     q, parameters = at
     orders = PAIRS[len(q)]
     turned = lambda m: tuple(jnp.stack([m[order[n]] for order in orders]) for n in range(len(q)))
@@ -158,13 +158,13 @@ def _pairs(law: Law, at: At, sign: Vec, directions: list[At]) -> list[Pair]:
 
 
 def _pair(law: Law, at: At, sign: Vec, directions: tuple[At, At]) -> Pair:
-    """The coefficients of the first two values."""
+    """Return the coefficients of the first two values."""
     q, parameters = at
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     own = [(_unit(q, n, sign[n]), zeros) for n in (0, 1)]
     divided = lambda at: _divided(law, at, at)
     y = lambda at: _values(law, at, at)
-    # the first direction is on its own: a transpose must see what is linear in it, and that alone
+    # The first direction is evaluated separately: a transpose must see only terms linear in it.
     stacked = jax.tree.map(lambda *a: jnp.stack(a), directions[1], *own)
     divide = lambda direction: jax.jvp(divided, (at,), (direction,))
     a, slopes = jax.vmap(divide, out_axes=(None, 0))(stacked)
@@ -179,7 +179,7 @@ def _pair(law: Law, at: At, sign: Vec, directions: tuple[At, At]) -> Pair:
 
 
 def _triple(law: Law, at: At) -> tuple[Any, Array]:
-    """c, the second divided difference over all three values."""
+    """Return c, the second divided difference over all three values."""
     (q0, q1, q2), parameters = at
     third = lambda own: _divided(law, ((own[0][0], own[0][2], own[0][1]), own[1]), at)
     return _exchanged(third, ((q1, q0, q2), parameters), SMOOTH)
@@ -188,7 +188,7 @@ def _triple(law: Law, at: At) -> tuple[Any, Array]:
 def _curved(
     which: int, straight: Vec, pairs: list[Pair], c: Any, changes: tuple[Mat, Mat, Mat]
 ) -> Mat:
-    """Y'' in the principal frame, `which` 0 for h / s and 1 for t."""
+    """Return Y'' in the principal frame, for h / s if `which` is 0 and for t if it is 1."""
     bx, bz, bxz = changes
     d = len(straight)
     rows = [list(row) for row in bxz]
@@ -207,7 +207,7 @@ def _curved(
 
 
 def _flat(diagonal: Vec, pairs: list[Pair], b: Mat) -> Mat:
-    """First derivative of R in the principal frame along a change b."""
+    """Return the first derivative of R in the principal frame along a change b."""
     d = len(diagonal)
     rows = [[diagonal[i] if i == j else b[i][j] for j in range(d)] for i in range(d)]
     for (i, j, *_), pair in zip(PAIRS[d], pairs):

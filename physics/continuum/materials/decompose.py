@@ -1,13 +1,13 @@
-"""Signed singular values of 2x2 and 3x3 matrices, many at a time.
+"""Signed singular value decomposition of 2x2 and 3x3 matrices, in batches.
 
 A = U diag(s) V^T with det U = det V = +1 and |s_0| >= |s_1| >= |s_2|; only the last is negative,
 when det A is. Rotations from the right make the columns orthogonal (one-sided Jacobi, Hestenes
 1958, doi:10.1137/0106005); sorted and normalised, the columns are U. After McAdams, Selle,
-Tamstorf, Teran & Sifakis (2011), University of Wisconsin TR1690, who turn A^T A instead: its
-squared condition would cost float32 half its digits.
+Tamstorf, Teran & Sifakis (2011), University of Wisconsin TR1690, who rotate A^T A instead: its
+squared condition number would cost float32 half its digits.
 
-About 600 operations a 3x3 matrix and no branch. Nothing here should be differentiated: the
-derivative of U or V alone is unbounded where values repeat. `spectral` has the derivatives.
+A 3x3 matrix costs about 600 operations and no branch. Nothing here should be differentiated: the
+derivative of U or V separately is unbounded where values repeat. `spectral` has the derivatives.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ SWEEPS = 4  # the error after each: 1e-1, 1e-2, 1e-5, 1e-15 of s_0 (cubic conver
 
 
 def svd(a: Mat) -> tuple[Mat, Vec, Mat]:
-    """U, s, V of A = U diag(s) V^T; error of the product 1e-6 |A| in float32, 4e-15 in float64.
+    """Return U, s, V of A = U diag(s) V^T; product error 1e-6 |A| in float32, 4e-15 |A| in float64.
 
-    Small singular values are accurate relative to the largest, not to themselves. Entries
-    between 1e-9 and 1e9 in size, or zero: their fourth powers must not leave float32.
+    Small singular values are accurate relative to the largest, not to themselves. Entries must be
+    between 1e-9 and 1e9 in size, or zero: their fourth powers must stay within float32.
 
     >>> one = jnp.ones(())
     >>> svd(((0 * one, -2 * one), (one, 0 * one)))[1]
@@ -44,9 +44,9 @@ def svd(a: Mat) -> tuple[Mat, Vec, Mat]:
 
 
 def _frame(columns, negligible: float | np.floating) -> Mat:
-    """Right-handed orthonormal columns along those given, the last up to its sign.
+    """Return right-handed orthonormal columns along the given columns, the last up to its sign.
 
-    A first column of zero, or a second one not above `negligible` times the first, is free.
+    A zero first column, or a second one not above `negligible` times the first, gets any direction.
     Ends in divisions on purpose: XLA copies a cheap operation into each of the twenty kernels
     that use its result, but not a division, which makes this half the cost of a stress update.
     """
@@ -71,7 +71,7 @@ def _frame(columns, negligible: float | np.floating) -> Mat:
 
 
 def _rotate(m: Mat, p: int, q: int, c: Array, s: Array) -> Mat:
-    """Columns p and q of m turned into c m_p + s m_q and -s m_p + c m_q."""
+    """Replace columns p and q of m by c m_p + s m_q and -s m_p + c m_q."""
     new = [list(row) for row in m]
     for old, row in zip(m, new):
         row[p], row[q] = c * old[p] + s * old[q], c * old[q] - s * old[p]
@@ -79,7 +79,7 @@ def _rotate(m: Mat, p: int, q: int, c: Array, s: Array) -> Mat:
 
 
 def _measures(b: Mat) -> tuple[Vec, Array]:
-    """Squared length of each column, and the overlap of the first two."""
+    """Return the squared length of each column, and the dot product of the first two."""
     columns = transpose(b)
     return tuple(dot(c, c) for c in columns), dot(columns[0], columns[1])
 
@@ -96,12 +96,12 @@ def _turn(_, carry):
 
 
 def _rolled(m: Mat) -> Mat:
-    """Columns 1, 2, 0 of a 3x3 matrix: pairs come in turn. A 2x2 matrix has but one pair."""
+    """Return columns 1, 2, 0 of a 3x3 matrix, for its next pair; a 2x2 matrix has only one pair."""
     return m if len(m) == 2 else tuple((row[1], row[2], row[0]) for row in m)
 
 
 def _sorted_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
-    """Lists of columns by falling length; a swap negates one, so that det stays."""
+    """Return the columns by decreasing length; a swap negates one column, which preserves det."""
     left, right = ([list(column) for column in transpose(m)] for m in (b, v))
     size = list(lengths)
     for p, q in ((0, 1),) if len(size) == 2 else ((0, 1), (0, 2), (1, 2)):
@@ -115,11 +115,11 @@ def _sorted_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
     return matrix(left), matrix(right)
 
 
-# What decides the sign of an angle, and later the order, must be the same number wherever it is
-# used, or b and v take two sides of a near tie: XLA may recompute a value in several kernels with
-# other roundings. It does not across a loop's boundary, which is how a CPU takes its turns; an
-# accelerator, where each turn of a loop is a row of launches, takes all of them between two
-# barriers, in one kernel in which every number is computed once.
+# The value that decides the sign of an angle, and later the order, must be identical at each use,
+# or b and v take two sides of a near tie: XLA may recompute a value in several kernels with
+# different rounding. It never does so across a loop boundary, so a CPU iterates in a loop. On an
+# accelerator each iteration of a loop is a sequence of launches, so all iterations are between two
+# barriers, in one kernel that computes every value once.
 
 
 def _rolled_turns(carry: Any, turns: int) -> Any:
@@ -127,7 +127,7 @@ def _rolled_turns(carry: Any, turns: int) -> Any:
 
 
 def _unrolled_turns(carry: Any, turns: int) -> Any:
-    # the rotation begins as constants, which a barrier would write to memory
+    # the rotation is constant at the start, and a barrier would write it to memory
     a, v, measures = carry
     a, measures = lax.optimization_barrier((a, measures))
     carry = (a, v, measures)
@@ -137,7 +137,7 @@ def _unrolled_turns(carry: Any, turns: int) -> Any:
 
 
 def _orthogonal_by(take: Callable[[Any, int], Any], *entries: Array) -> list[Array]:
-    """Entries of A with orthogonal columns, of the rotation V, and squared lengths of columns."""
+    """Return the entries of A with orthogonal columns, of the rotation V, and squared lengths."""
     d = 2 if len(entries) == 4 else 3
     a = matrix(entries[i : i + d] for i in range(0, d * d, d))
     carry = (a, identity(entries[0], d), _measures(a))

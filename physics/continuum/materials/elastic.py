@@ -1,4 +1,4 @@
-"""Elastic solids: stress from the deformation gradient F, which is carried along.
+"""Elastic solids: stress from the deformation gradient F, which is the internal variable.
 
 F_new = (I + dt grad v) F. Kirchhoff stresses follow Bonet & Wood (2008), doi:10.1017/
 CBO9780511755446, eq. 6.28 (neo-Hookean), and Stomakhin, Howes, Schroeder & Teran (2012),
@@ -18,7 +18,7 @@ from .polar import stretch
 
 @explained
 def lame(young, poisson):
-    """Lame's mu and lambda [Pa] of Young's modulus [Pa] and Poisson's ratio in (-1, 1/2).
+    """Return Lame's mu and lambda [Pa] from Young's modulus [Pa] and Poisson's ratio in (-1, 1/2).
 
     >>> lame(10.0, 0.25)
     (4.0, 4.0)
@@ -30,12 +30,12 @@ def lame(young, poisson):
 
 
 def deform(f: Mat, gradient: Mat, dt) -> Mat:
-    """F after a step dt with this velocity gradient."""
+    """Return F after a step dt with this velocity gradient."""
     return add(f, scale(dt, matmul(gradient, f)))
 
 
 def pressure_wave(young, poisson, density):
-    """Speed of pressure waves, sqrt((lambda + 2 mu) / rho), m/s."""
+    """Return the speed of pressure waves, sqrt((lambda + 2 mu) / rho), m/s."""
     mu, lam = lame(young, poisson)
     return jnp.sqrt((lam + 2 * mu) / density)
 
@@ -44,18 +44,18 @@ def pressure_wave(young, poisson, density):
 class NeoHookean:
     """Compressible neo-Hookean solid: tau = mu (F F^T - I) + lambda ln(J) I.
 
-    Stiffens without bound as J -> 0; nan when a particle turns inside out.
+    Stiffens without bound as J -> 0; the stress of an inverted particle is NaN.
     """
 
     young: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] E
     poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
 
     def rest(self, like: Array, d: int) -> Mat:
-        """F = I."""
+        """Return F = I."""
         return identity(like, d)
 
     def stress(self, internal: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
-        """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
+        """Return F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
 
         Differentiable in everything, to any order.
         """
@@ -65,11 +65,11 @@ class NeoHookean:
         return f, shift(scale(mu, b), lam * jnp.log(det(f)) - mu)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of pressure waves at rest, m/s."""
+        """Return the speed of pressure waves at rest, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """No viscosity."""
+        """Return zero: there is no viscosity."""
         return 0.0
 
 
@@ -84,11 +84,11 @@ class Corotated:
     poisson: Array | float = number(default=0.3, above=-1, below=0.5, one=True)  # []
 
     def rest(self, like: Array, d: int) -> Mat:
-        """F = I."""
+        """Return F = I."""
         return identity(like, d)
 
     def stress(self, internal: Mat, gradient: Mat, dt) -> tuple[Mat, Mat]:
-        """F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
+        """Return F after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa].
 
         Differentiable in everything, to any order, exactly also at rest.
         """
@@ -98,9 +98,9 @@ class Corotated:
         return f, shift(scale(2 * mu, add(b, scale(-1, v))), lam * (j - 1) * j)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of pressure waves at rest, m/s."""
+        """Return the speed of pressure waves at rest, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """No viscosity."""
+        """Return zero: there is no viscosity."""
         return 0.0

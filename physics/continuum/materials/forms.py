@@ -1,11 +1,11 @@
-"""Functions whose first and second derivatives are given: any mode, any order up to the second.
+"""Functions with given first and second derivatives: any mode, any order up to the second.
 
 For a function y(a) with y' [x] = A(a; x) and y'' [x, z] = B(a; x, z), the value, A and B are JAX
-primitives. A is linear in x and B in x and z, so with a weight w the numbers <w, A(x)> and
-<w, B(x, z)> are forms, and every transpose asks for another of their slots. Custom rules
-(custom_jvp, custom_vjp) cannot do this: after a transposition a rule's body is differentiated.
+primitives. A is linear in x and B in x and z. So with a weight w the scalars <w, A(x)> and
+<w, B(x, z)> are multilinear forms, and every transpose requests another of their slots. Custom
+rules (custom_jvp, custom_vjp) cannot: after a transposition a rule's body is differentiated.
 
-All arrays have one shape and dtype, and the functions act on every element alone.
+All arrays have one shape and dtype, and the functions are elementwise.
 """
 
 from collections.abc import Callable
@@ -21,24 +21,24 @@ from jaxgpu.devices.primitive import constant, filled, primitive
 
 @dataclass(frozen=True)
 class Map:
-    """The static half: hashable, so that it can be a parameter of a primitive."""
+    """Static parameters of the primitives: functions and tree structures. Hashable."""
 
-    value: Callable  # (law, point) -> (result, frame); the frame is what derivatives share
+    value: Callable  # (law, point) -> (result, frame); derivatives share the frame
     first: Callable  # (law, frame, point, direction) -> result
     second: Callable  # (law, frame, point, direction, direction) -> result
-    law: Any  # static half of a material, what the functions take first
-    point: Any  # tree of the point, and of a direction
-    result: Any  # tree of the result
-    frame: Any  # tree of the frame
+    law: Any  # static part of a material, the functions' first argument
+    point: Any  # tree structure of the point, and of a direction
+    result: Any  # tree structure of the result
+    frame: Any  # tree structure of the frame
 
     @property
     def known(self) -> int:
-        """Arrays before the slots: the point, then the frame."""
+        """Number of arrays before the slots: the point, then the frame."""
         return self.point.num_leaves + self.frame.num_leaves
 
 
 def apply(value: Callable, first: Callable, second: Callable, law: Any, point: Any) -> Any:
-    """The result of `value(law, point)`, with derivatives as given by `first` and `second`."""
+    """Return the result of `value(law, point)`, with derivatives given by `first` and `second`."""
     result, frame = map(jax.tree.structure, jax.eval_shape(partial(value, law), point))
     leaves, tree = jax.tree.flatten(point)
     form = Map(
@@ -53,14 +53,14 @@ def _run_value(*args: Array, form: Map) -> list[Array]:
 
 
 def _run_slope(*args: Array, form: Map, back: bool) -> list[Array]:
-    """A(x), or with `back` its transpose at a weight."""
+    """Return A(x), or with `back` its transpose at a weight."""
     known, slot = args[: form.known], args[form.known :]
     along = lambda x: form.first(form.law, *_parted(form, known), x)
     return _either_way(along, form, known, slot, back)
 
 
 def _run_bend(*args: Array, form: Map, back: bool) -> list[Array]:
-    """B(x, z), or with `back` its transpose in x; z comes first, being always there."""
+    """Return B(x, z), or with `back` its transpose in x; z comes first, as it is always present."""
     n = form.known + form.point.num_leaves
     known, z, slot = args[: form.known], args[form.known : n], args[n:]
     z = jax.tree.unflatten(form.point, z)
@@ -69,7 +69,7 @@ def _run_bend(*args: Array, form: Map, back: bool) -> list[Array]:
 
 
 def _parted(form: Map, known) -> tuple[Any, Any]:
-    """Frame and point."""
+    """Return frame and point."""
     n = form.point.num_leaves
     return jax.tree.unflatten(form.frame, known[n:]), jax.tree.unflatten(form.point, known[:n])
 
@@ -93,7 +93,7 @@ def _sum(a, b) -> list[Array]:
 def _value_jvp(point, tangents, out, *, form: Map) -> list[Array | None]:
     frame = out[form.result.num_leaves :]
     along = _slope(*point, *frame, *filled(tangents, point), form=form, back=False)
-    # the frame is for derivatives alone, which do not ask how it turns
+    # only derivatives use the frame, and they do not need its tangent
     return [*along, *(None for _ in frame)]
 
 
@@ -128,12 +128,12 @@ def _slope_transpose(cts, args, *, form: Map, back: bool) -> list:
 
 
 def _bend_transpose(cts, args, *, form: Map, back: bool) -> list:
-    """The form is symmetric in x and z, so that three cases are all: w, or one of the others."""
+    """Return the transpose of B in one slot: w, x or z; B is symmetric in x and z."""
     k, n = form.known, form.point.num_leaves
     known, z, slot = args[:k], args[k : k + n], args[k + n :]
     if any(a is None for a in slot):  # x, or the weight with `back`
         return [None] * (k + n) + _bend(*known, *z, *cts, form=form, back=not back)
-    # z is asked for: x (or what stood for it) takes its place, and the other is the weight
+    # transpose in z: x (or its replacement) takes the place of z, and the other is the weight
     x, weight = (cts, slot) if back else (slot, cts)
     along = _bend(*known, *x, *weight, form=form, back=True)
     return [None] * k + along + [None] * len(slot)
@@ -149,7 +149,7 @@ _value = primitive(
 
 
 def _derivative(name: str, value: Callable, **rules: Any) -> Any:
-    """The primitive of a derivative of a form, or with `back` of its transpose."""
+    """Return the primitive of a derivative of a form, or with `back` of its transpose."""
     like = lambda *avals, form, back: [avals[0].update()] * _size(form, back)
     return primitive(f"continuum_{name}", value, like, several=True, **rules)
 

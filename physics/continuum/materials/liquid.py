@@ -1,4 +1,4 @@
-"""Liquids: pressure from the density, and a true viscosity.
+"""Liquids: pressure from the density, and a physical viscosity.
 
 p = K / g ((rho / rho_0)^g - 1), the equation of state of Tait (Monaghan 1994,
 doi:10.1006/jcph.1994.1034, eq. 4.1, with K = rho_0 c^2), and sigma = -p I + 2 eta dev D with D
@@ -16,15 +16,15 @@ from jaxgpu.geometry.vectors import Mat, inner, scale, shift, symmetric, trace
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree
 
-_SPRAY = 1e3  # J of a drop that flies alone: it keeps its rate of expansion, which means nothing
+_SPRAY = 1e3  # maximum J: an isolated drop keeps its rate of expansion, which is unphysical
 
 
 @pytree
 class Liquid:
     """A Newtonian, weakly compressible liquid.
 
-    The bulk modulus sets how far the density gives way, (v / c)^2 for flow at speed v with
-    c^2 = K / rho; ten times the largest speed is enough for 1 %. Water's own 2.2e9 Pa needs
+    The bulk modulus K sets the relative change of density, (v / c)^2 for flow at speed v with
+    c^2 = K / rho; c of ten times the largest speed is enough for 1 %. Water's own 2.2e9 Pa needs
     dt ~ 1 us at centimetre cells.
     """
 
@@ -32,22 +32,22 @@ class Liquid:
     viscosity: Array | float = number(
         default=0.0, least=0, unit="Pa s", one=True
     )  # [] eta; water 1e-3
-    # largest tension the liquid bears before it parts
+    # maximum tension before the liquid separates
     tension: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
     exponent: Array | float = number(default=7.0, above=0, one=True)  # [] g; 1 is linear
-    # share of `correct_volume`: keeps the volume within 1 %; None: left alone
+    # rate of `correct_volume`; 0.01 keeps the volume within 1 %, None for no correction
     volume_correction: Array | float | None = number(
         default=0.01, least=0, one=True, none=True
     )  # []
 
     def rest(self, like: Array, d: int) -> Array:
-        """Volume per rest volume, J = 1."""
+        """Return the volume per rest volume, J = 1."""
         return jnp.ones_like(like)
 
     def stress(self, internal: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
-        """J after a step with this velocity gradient [1/s], and Kirchhoff stress J sigma [Pa].
+        """Return J after a step at this velocity gradient [1/s], and Kirchhoff stress J sigma [Pa].
 
-        Differentiable in everything; at the tension limit from the side of the liquid.
+        Differentiable in everything; at the tension limit, from the side of the connected liquid.
 
         >>> still = ((jnp.zeros(()),) * 3,) * 3
         >>> J, tau = Liquid(bulk_modulus=700.0).stress(jnp.asarray(0.5), still, 0.1)
@@ -57,18 +57,18 @@ class Liquid:
         return _flow(self, internal, gradient, dt, lambda rate: self.viscosity)
 
     def correct_volume(self, internal: Array, excess: Array, cells: Array | float) -> Array:
-        """J led to the density of the grid: what remains of the gap g after a step.
+        """Relax J towards the density of the grid, in a step that reduces the gap g.
 
             J <- J / (1 + (1 - exp(-volume_correction cells)) g),   g = min(max(a, 0), max(a, e)),
             a = J (1 + e) - 1
 
-        so that J goes to 1 / (1 + e) at the rate volume_correction c / dx, but for liquid whose
-        density lies between that at rest and that of its pressure: nothing is asked of it.
+        so that J tends to 1 / (1 + e) at the rate volume_correction c / dx. Liquid whose density is
+        between the rest density and the density of its pressure is unchanged.
 
         Args:
             internal: J.
             excess: e, the mean of `grid.volume.excess` over the particle's spline.
-            cells: how far sound goes in the step, c dt / dx.
+            cells: distance that sound travels in the step, c dt / dx.
         Differentiable in everything, piecewise.
 
         >>> water = Liquid(volume_correction=0.01)
@@ -80,11 +80,11 @@ class Liquid:
         return _correct_volume(self, internal, excess, cells)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of sound at rest, m/s."""
+        """Return the speed of sound at rest, m/s."""
         return jnp.sqrt(self.bulk_modulus / density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """Largest kinematic viscosity, m^2/s."""
+        """Return the largest kinematic viscosity, m^2/s."""
         return self.viscosity / density
 
 
@@ -94,7 +94,7 @@ class HerschelBulkley:
 
     Bingham at index 1, a power-law liquid at yield 0, shear-thinning below index 1. Below the
     yield stress it creeps with the viscosity yield * growth (Papanastasiou 1987,
-    doi:10.1122/1.549926, eq. 4): larger is stiffer and asks for smaller steps.
+    doi:10.1122/1.549926, eq. 4): a larger growth is stiffer and needs smaller steps.
     """
 
     bulk_modulus: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] K
@@ -112,35 +112,35 @@ class HerschelBulkley:
     )  # []
 
     def rest(self, like: Array, d: int) -> Array:
-        """Volume per rest volume, J = 1."""
+        """Return the volume per rest volume, J = 1."""
         return jnp.ones_like(like)
 
     def viscosity(self, rate: Array | float) -> Array:
-        """Apparent viscosity [Pa s] at the shear rate [1/s], finite and smooth at rest."""
+        """Return the apparent viscosity [Pa s] at a shear rate [1/s], finite and smooth at rest."""
         rate = jnp.sqrt(rate * rate + 1e-4 / (self.growth * self.growth))
         return -self.yield_stress * jnp.expm1(-self.growth * rate) / rate + (
             self.consistency * rate ** (self.index - 1)
         )
 
     def stress(self, internal: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
-        """J after a step, and Kirchhoff stress [Pa]; see `Liquid.stress`."""
+        """Return J after a step, and Kirchhoff stress [Pa]; see `Liquid.stress`."""
         return _flow(self, internal, gradient, dt, self.viscosity)
 
     def correct_volume(self, internal: Array, excess: Array, cells: Array | float) -> Array:
-        """J led to the density of the grid; see `Liquid.correct_volume`."""
+        """Relax J towards the density of the grid; see `Liquid.correct_volume`."""
         return _correct_volume(self, internal, excess, cells)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of sound at rest, m/s."""
+        """Return the speed of sound at rest, m/s."""
         return jnp.sqrt(self.bulk_modulus / density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """Largest kinematic viscosity (at rest, or at high rate where it thickens), m^2/s."""
+        """Return the largest kinematic viscosity (at rest, or high rate if thickening), m^2/s."""
         return jnp.maximum(self.viscosity(0.0), self.viscosity(1e3)) / density
 
 
 def corrects_volume(material: Any) -> bool:
-    """Whether a material's volume is led to that of the grid."""
+    """Return whether a material's volume is relaxed to the density of the grid."""
     return getattr(material, "volume_correction", None) is not None
 
 
@@ -154,11 +154,11 @@ def _correct_volume(law, volume: Array, excess: Array, cells) -> Array:
 def _flow(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[Array, Mat]:
     volume = jnp.minimum(volume * (1 + dt * trace(gradient)), _SPRAY)
     p = law.bulk_modulus / law.exponent * (volume**-law.exponent - 1)
-    # liquid that has parted fills a part of its volume; the rest bears no shear
+    # separated liquid fills a part of its volume; the remainder transmits no shear
     filled = jnp.where(p < -law.tension, jnp.minimum(volume, 1), volume)
     p = jnp.maximum(p, -law.tension)
     rate = symmetric(gradient)
     flow = shift(rate, -trace(gradient) / 3)
-    # 2 D : D, of which the root is the shear rate; the floor keeps the root's slope finite
+    # the shear rate is the root of 2 D : D; the floor keeps the root's derivative finite
     shear = jnp.sqrt(jnp.maximum(2 * inner(rate, rate), smallest(p.dtype)))
     return volume, shift(scale(2 * viscosity(shear) * filled, flow), -p * volume)

@@ -1,16 +1,16 @@
-"""Solids that yield: metal-like (von Mises), sand (Drucker-Prager) and snow.
+"""Plastic solids: metals (von Mises), sand (Drucker-Prager) and snow.
 
-All carry the elastic part F_e of the deformation. A trial F_e is moved back to the yield surface in
+All store the elastic part F_e of the deformation. A trial F_e is returned to the yield surface in
 principal stretches. In 2-D strain is plane but flow is not: the elastic stretch out of the plane is
-carried too, so that a 2-D body yields as a 3-D one does.
+stored too, so that a 2-D body yields as a 3-D one does.
 
 Von Mises and Drucker-Prager use the Hencky energy, tau = 2 mu e + lambda tr(e) with e = ln s:
 Klar, Gast, Pradhana, Fu, Schroeder, Jiang & Teran (2016), doi:10.1145/2897824.2925906, section 4
-and supplement; its volume correction is by Tampubolon et al. (2017), doi:10.1145/3072959.3073651,
-section 4.3. Its friction at a rate of shear is the mu(I) law of Jop, Forterre & Pouliquen (2006),
-doi:10.1038/nature04801, solved within a step after Dunatunga & Kamrin (2015),
-doi:10.1017/jfm.2015.383, section 4. Snow is by Stomakhin, Schroeder, Chai, Teran & Selle (2013),
-doi:10.1145/2461912.2461948, sections 4 and 5.
+and supplement. The volume correction of Drucker-Prager is by Tampubolon et al. (2017),
+doi:10.1145/3072959.3073651, section 4.3. Its friction at a shear rate is the mu(I) law of Jop,
+Forterre & Pouliquen (2006), doi:10.1038/nature04801, solved within a step after Dunatunga & Kamrin
+(2015), doi:10.1017/jfm.2015.383, section 4. Snow is by Stomakhin, Schroeder, Chai, Teran & Selle
+(2013), doi:10.1145/2461912.2461948, sections 4 and 5.
 """
 
 import jax.numpy as jnp
@@ -22,23 +22,23 @@ from jaxgpu.inputs.fields import number, pytree, static
 from .elastic import deform, lame, pressure_wave
 from .spectral import spectral
 
-_SQUASHED = 1e-3  # smallest stretch that enters a logarithm: inverted particles come back
+_SQUASHED = 1e-3  # minimum stretch in a logarithm, so that inverted particles recover
 
 
 @pytree
 class PlasticState:
-    """The internal variables of a solid that yields."""
+    """Internal variables of a plastic solid."""
 
     F: Mat  # D x D arrays [C, P] elastic deformation gradient
     out_of_plane: Vec  # 3 - D arrays [C, P] elastic stretch out of the plane
-    history: Array  # [C, P] what the material remembers; its docstring says what
+    history: Array  # [C, P] history variable of the material; see its docstring
 
 
 @pytree
 class VonMises:
-    """Elastic until the deviatoric stress reaches sqrt(2/3) (yield + hardening * strain).
+    """Metal-like solid: elastic up to deviatoric stress sqrt(2/3) (yield + hardening * strain).
 
-    `history` is the plastic strain, sqrt(2/3) |de_p| summed up.
+    `history` is the plastic strain, the accumulated sqrt(2/3) |de_p|.
     """
 
     young: Array | float = number(default=1e5, above=0, unit="Pa", one=True)  # [] E
@@ -49,34 +49,34 @@ class VonMises:
     hardening: Array | float = number(default=0.0, least=0, unit="Pa", one=True)  # []
 
     def rest(self, like: Array, d: int) -> PlasticState:
-        """F_e = I, no plastic strain."""
+        """Return F_e = I and no plastic strain."""
         return _at_rest(like, d, 0)
 
     def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
-        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        """Return state and Kirchhoff stress [Pa] after a step with this velocity gradient [1/s]."""
         parameters = (*lame(self.young, self.poisson), self.yield_stress, self.hardening)
         return _return_map(_von_mises, internal, gradient, dt, parameters)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of pressure waves, m/s."""
+        """Return the speed of pressure waves, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """No viscosity."""
+        """Return zero: there is no viscosity."""
         return 0.0
 
 
 @pytree
 class DruckerPrager:
-    """Dry sand: shear stress at most tan-like times pressure, none in tension.
+    """Dry sand: shear stress limited in proportion to pressure, and no tension.
 
-    The cone meets Mohr-Coulomb's pyramid in triaxial compression, as is usual in 3-D, or where
-    `plane` is set in plane strain at constant volume, which is the choice for 2-D: there the first
+    The cone meets Mohr-Coulomb's pyramid in triaxial compression, as is usual in 3-D. If `plane` is
+    set it does so in plane strain at constant volume, which is the choice for 2-D: there the first
     cone is far too strong (its 30 degrees act like 44). In simple shear the ratio of shear stress
     to pressure is then sin phi, so phi = arcsin(tan(angle of repose)). `history` is the volume, as
-    ln J, that was gained while the sand was apart; it is given back before pressure builds up.
+    ln J, that was gained while the sand was separated; it is given back before pressure builds up.
 
-    With `grain` friction grows with the rate of shear r at the pressure p, as the ratio
+    With `grain`, friction grows with the shear rate r at the pressure p, as the ratio
 
         mu(I) = mu(0) + friction_rise / (inertial_number / I + 1),  I = r d / sqrt(p / rho_s)
 
@@ -95,21 +95,21 @@ class DruckerPrager:
         one=True,
     )
     plane: bool = static(default=False)  # fit the cone to plane strain
-    # [] diameter d of a grain; None: the same friction at every rate
+    # [] diameter d of a grain; None for friction that does not depend on the rate
     grain: Array | float | None = number(default=None, above=0, unit="m", one=True, none=True)  # []
     grain_density: Array | float = number(
         default=2500.0, above=0, unit="kg/m^3", one=True
     )  # [] rho_s
-    # mu at the highest rates less mu(0); I_0, where half of the rise is reached
+    # mu at the highest rates minus mu(0); at I_0 half of the rise is reached
     friction_rise: Array | float = number(default=0.26, least=0, one=True)  # []
     inertial_number: Array | float = number(default=0.279, above=0, one=True)  # [] I_0
 
     def rest(self, like: Array, d: int) -> PlasticState:
-        """F_e = I, no gained volume."""
+        """Return F_e = I and no gained volume."""
         return _at_rest(like, d, 0)
 
     def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
-        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        """Return state and Kirchhoff stress [Pa] after a step with this velocity gradient [1/s]."""
         sine = jnp.sin(jnp.asarray(self.friction_angle))
         # |dev tau| <= -slope tr tau
         slope = 2**0.5 / 3 * sine if self.plane else (2 / 3) ** 0.5 * 2 * sine / (3 - sine)
@@ -121,34 +121,34 @@ class DruckerPrager:
         return _return_map(_drucker_prager, internal, gradient, dt, parameters)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of pressure waves, m/s."""
+        """Return the speed of pressure waves, m/s."""
         return pressure_wave(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """No viscosity."""
+        """Return zero: there is no viscosity."""
         return 0.0
 
 
 @pytree
 class Snow:
-    """Fixed corotated solid whose stretches stay within limits, harder where it was packed.
+    """Fixed corotated solid with limited stretches that hardens where it is compacted.
 
     `history` is the plastic volume ratio J_p; both moduli grow as exp(hardening (1 - J_p)).
     """
 
     young: Array | float = number(default=1.4e5, above=0, unit="Pa", one=True)  # [] E
     poisson: Array | float = number(default=0.2, above=-1, below=0.5, one=True)  # []
-    # theta_c and theta_s: stretches stay between 1 - theta_c and 1 + theta_s; xi
+    # stretches remain between 1 - theta_c and 1 + theta_s
     compression: Array | float = number(default=2.5e-2, least=0, below=1, one=True)  # [] theta_c
     stretch: Array | float = number(default=7.5e-3, least=0, one=True)  # [] theta_s
     hardening: Array | float = number(default=10.0, least=0, one=True)  # [] xi
 
     def rest(self, like: Array, d: int) -> PlasticState:
-        """F_e = I, J_p = 1."""
+        """Return F_e = I and J_p = 1."""
         return _at_rest(like, d, 1)
 
     def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
-        """State after a step with this velocity gradient [1/s], and Kirchhoff stress [Pa]."""
+        """Return state and Kirchhoff stress [Pa] after a step with this velocity gradient [1/s]."""
         parameters = (
             *lame(self.young, self.poisson),
             self.compression,
@@ -158,11 +158,11 @@ class Snow:
         return _return_map(_snow, internal, gradient, dt, parameters)
 
     def sound_speed(self, density) -> Array | float:
-        """Speed of pressure waves in snow packed by a tenth, m/s."""
+        """Return the speed of pressure waves in snow compacted by a tenth, m/s."""
         return pressure_wave(self.young * jnp.exp(0.1 * self.hardening), self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
-        """No viscosity."""
+        """Return zero: there is no viscosity."""
         return 0.0
 
 
@@ -174,6 +174,7 @@ def _at_rest(like: Array, d: int, history: int) -> PlasticState:
 def _return_map(
     law, internal: PlasticState, gradient: Mat, dt, parameters
 ) -> tuple[PlasticState, Mat]:
+    """Return the state after a trial step and the return map of `law`, and Kirchhoff stress."""
     trial = deform(internal.F, gradient, dt)
     f, tau, (out, history) = spectral(
         law, trial, (internal.out_of_plane, internal.history, parameters)
@@ -182,11 +183,12 @@ def _return_map(
 
 
 def _log_stretches(s: Vec, out: Vec) -> Vec:
+    """Return all three log stretches, bounded below so that they are finite."""
     return tuple(jnp.log(jnp.maximum(x, _SQUASHED)) for x in (*s, *out))
 
 
 def _invariants(e: Vec) -> tuple[Array, Array]:
-    """Trace, and the norm of the deviator, whose slope at zero is zero."""
+    """Return the trace, and the norm of the deviator with zero derivative at zero."""
     total = e[0] + e[1] + e[2]
     dev = tuple(x - total / 3 for x in e)
     square = dot(dev, dev)
@@ -195,7 +197,7 @@ def _invariants(e: Vec) -> tuple[Array, Array]:
 
 
 def _hencky(e: Vec, total: Array, d: int, mu, lam, history):
-    """Result of a law with elastic log strains e, of this trace."""
+    """Return stretches, stress and internal variables for elastic log strains e with this trace."""
     stretches = tuple(jnp.exp(x) for x in e)
     tau = tuple(2 * mu * x + lam * total for x in e[:d])
     return stretches[:d], tau, (stretches[d:], history)
@@ -217,7 +219,7 @@ def _drucker_prager(s: Vec, at: Vec, state):
     e, e_at = (tuple(x + gained / 3 for x in _log_stretches(a, out)) for a in (s, at))
     total, size = _invariants(e_at)
     apart = total >= 0
-    # largest |dev e| that the cone allows at this pressure
+    # maximum |dev e| that the cone allows at this pressure
     most = -slope * (3 * lam + 2 * mu) / (2 * mu) * total
     if rate:
         pressure = jnp.where(apart, 1, -(lam + 2 / 3 * mu) * total)
@@ -229,7 +231,7 @@ def _drucker_prager(s: Vec, at: Vec, state):
 
 
 def _friction_at_rate(size, most, pressure, mu, rate):
-    """The |dev e| <= size that friction at the step's own rate of plastic strain allows.
+    """Return |dev e| <= size as allowed by friction at the step's rate of plastic strain.
 
     It is x = most + rise (size - x) / (size - x + lag): the smaller root of a quadratic.
     """

@@ -1,14 +1,14 @@
-"""Stretch of the polar decomposition by invariants: no principal frame, every derivative exact.
+"""Stretch of the polar decomposition by invariants: no principal frame, exact derivatives.
 
 F = V R with V symmetric, so V^2 = b = F F^T. V has the principal stretches s_i of F (the smallest
-negative where det F is) and by Cayley and Hamilton V^3 - i1 V^2 + i2 V - J I = 0, which gives
+is negative if det F is) and by Cayley and Hamilton V^3 - i1 V^2 + i2 V - J I = 0, which gives
 
     V = (-b^2 + (i1^2 - i2) b + i1 J I) / q,   q = i1 i2 - J = (s_1 + s_2)(s_2 + s_3)(s_3 + s_1).
 
 i2 = (i1^2 - tr b) / 2, and i1 = s_1 + s_2 + s_3 is the largest root of a quartic (`_trace`) whose
-four roots are real: s_1 + s_2 + s_3, s_1 - s_2 - s_3 and so on. That root stays simple where
-stretches meet, as at rest. After Hoger & Carlson (1984), doi:10.1090/qam/724060, and Franca
-(1989), doi:10.1016/0898-1221(89)90125-1. Plane strain needs V = (b + J I) / (s_1 + s_2) alone.
+four roots are real: s_1 + s_2 + s_3, s_1 - s_2 - s_3 and so on. That root remains simple where
+stretches coincide, as at rest. After Hoger & Carlson (1984), doi:10.1090/qam/724060, and Franca
+(1989), doi:10.1016/0898-1221(89)90125-1. Plane strain only needs V = (b + J I) / (s_1 + s_2).
 """
 
 import jax
@@ -18,20 +18,20 @@ from jax import Array
 from jaxgpu.devices.precision import smallest
 from jaxgpu.geometry.vectors import Mat, add, cofactor, det, gram, matrix, scale, shift, trace
 
-# Turns of Laguerre's iteration. Largest error of i1 after each, stretches from 0.1 to 10: 1e-3,
-# 1e-9, 1e-15; with the last negative, up to 0.7 times the next in size: 0.1, 1e-3, 1e-8, 1e-15.
+# Laguerre iterations. Largest error of i1 after each, for stretches from 0.1 to 10: 1e-3,
+# 1e-9, 1e-15; with a negative last one, up to 0.7 times the next: 0.1, 1e-3, 1e-8, 1e-15.
 TURNS = 4
 
 
 def stretch(f: Mat) -> tuple[Mat, Mat, Array]:
-    """V, b = V^2 and J = det F of F = V R.
+    """Return V, b = V^2 and J = det F of F = V R.
 
     Args:
         f: 2x2 or 3x3 matrix.
     Returns:
-        V, b and J. The error of V is 1e-6 in float32 and 2e-14 in float64, of the largest stretch,
-        where stretches are within a factor of ten of one another. |V_ij| <= |F| everywhere; where
-        two stretches are nearly opposite V jumps, and any value within that bound may come.
+        V, b and J. The error of V, relative to the largest stretch, is 1e-6 in float32 and 2e-14 in
+        float64, if stretches are within a factor of ten of one another. |V_ij| <= |F| everywhere;
+        where two stretches are nearly opposite V jumps, and may be any value within that bound.
     Differentiable in any mode and to any order; finite in float32 for |F| from 1e-2 to 1e2.
 
     >>> one = jnp.ones(())
@@ -53,16 +53,17 @@ def stretch(f: Mat) -> tuple[Mat, Mat, Array]:
 
 
 def _bounded(v: Mat, size: Array) -> Mat:
-    """No entry above |F|, which only rounding near opposite stretches would bring about."""
+    """Clip entries to |F|, which only rounding near opposite stretches would exceed."""
     return matrix([jnp.clip(x, -size, size) for x in row] for row in v)
 
 
 @jax.custom_jvp
 def _trace(first: Array, second: Array, j: Array) -> Array:
-    """i1 of the invariants of b and J: largest root of (x^2 - first)^2 / 4 - 2 J x - second.
+    """Return i1, the largest root of (x^2 - first)^2 / 4 - 2 J x - second.
 
-    From a bound above it (i2^2 <= 3 second), which is i1 itself at rest and where one stretch
-    rules, Laguerre's iteration descends upon it, never below the largest stretch.
+    first and second are invariants of b. Laguerre's iteration descends to it from an upper bound
+    (i2^2 <= 3 second), which is i1 itself at rest and where one stretch dominates; it never goes
+    below sqrt(first / 3).
     """
     x, least = jnp.sqrt(first + 2 * jnp.sqrt(3 * jnp.maximum(second, 0))), jnp.sqrt(first / 3)
     for _ in range(TURNS):
@@ -83,5 +84,5 @@ def _trace_jvp(point, direction):
 
 
 def _product(i1: Array, i2: Array, j: Array) -> Array:
-    """q, kept from zero: it vanishes only where f turns inside out."""
+    """Return q, bounded away from zero: it vanishes only where f inverts."""
     return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + smallest(j.dtype))

@@ -1,18 +1,18 @@
 """Stress and return maps given in principal stretches, with derivatives exact everywhere.
 
 A law maps stretches s of F = U diag(s) V^T to (h, t, extra): new stretches, principal Kirchhoff
-stress and invariants. The maps are H = U diag(h) V^T and tau = U diag(t) U^T. The singular value
-decomposition is never differentiated. With dF' = U^T dF V, in the principal frame (i != j)
+stress and invariants. The maps are H = U diag(h) V^T and tau = U diag(t) U^T. The decomposition is
+never differentiated. With dF' = U^T dF V, in the principal frame (i != j)
 
     dH'_ij   = a_ij sym(dF')_ij + b_ij skew(dF')_ij
     dtau'_ij = (t_i - t_j) / (s_i - s_j) * (s_j dF'_ij + s_i dF'_ji) / (s_i + s_j)
     a_ij = (h_i - h_j) / (s_i - s_j),   b_ij = (h_i + h_j) / (s_i + s_j)
 
-and on the diagonal the law's own derivative. Where stretches meet, a divided difference becomes
-the mean of the derivatives at both ends, which is right to second order in the gap; so the rest
-state F = I, where clamped rules are wrong by 60-100 %, is as exact as any other. What all stretches
-share (pressure, the distance from a yield surface) is the same at both ends and held there: next to
-the tip of sand's cone it changes within the gap itself. Second derivatives are in `curvature`.
+and on the diagonal the law's own derivative. Where stretches coincide, a divided difference becomes
+the mean of the derivatives at both stretches, which is right to second order in the gap. So the
+rest state F = I, where clamped rules are wrong by 60-100 %, is as exact as any other. Quantities
+that all stretches share (pressure, distance from a yield surface) are equal at both and held fixed:
+near the tip of sand's cone they change within the gap. Second derivatives are in `curvature`.
 Xu, Sin, Zhu & Barbic (2015), doi:10.1145/2766917, section 4, for the isotropic form.
 """
 
@@ -30,7 +30,7 @@ from . import forms
 from .curvature import second
 from .decompose import svd
 
-# (stretches, those at which it takes invariants, parameters)
+# (stretches, stretches at which it evaluates invariants, parameters)
 # -> (new stretches or (), principal Kirchhoff stress, invariants)
 type Law = Callable[[Vec, Vec, Any], tuple[Vec, Vec, Any]]
 
@@ -39,14 +39,14 @@ def spectral(law: Law, f: Mat, parameters: Any) -> tuple[Mat, Mat, Any]:
     """Apply `law` to the principal stretches of f.
 
     Args:
-        law: `law(s, at, parameters)` returns (h, t, extra); h may be () where no new
-            deformation is wanted. h_i and t_i depend on s_i and on symmetric functions of the
-            stretches `at`, extra on these alone. Both are the stretches of f, the last of
-            them negative where det f is; derivatives vary the one without the other.
+        law: `law(s, at, parameters)` returns (h, t, extra); h may be () if no new deformation is
+            needed. h_i and t_i depend on s_i and on symmetric functions of the stretches `at`,
+            extra on the latter only. Both arguments are the stretches of f, the last of them
+            negative if det f is; derivatives vary the one without the other.
         f: 2x2 or 3x3 deformation gradient.
-        parameters: pytree of arrays that the law takes; scalars or of the shape of an entry of f.
+        parameters: pytree of arrays for the law; scalars or of the shape of an entry of f.
     Returns:
-        H, tau and extra; H is () where h is.
+        H, tau and extra; H is () if h is.
     Differentiable in f and the parameters in any mode and order up to the second; a third
     derivative raises. Error of a first derivative: eps^(2/3) relative, 4e-11 in float64; of a
     second one 1e-8, where no two stretches are opposite and none is zero.
@@ -57,7 +57,7 @@ def spectral(law: Law, f: Mat, parameters: Any) -> tuple[Mat, Mat, Any]:
 
 
 def _value(law: Law, point):
-    """What the law makes of f, and the decomposition that derivatives use again."""
+    """Return the law's result at f, and the decomposition, which derivatives reuse."""
     f, parameters = point
     frame = u, s, v = svd(f)
     h, t, extra = law(s, s, parameters)
@@ -66,7 +66,7 @@ def _value(law: Law, point):
 
 
 def first(law: Law, frame, point, direction):
-    """Derivative of the three results along a direction (df, dparameters)."""
+    """Return the derivative of the three results along a direction (df, dparameters)."""
     (u, s, v), (_, parameters), (df, dparameters) = frame, point, direction
     g = matmul(matmul(transpose(u), df), v)  # dF in the principal frame
     d = len(s)
@@ -74,7 +74,7 @@ def first(law: Law, frame, point, direction):
     (h, t, _), (dh, dt, dextra) = jax.jvp(
         whole, (s, parameters), (tuple(g[i][i] for i in range(d)), dparameters)
     )
-    # the derivative of h_i and t_i in s_i at fixed invariants
+    # derivative of h_i and t_i in s_i at fixed invariants
     slope_h, slope_t, _ = jax.jvp(
         lambda own: law(own, s, parameters), (s,), (tuple(jnp.ones_like(x) for x in s),)
     )[1]
@@ -90,14 +90,14 @@ def _frame(diagonal: Vec, entry: Callable[[int, int], Array]) -> Mat:
 
 
 def _divided(s: Vec, y: Vec, dy: Vec, i: int, j: int) -> Array:
-    """(y_i - y_j) / (s_i - s_j), or its limit where the two stretches nearly meet."""
+    """Return (y_i - y_j) / (s_i - s_j), or its limit where the two stretches nearly coincide."""
     gap = s[i] - s[j]
     near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** (1 / 3) * jnp.abs(s[0])
     return jnp.where(near, (dy[i] + dy[j]) / 2, (y[i] - y[j]) / jnp.where(near, 1, gap))
 
 
 def _sum(s: Vec, i: int, j: int) -> Array:
-    """s_i + s_j >= 0, kept from zero: it vanishes only where f turns inside out."""
+    """Return s_i + s_j >= 0, bounded away from zero: it vanishes only where f inverts."""
     return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + smallest(s[0].dtype))
 
 

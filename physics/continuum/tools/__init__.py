@@ -1,6 +1,6 @@
-"""Tools: rigid shapes that touch matter, and sources that let it in and take it out.
+"""Tools: rigid shapes that touch the material, and sources that inject and collect particles.
 
-To read: `collide` (contact, and how tools move), `sources` (injectors and collectors).
+To read: `collide` (contact, and the motion of tools), `sources` (injectors and collectors).
 """
 
 from .collide import Collider, Soft, Tool

@@ -1,27 +1,27 @@
-"""Tools that matter meets: signed-distance shapes that stand, are led, or move freely.
+"""Contact with tools: signed-distance shapes that are fixed, prescribed or free to move.
 
 Inside a tool, and within a cell of it, a node's velocity relative to the tool loses its
 approaching normal part, and Coulomb's law slows the tangential part with the impulse just given:
 
     u = v - v_tool,  u_n = u . n < 0:   u_t <- u_t max(0, 1 + mu u_n / |u_t|),  u_n <- 0
 
-The spline of a node reaches a cell and a half, so that the first node left free, one to two cells
-away, ends at the surface on average: a tool displaces its own volume. Were a nearer node left free,
-the surface would cut its spline and nothing would balance the pressure on the cut: an eighth of it
-at one cell, more than all of it at half a cell.
-Only velocities on the grid change and particles are never pushed. A free
-tool takes the opposite impulse and torque: momentum and angular momentum of matter and tool are
-kept to rounding. In space its angular momentum is part of the state (`Momentum`).
+The spline of a node extends over a cell and a half. The spline of the first unaffected node, one to
+two cells away, thus ends at the surface on average: a tool displaces its own volume. If a nearer
+node were unaffected, the surface would cut its spline and nothing would balance the pressure on the
+cut: an eighth of it at one cell, more than all of it at half a cell. Only velocities on the grid
+change; particles are never pushed. A free tool takes the opposite impulse and torque: momentum and
+angular momentum of material and tool are conserved to rounding. In 3-D its angular momentum is part
+of the state (`Momentum`).
 
-Contact may set in earlier and smoothly (`Soft`), so that a tool which has not arrived yet has a
-gradient. At a distance d further out a node's velocity comes to the one that hard contact would
-give it at the rate k,
+Contact may begin earlier and smoothly (`Soft`), so that a tool which has not arrived yet has a
+gradient. At a distance d outside hard contact a node's velocity approaches the one that hard
+contact would give it at the rate k,
 
     k(d) = rate (e - 1) / (exp(d / length) - 1),   v <- v + (1 - exp(-k dt)) (v_hard - v),
 
 without bound at d = 0, so that all derivatives are continuous there, and `rate` at d = `length`.
 The idea is that of FluidLab (Xian et al. 2023, arXiv:2303.02346), which mixes exp(-d / length) of
-v_hard into v at every step whatever its length; here the outcome does not depend on dt.
+v_hard into v at every step of any length; here the outcome does not depend on dt.
 """
 
 from typing import Any
@@ -36,24 +36,24 @@ from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, static
 
-NEAREST = 1e-6  # of `length`: nearer nodes are as near; keeps 1 / d^2 of a reverse pass finite
+NEAREST = 1e-6  # minimum of d / length; keeps 1 / d^2 of a reverse pass finite
 
 
 @pytree
 class Soft:
-    """How far ahead, and how firmly, a tool is felt; both above zero, or `prepare` refuses them.
+    """Range and rate of soft contact with a tool; `prepare` requires both to be above zero.
 
-    After Xian et al. (2023), arXiv:2303.02346; the equation is the module's.
+    After Xian et al. (2023), arXiv:2303.02346; the equation is in the module's docstring.
     """
 
     length: Array | float = number(above=0, unit="m", one=True)  # []
-    # a length ahead of hard contact
+    # at a distance `length` from hard contact
     rate: Array | float = number(default=100.0, above=0, unit="1/s", one=True)  # []
 
     def share(self, d: Array, dt: Array | float) -> Array:
-        """What a step of dt takes of the way to hard contact, d metres ahead of it; 0 to 1.
+        """Return the fraction of hard contact, 0 to 1, that a step of dt applies at distance d.
 
-        d: [...] m, negative within. dt: [] s.
+        d: [...] m from hard contact, negative within. dt: [] s.
 
         >>> share = Soft(0.01, rate=100.0).share(jnp.array([-1.0, 0.01, 1.0]), 0.01)
         >>> [round(float(a), 4) for a in share]  # 1 - 1 / e at one length
@@ -71,7 +71,7 @@ class Soft:
 class Momentum:
     """Angular momentum of a tool about its centre of mass, and the spin that it belongs to.
 
-    Where `Tool.spin` is set to something else, the difference is added before the next step.
+    If `Tool.spin` is set to another value, the difference is added before the next step.
     """
 
     L: Array  # [3] angular momentum, kg m^2/s
@@ -80,35 +80,33 @@ class Momentum:
 
 @pytree
 class Tool:
-    """Where a collider is and how it moves."""
+    """Pose and velocity of a collider."""
 
     x: Array  # [D] position of its centre of mass, m
     turn: Array  # [1] angle, rad, in 2-D; [4] unit quaternion (w, x, y, z) in 3-D
     v: Array  # [D] velocity, m/s
     spin: Array  # [1] or [3] angular velocity, rad/s
-    momentum: Momentum | None = None  # of a tool that is free in 3-D
+    momentum: Momentum | None = None  # only of a free tool in 3-D
 
 
 @pytree
 class Collider:
-    """A rigid shape. With `mass` it is free and moved by gravity and matter, else it is led."""
+    """A rigid tool. With `mass` gravity and contact move it, otherwise its motion is prescribed."""
 
-    shape: Any  # an `sdf` shape, in the tool's own frame
-    x: Any = number(unit="m")  # [D] position at the start
-    turn: Any = number(
-        default=None, none=True
-    )  # [1] or [4] orientation at the start; none is upright
+    shape: Any  # an `sdf` shape in the tool's frame
+    x: Any = number(unit="m")  # [D] initial position
+    turn: Any = number(default=None, none=True)  # [1] or [4] initial orientation; None is upright
     v: Any = number(default=0.0, unit="m/s")  # [D] velocity
     spin: Any = number(default=0.0, unit="rad/s")  # [1] or [3] angular velocity
-    friction: Array | float = number(default=0.0, least=0, one=True)  # [] Coulomb's mu; 0 slips
-    stick: bool = static(default=False)  # hold what touches, also against leaving
-    # free where both are given; principal moments in the tool's own frame
+    friction: Array | float = number(default=0.0, least=0, one=True)  # [] Coulomb's mu
+    stick: bool = static(default=False)  # material neither slips nor separates on contact
+    # free if `mass` and `inertia`, the principal moments in the tool's frame, are given
     mass: Array | float | None = number(default=None, above=0, unit="kg", one=True, none=True)  # []
     inertia: Any = number(default=None, above=0, unit="kg m^2", none=True)  # [1] or [3]
-    soft: Soft | None = None  # how contact sets in further out; at once if none
+    soft: Soft | None = None  # contact at a distance; None for hard contact only
 
     def start(self, dtype) -> Tool:
-        """The tool at time zero."""
+        """Return the tool at time zero."""
         x = jnp.asarray(self.x, dtype)
         upright = pose.upright(x.shape[0], dtype)
         turn = upright if self.turn is None else jnp.asarray(self.turn, dtype)
@@ -120,37 +118,37 @@ class Collider:
         return Tool(x=x, turn=turn, v=v, spin=spin, momentum=momentum)
 
     def moments(self, spin: Array) -> Array:
-        """Principal moments of inertia, one a component of `spin`, kg m^2."""
+        """Return the principal moments of inertia, one per component of `spin`, kg m^2."""
         return jnp.asarray(self.inertia, spin.dtype) + jnp.zeros_like(spin)
 
 
 def touch(
     collider: Collider, tool: Tool, nodes: Vec, v: Vec, m: Array, reach: float, dt: Any
 ) -> tuple[Vec, Array, Array]:
-    """Node velocities after contact with one tool, and the impulse and its torque on the tool.
+    """Return node velocities after contact with one tool, and its impulse and angular impulse.
 
     Args:
         nodes: D arrays [nodes] position, m.
         v: D arrays [nodes] velocity, m/s.
         m: [nodes] mass, kg.
-        reach: how far outside its surface the tool acts, m.
+        reach: distance outside its surface at which the tool acts, m.
         dt: s, for which soft contact acts.
     Returns:
         velocities, impulse [D] in N s and angular impulse [1] or [3] in N m s about the tool's x.
-    Differentiable in the tool, the shape, friction and v; piecewise where contact sets in, unless
+    Differentiable in the tool, the shape, friction and v; piecewise where contact begins, unless
     it is soft.
     """
     arm = tuple(p - tool.x[i] for i, p in enumerate(nodes))
     local = pose.unturned(tool.turn, arm)
-    # fused with what reads it, a shape would be evaluated anew for every reader
+    # without barriers XLA would fuse the shape into every consumer and evaluate it repeatedly
     barrier = lax.optimization_barrier
     distance, pull = jax.vjp(lambda x: barrier(collider.shape.distance(barrier(x))), local)
     (normal,) = pull(jnp.ones_like(distance))
-    # sampled distances and blends have slopes shorter than one, centres none
+    # gradients of sampled distances and blends are shorter than one, at centres zero
     n = barrier(pose.turned(tool.turn, unit(normal)))
     carried = tuple(tool.v[i] + w for i, w in enumerate(pose.cross(tool.spin, arm)))
     u = tuple(a - b for a, b in zip(v, carried))
-    # only a node that approaches is changed: contact never pulls, unless it sticks
+    # only approaching nodes are changed: contact never pulls, unless it sticks
     if collider.stick:
         after = carried
     else:
@@ -163,7 +161,7 @@ def touch(
         share = collider.soft.share(distance - reach, dt)
         new = tuple((1 - share) * a + share * b for a, b in zip(v, after))
     new = barrier(new)
-    # what matter loses the tool gains, node by node: their sum is kept whatever the contact did
+    # the tool gains each node's loss of momentum: their sum is conserved for any contact law
     change = tuple(m * (a - b) for a, b in zip(v, new))
     impulse = jnp.stack([a.sum() for a in change])
     torque = jnp.stack([a.sum() for a in pose.moment(arm, change)])
@@ -171,12 +169,12 @@ def touch(
 
 
 def _slide(u: Vec, n: Vec, friction) -> Vec:
-    """Relative velocity after the normal part is gone and friction has acted."""
-    # the normal impulse is -normal per mass; friction takes at most mu times it, and never turns u
+    """Return the relative velocity after the normal part is removed and friction has acted."""
+    # friction removes at most mu times the normal impulse, -normal per mass, and never reverses u
     normal = jnp.minimum(dot(u, n), 0)
     along = tuple(a - normal * b for a, b in zip(u, n))
     square = dot(along, along)
-    moving = square > 0  # the root of a node at rest has no slope
+    moving = square > 0  # at rest the root has no derivative
     size = jnp.sqrt(jnp.where(moving, square, 1))
     left = jnp.where(moving, jnp.maximum(1 + friction * normal / size, 0), 0)
     return tuple(left * a for a in along)
@@ -185,11 +183,11 @@ def _slide(u: Vec, n: Vec, friction) -> Vec:
 def advance(
     collider: Collider, tool: Tool, impulse: Array, torque: Array, gravity: Array, dt
 ) -> Tool:
-    """The tool after dt, pushed if it is free.
+    """Advance a tool by dt; impulse and torque act on it if it is free.
 
-    Semi-implicit Euler for its place. In 3-D the torque is added to the angular momentum, which is
-    left alone where there is none, and the tool turns for dt as a free body (`pose.drifted`).
-    Differentiable in everything; where `Tool.momentum` is none in 3-D, L is that of spin.
+    Positions use semi-implicit Euler. In 3-D the torque is added to the angular momentum, which is
+    unchanged without torque, and the tool rotates for dt as a free body (`pose.drifted`).
+    Differentiable in everything; if `Tool.momentum` is None in 3-D, L is computed from spin.
     """
     v, spin, momentum = tool.v, tool.spin, tool.momentum
     if collider.mass is None:
@@ -201,7 +199,7 @@ def advance(
         spin = spin + torque / inertia
         turn = pose.rotated(tool.turn, spin, dt)
     else:
-        # L, not spin, is carried on: taken from spin anew, its rounding would add up
+        # L is stored, and not computed again from spin, whose rounding would accumulate
         known, seen = (0, jnp.zeros_like(spin)) if momentum is None else (momentum.L, momentum.spin)
         L = known + pose.momentum(tool.turn, spin - seen, inertia) + torque
         turn = pose.drifted(tool.turn, L, inertia, dt)

@@ -1,9 +1,9 @@
-"""Injectors and collectors: particles that enter and leave while a scene runs.
+"""Injectors and collectors: particles that enter and leave during a run.
 
-A body has a fixed number of slots, `Body.capacity`, of which those of mass zero are empty. An
+A body has a fixed number of slots, `Body.capacity`, of which slots of mass zero are empty. An
 injector fills empty slots, a collector empties filled ones, and every particle is counted, so that
-mass is accounted for exactly. Slots that were emptied are filled again. Particles that find no slot
-are counted as refused; `simulate` turns them into an error.
+mass is accounted for exactly. Emptied slots are filled again. Particles that find no empty slot are
+counted as refused; `simulate` raises an error for them.
 """
 
 from dataclasses import replace
@@ -24,24 +24,24 @@ from .collide import Tool
 
 @pytree
 class Flow:
-    """What one source has moved so far."""
+    """Numbers of particles that one source has moved so far."""
 
-    moved: Array  # [] int32 particles put in or taken out
+    moved: Array  # [] int32 particles injected or collected
     refused: Array  # [] int32 particles that found no empty slot
 
     @staticmethod
     def none() -> "Flow":
-        """Nothing moved."""
+        """Return zero counts."""
         return Flow(jnp.int32(0), jnp.int32(0))
 
 
 @pytree
 class Injector:
-    """A nozzle that lets a layer of particles in at equal intervals of time.
+    """A nozzle that injects a layer of particles at equal intervals of time.
 
-    Layer j enters at start + j interval and moves at v from that very moment, so that the jet is
-    even whatever the time step. For a full jet the interval is the particles' spacing over the
-    speed. With `tool`, x and v are in that tool's frame and its own velocity is added.
+    Layer j enters at start + j interval and moves at v from that moment, so that the jet is uniform
+    for any time step. For a full jet the interval is the particles' spacing over the speed. With
+    `tool`, x and v are in that tool's frame and its own velocity is added.
     Differentiable in x, v and interval; piecewise in start.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, simulate
@@ -55,18 +55,18 @@ class Injector:
     x: Any = number(unit="m")  # [n, D] points of a layer
     v: Any = number(unit="m/s")  # [D] velocity
     interval: Array | float = number(above=0, unit="s", one=True)  # [] between layers, at least dt
-    body: int = size(default=0, least=0)  # of the scene, into which particles enter
+    body: int = size(default=0, least=0)  # index of the body that receives particles
     tool: int = size(
         default=-1, least=-1
-    )  # collider of the scene that it rides on; none by default
-    start: Array | float = number(default=0.0, unit="s", one=True)  # [] first layer
-    # no layer at or after it
+    )  # index of the collider that it moves with; none by default
+    start: Array | float = number(default=0.0, unit="s", one=True)  # [] time of first layer
+    # no layer enters at or after this time
     stop: Array | float = number(default=np.inf, unit="s", infinite=True, one=True)  # []
 
     def act(
         self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
     ) -> tuple[Any, Flow]:
-        """Chunks after a step over span = (t, t + dt), how many entered and were refused."""
+        """Return chunks after a step over span = (t, t + dt), and injected and refused counts."""
         before, after = (self._layers(t) for t in span)
         dtype = chunks.m.dtype
         age = span[1] - self.start - (after - 1) * self.interval
@@ -77,7 +77,7 @@ class Injector:
 
         def enter(chunks):
             empty = chunks.m == 0
-            # the first empty slots in order take the points in order
+            # the points fill the first empty slots in order
             rank = jnp.cumsum(empty.ravel(), dtype=jnp.int32).reshape(empty.shape) - 1
             new = empty & (rank < x.shape[0])
             which = jnp.clip(rank, 0, x.shape[0] - 1)
@@ -89,13 +89,13 @@ class Injector:
         return chunks, Flow(count, jnp.where(due, x.shape[0], 0) - count)
 
     def _layers(self, t) -> Array:
-        """How many layers have entered before time t."""
+        """Return the number of layers that have entered before time t."""
         return jnp.maximum(jnp.ceil((jnp.minimum(t, self.stop) - self.start) / self.interval), 0)
 
 
 @pytree
 class Collector:
-    """A region that takes out the particles inside it.
+    """A region that removes the particles inside it.
 
     >>> from jaxgpu.geometry import sdf
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, simulate
@@ -107,15 +107,15 @@ class Collector:
     """
 
     shape: Any  # an `sdf` shape, in space or in a tool's frame, m
-    body: int = size(default=0, least=0)  # of the scene, out of which particles are taken
+    body: int = size(default=0, least=0)  # index of the body that loses particles
     tool: int = size(
         default=-1, least=-1
-    )  # collider of the scene that it rides on; none by default
+    )  # index of the collider that it moves with; none by default
 
     def act(
         self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
     ) -> tuple[Any, Flow]:
-        """Chunks after a step, and how many were taken; an emptied slot waits mid-box."""
+        """Return chunks after a step and the count removed; emptied slots move to mid-box."""
         x = chunks.x
         if self.tool >= 0:
             tool = tools[self.tool]
@@ -131,7 +131,7 @@ class Collector:
 def flow(
     scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any
 ) -> tuple[tuple, tuple[Flow, ...]]:
-    """Bodies and counts after all sources have acted, in the order of `scene.sources`."""
+    """Apply all sources in the order of `scene.sources`; return bodies and total counts."""
     now, counts = [particles.chunks for particles in bodies], []
     for source, seen in zip(scene.sources, flows):
         i = source.body
@@ -142,7 +142,7 @@ def flow(
 
 
 def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Vec]:
-    """Points and velocity of a source in space."""
+    """Transform a source's points and velocity from its tool's frame to space."""
     if tool < 0:
         return x, v
     at = tools[tool]
@@ -152,7 +152,7 @@ def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Ve
 
 
 def _undeformed(body: Any, chunks: Any, where: Array, x: Vec, v: Vec, filled: int):
-    """Chunks with undeformed particles, or none, in the slots of a mask, at x with velocity v."""
+    """Return chunks with undeformed particles, or none, in masked slots, at x with velocity v."""
     d, zero = len(x), jnp.zeros_like(chunks.m)
     volume = jnp.asarray(body.volume, zero.dtype) * filled
     put = lambda new, old: jnp.where(where, new, old)
