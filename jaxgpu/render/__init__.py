@@ -1,16 +1,16 @@
-"""Pictures and films, drawn on the device and without a display.
+"""Images and videos, rendered on the device and without a display.
 
 image = picture(Camera(eye, target), x, colour, Look(radius), floor=0.0)    # [H, W, 3] of particles
 image = Capsules(start, end, radius, colour, floor, tile).picture(camera)      # of capsules
-index, depth = nearest(camera, x, radius)         # which particle each pixel shows, how far ahead
+index, depth = nearest(camera, x, radius)               # the particle in each pixel, and its depth
 depth = soft_depth(camera, x, radius, far=3.0, blur=0.01)     # smooth in x: for inverse problems
 open("film.gif", "wb").write(gif(images))         # or mp4(images)
 
-Read `camera` first, then `splat` (which ball a pixel shows), `shade` (light), `ground` (the floor,
-with shadows), `sphere_tracing` (rays against shapes) and `particles`, which puts these together;
-`capsules` stands alone, and so does `film`. `casting` finds the first solid along rays, and
-`sensors` has what a robot's camera sees of them. `view` is a page to be turned by hand, `shown`
-what such a page shows of a state, a run or a robot, and `palette` the one style of all figures.
+Read `camera` first, then `splat` (the visible ball of each pixel), `shade` (light), `ground` (the
+floor, with shadows), `sphere_tracing` (rays against shapes) and `particles`, which combines them;
+`capsules` and `film` are independent. `casting` finds the first solid along rays, and `sensors`
+simulates robot cameras that see these solids. `view` is an interactive 3-D page, `shown` makes such
+a view of a state, a run or a robot, and `palette` is the common style of all figures.
 """
 
 from .camera import Camera

@@ -1,7 +1,7 @@
-"""A pinhole camera: what it sees of points in space, and the rays of its pixels.
+"""A pinhole camera: projection of points in space, and the rays of its pixels.
 
-Camera coordinates are right, down and ahead, in metres. A point at (a t, b t, t) falls on the
-column W / 2 + f a and the row H / 2 + f b, counted from the upper left corner of the image, where
+Camera coordinates are right, down and ahead, in metres. A point at (a t, b t, t) is projected to
+column W / 2 + f a and row H / 2 + f b, counted from the upper left corner of the image, where
 f = H / 2 / tan(angle / 2) is the focal length in pixels. Pixel i covers [i, i + 1).
 """
 
@@ -23,12 +23,12 @@ RADIUS = ranges.Range(least=0, unit="m")
 
 @pytree
 class Camera:
-    """Where it stands, what it looks at, and its image. Differentiable in all but the size."""
+    """Position, target and image size of a camera. Differentiable in all fields but the size."""
 
     eye: Any = number(unit="m")  # [3]
-    target: Any = number(unit="m")  # [3] what falls on the middle of the image
-    up: Any = number(default=(0.0, 1.0, 0.0))  # [3] a direction that is not the one of sight
-    # field of view from top to bottom
+    target: Any = number(unit="m")  # [3] point at the centre of the image
+    up: Any = number(default=(0.0, 1.0, 0.0))  # [3] upward direction, not parallel to the view
+    # vertical field of view
     angle: Array | float = number(default=0.7, above=0, below=3.14159, unit="rad", one=True)  # []
     width: int = size(default=320, least=1)  # pixels
     height: int = size(default=240, least=1)  # pixels
@@ -39,14 +39,14 @@ class Camera:
         return self.height / 2 / jnp.tan(self.angle / 2)
 
     def axes(self, dtype: Any) -> Array:
-        """Unit vectors to the right, down and ahead, in space: [3, 3], one a row."""
+        """Return unit vectors to the right, down and ahead, in space: [3, 3], one per row."""
         eye, target, up = (jnp.asarray(a, dtype) for a in (self.eye, self.target, self.up))
         ahead = rows.unit(target - eye)
         right = rows.unit(rows.cross(ahead, up))
         return jnp.stack([right, rows.cross(ahead, right), ahead])
 
     def seen(self, x: Array) -> Vec:
-        """Points [..., 3], m, in camera coordinates: right, down and ahead, each [...].
+        """Return points [..., 3], m, in camera coordinates: right, down and ahead, each [...].
 
         >>> ahead = Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0))
         >>> [float(a) for a in ahead.seen(jnp.array([0.5, 1.0, 0.0]))]
@@ -58,12 +58,12 @@ class Camera:
         return tuple(dot(arm, tuple(axis)) for axis in self.axes(x.dtype))
 
     def slopes(self, row: Array, column: Array) -> tuple[Array, Array]:
-        """Ray (a, b, 1), in camera coordinates, through the middle of a pixel: a and b."""
+        """Return a and b of the ray (a, b, 1), in camera coordinates, through a pixel's centre."""
         f = jnp.asarray(self.focal, column.dtype)
         return (column + 0.5 - self.width / 2) / f, (row + 0.5 - self.height / 2) / f
 
     def rays(self, dtype: Any) -> tuple[Array, Array]:
-        """Slopes a and b of the rays of all pixels, each [H, W]."""
+        """Return the slopes a and b of the rays of all pixels, each [H, W]."""
         row = jnp.arange(self.height).astype(dtype)[:, None]
         column = jnp.arange(self.width).astype(dtype)[None]
         a, b = self.slopes(row, column)
@@ -71,7 +71,7 @@ class Camera:
         return jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
 
     def places(self, depth: Array) -> Vec:
-        """Points of space that the pixels show at these depths [H, W]: three arrays [H, W], m."""
+        """Return the points in space that pixels show at depths [H, W]: three arrays [H, W], m."""
         a, b = self.rays(depth.dtype)
         right, down, ahead = self.axes(depth.dtype)
         eye = jnp.asarray(self.eye, depth.dtype)
@@ -82,7 +82,7 @@ class Camera:
 
 
 def held(name: str, camera: Camera) -> None:
-    """Refuse a camera that looks nowhere, or along its own upward direction."""
+    """Raise an error for a camera whose view direction is zero or parallel to `up`."""
     ranges.check(name, camera)
     for field in ("eye", "target", "up"):
         ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
@@ -100,7 +100,7 @@ def _refuse_sight(name: str, *places: Any) -> None:
 
 
 def centres(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
-    """Points or colours [N, 3] in floating point, held against their shape and bounds."""
+    """Check points or colours [N, 3] and return them in floating point."""
     x = ranges.numbers(name, x, (axis, 3), **bounds)
     if x.shape[0] == 0:
         raise ValueError(f"{name} has shape [0, 3]; give at least one, of radius 0 to hide it")
@@ -108,7 +108,7 @@ def centres(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
 
 
 def sizes(name: str, radius: Any, x: Array) -> None:
-    """Refuse radii that are negative, no numbers, or not one or [N]."""
+    """Raise an error for radii that are negative, not numbers, or not of shape [] or [N]."""
     ranges.refuse(name, radius, RADIUS)
     if jnp.shape(radius) not in ((), x.shape[:1]):
         raise ValueError(

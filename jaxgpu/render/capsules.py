@@ -1,7 +1,7 @@
-"""Pictures of mechanisms on the device: capsules over a floor, met by rays in closed form.
+"""Images of mechanisms on the device: capsules above a floor, intersected in closed form by rays.
 
-A capsule is all that lies within a radius of a segment; a segment of no length is a sphere. A ray
-costs about 60 operations a capsule, once for the eye and once for the sun's shadow.
+A capsule is the set of points within a radius of a segment; a segment of zero length is a sphere. A
+ray costs about 60 operations per capsule, once for the eye and once for the sun's shadow.
 """
 
 from dataclasses import replace
@@ -19,11 +19,11 @@ from jaxgpu.inputs.fields import pytree
 
 from .camera import Camera, held
 
-SUN = (0.35, -0.5, 0.79)  # towards it; up is +z
+SUN = (0.35, -0.5, 0.79)  # direction towards it; up is +z
 SKY, STEEL, BLUE = (0.93, 0.95, 0.97), (0.42, 0.47, 0.55), (0.16, 0.38, 0.70)
 ORANGE, GREEN = (0.93, 0.50, 0.14), (0.20, 0.65, 0.32)
 WHITE = (1.0, 1.0, 1.0)
-INKS = (STEEL, BLUE, ORANGE, GREEN, SKY, WHITE)  # of films, for `gif`
+INKS = (STEEL, BLUE, ORANGE, GREEN, SKY, WHITE)  # colours of videos, for `gif`
 FAR = rays.FAR
 
 
@@ -32,15 +32,15 @@ class Capsules:
     """N capsules and a floor; up is z."""
 
     start: Array  # [N, 3] one end, m
-    end: Array  # [N, 3] the other
+    end: Array  # [N, 3] other end, m
     radius: Array  # [N] m
     colour: Array  # [N, 3] red, green and blue in 0 ... 1
-    floor: Array  # [] its height, m
-    tile: Array  # [] of its pattern, m
+    floor: Array  # [] height, m
+    tile: Array  # [] width of its tiles, m
 
     @allocation.bounded
     def picture(self, camera: Camera, fine: int = 2) -> Array:
-        """An image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
+        """Render an image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
 
         >>> one = jnp.ones((1, 3))
         >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
@@ -69,9 +69,9 @@ class Capsules:
 
     @allocation.bounded
     def depth(self, camera: Camera) -> Array:
-        """How far ahead each pixel's ray meets a capsule or the floor, [H, W] m: a depth camera.
+        """Return the depth [H, W], m, at which each pixel's ray meets a capsule or the floor.
 
-        Infinite where it meets nothing. Pure, so that an environment may observe it.
+        Infinite where it meets neither. Pure, so that an environment may observe this depth camera.
 
         >>> one = jnp.ones((1, 3))
         >>> ball = Capsules(0 * one, 0 * one, one[0, :1], one, jnp.float32(-2), jnp.float32(1))
@@ -87,13 +87,13 @@ class Capsules:
         return jnp.where(far < FAR, far / jnp.sqrt(dot(along, along)), jnp.inf)
 
     def _rays(self, camera: Camera) -> tuple[Vec, Vec]:
-        """Where the rays of all pixels begin, and where they are a metre ahead."""
+        """Return the origin of the rays of all pixels, and their points one metre ahead."""
         dtype = self.start.dtype
         there = camera.places(jnp.ones((camera.height, camera.width), dtype))
         return tuple(jnp.asarray(camera.eye, dtype)), there
 
     def _far(self, eye: Vec, way: Vec) -> tuple[Array, Array, Array]:
-        """How far rays go, whether they end on the floor, and which capsule is their first."""
+        """Return lengths of rays, a mask of rays that end on the floor, and their first capsule."""
         body, which = meet(self, eye, way)
         down = way[2] < -1e-6
         ground = jnp.where(down, (self.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
@@ -101,12 +101,12 @@ class Capsules:
 
 
 def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
-    """How far rays [...] go to the first capsule, m, `FAR` if to none, and its index.
+    """Return the distance [...] of the first capsule along rays, m, `FAR` if none, and its index.
 
     Args:
-        scene: what is there.
-        eye: where the rays begin, outside of all capsules: three arrays [...] or numbers, m.
-        way: their directions, unit vectors: three arrays [...].
+        scene: the capsules.
+        eye: origin of the rays, outside of all capsules: three arrays [...] or numbers, m.
+        way: directions, unit vectors: three arrays [...].
     """
     which = _nearest(scene, eye, way)[1]
     pick = lambda ends: tuple(jnp.moveaxis(ends[which], -1, 0))
@@ -115,9 +115,9 @@ def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
 
 
 def _nearest(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
-    """Both of `meet`, without derivatives; index 0 where there is none.
+    """Return the results of `meet` without derivatives, with index 0 if there is none.
 
-    A processor takes capsules one after the other and keeps two numbers a ray, an accelerator takes
+    A CPU processes capsules one after the other and keeps two numbers per ray, an accelerator takes
     the minimum over all.
     """
     scene, eye, way = lax.stop_gradient((scene, eye, way))
@@ -143,7 +143,7 @@ def _at_once(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
 
 
 def _normal(scene: Capsules, x: Vec, which: Array) -> Vec:
-    """Unit normals at the points `x` of the capsules `which`."""
+    """Return unit normals at the points `x` of the capsules `which`."""
     pick = lambda ends: tuple(jnp.moveaxis(ends[which], -1, 0))
     return rays.capsule_normal(pick(scene.start), pick(scene.end), x)
 
@@ -156,7 +156,7 @@ def _tiles(scene: Capsules, x: Vec) -> Array:
 def _light(scene: Capsules, x: Vec, normal: Vec) -> Array:
     sun = unit(tuple(jnp.asarray(a, x[0].dtype) for a in SUN))
     direct = jnp.maximum(dot(normal, sun), 0)
-    # off the surface, against shadows of itself
+    # start off the surface to avoid self-shadowing
     above = tuple(a + 1e-2 * scene.tile * n for a, n in zip(x, normal))
     blocked, _ = _nearest(scene, above, sun)
     return 0.42 + 0.13 * normal[2] + jnp.where(blocked < FAR, 0.0, 0.45 * direct)

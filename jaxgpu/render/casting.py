@@ -1,11 +1,11 @@
-"""The first solid that each ray of a camera meets: exact, and fast on either kind of machine.
+"""Ray casting: the first solid that each ray of a camera meets, exact and fast on any platform.
 
-On a processor boxes are taken near to far, a few at a time, until no box that is left can be
-nearer than the farthest pixel: what is seen ends the search, and nothing is left out. Views of a
-batch then go one after the other, since each ends at its own box. An accelerator takes the minimum
-over all boxes, and keeps nothing of the size boxes x pixels: about 40 operations a box and pixel. A
-TPU takes it at once. A GPU takes a few boxes a launch: as one reduction, XLA tries so many ways to
-compile it on the card that none is found in minutes.
+On a CPU boxes are processed near to far, a few at a time, until no remaining box can be nearer than
+the farthest pixel: visible solids end the search, and nothing is left out. Views of a batch are
+then processed one after the other, since each ends at a different box. An accelerator takes the
+minimum over all boxes and stores nothing of the size boxes x pixels, at about 40 operations per box
+and pixel. A TPU does this in one reduction. A GPU takes a few boxes per launch: for one reduction,
+XLA tries so many ways to compile it on the card that it finds none within minutes.
 
 Derivatives follow the one solid that was found, whose distance is computed again.
 """
@@ -24,38 +24,38 @@ from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids, inside, outside
 from jaxgpu.geometry.vectors import Vec, dot, length
 from jaxgpu.inputs.fields import pytree
 
-TOGETHER = 4  # boxes between two looks at the farthest pixel
-LAUNCH = 24  # boxes of a launch on a GPU: fewer than 32 are one loop in a kernel, and no reduction
+TOGETHER = 4  # boxes between two checks of the farthest pixel
+LAUNCH = 24  # boxes per launch on a GPU: fewer than 32 are a loop in one kernel, not a reduction
 
 
 @pytree
 class Eye:
-    """A camera as its rays: unit vectors (a, b, 1) / length in its own axes."""
+    """Rays of a camera: unit vectors (a, b, 1) / length in the camera's axes."""
 
-    at: Array  # [3] m
+    at: Array  # [3] position, m
     frame: Array  # [3, 3] unit vectors to the right, down and ahead
     a: Array  # [P] slopes to the right
     b: Array  # [P] slopes down
     spread: Array  # [2] slopes of the edges of the image, to the right and down
 
     def ahead(self) -> Array:
-        """Depth a metre along each ray: [P]."""
+        """Return the depth per metre along each ray: [P]."""
         return 1 / jnp.sqrt(self.a * self.a + self.b * self.b + 1)
 
     def ways(self) -> Vec:
-        """Unit vectors along the rays, in space: 3 x [P]."""
+        """Return unit vectors along the rays, in space: 3 x [P]."""
         right, down, ahead = self.frame
         share = self.ahead()
         return tuple(share * (self.a * right[i] + self.b * down[i] + ahead[i]) for i in range(3))
 
     def place(self) -> Vec:
-        """Where the rays begin: 3 x []."""
+        """Return the origin of the rays: 3 x []."""
         return tuple(self.at[i] for i in range(3))
 
 
 @jax.custom_jvp
 def first_distance(solids: Solids, eye: Eye) -> Array:
-    """How far each ray [P] goes, m, `FAR` where it meets nothing."""
+    """Return the distance [P] to the first solid along each ray, m, `FAR` if there is none."""
     forms = {"cpu": _near_to_far, "cuda": in_turn, "rocm": in_turn}
     return lax.platform_dependent(solids, eye, **forms, default=at_once)
 
@@ -69,7 +69,7 @@ def _along_what_was_found(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def first_index(solids: Solids, eye: Eye) -> Array:
-    """Which solid each ray [P] meets first; -1 where it meets nothing."""
+    """Return the index [P] of the first solid along each ray, -1 if there is none."""
     solids, eye = lax.stop_gradient((solids, eye))
     forms = {"cpu": _near_to_far_index, "cuda": in_turn_index, "rocm": in_turn_index}
     return lax.platform_dependent(solids, eye, **forms, default=at_once_index)
@@ -114,7 +114,7 @@ def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
 
 
 def in_turn(solids: Solids, eye: Eye) -> Array:
-    """Distances [P] as a GPU finds them; `_near_to_far` finds the same."""
+    """Return distances [P] by the algorithm for GPUs; `_near_to_far` finds the same."""
     far, rows, wide = _launches(solids, eye)
 
     def body(far: Array, rows: Array) -> tuple[Array, None]:
@@ -124,7 +124,7 @@ def in_turn(solids: Solids, eye: Eye) -> Array:
 
 
 def in_turn_index(solids: Solids, eye: Eye) -> Array:
-    """Numbers [P] of the solids as a GPU finds them."""
+    """Return the indices [P] of the first solids by the algorithm for GPUs."""
     found, rows, wide = _launches(solids, eye)
 
     def body(found: tuple[Array, Array], more: tuple[Array, Array]) -> tuple[Any, None]:
@@ -139,9 +139,9 @@ def in_turn_index(solids: Solids, eye: Eye) -> Array:
 
 
 def _launches(solids: Solids, eye: Eye) -> tuple[tuple[Array, Array], Array, Vec]:
-    """What there is but boxes, rows [L, C, `LAUNCH`] of `_columns`, and rays 3 x [1, P].
+    """Return hits of other solids, box rows [L, C, `LAUNCH`] of `_columns`, and rays 3 x [1, P].
 
-    The last box fills the last launch; met anew it is no nearer.
+    The last box is repeated to fill the last launch, which changes no minimum.
     """
     table = jnp.stack(_columns(solids.boxes, eye))
     table = jnp.pad(table, ((0, 0), (0, -table.shape[1] % LAUNCH)), mode="edge")
@@ -150,35 +150,35 @@ def _launches(solids: Solids, eye: Eye) -> tuple[tuple[Array, Array], Array, Vec
 
 
 def at_once(solids: Solids, eye: Eye) -> Array:
-    """Distances [P] as a TPU finds them; `_near_to_far` finds the same."""
+    """Return distances [P] by the algorithm for TPUs; `_near_to_far` finds the same."""
     start, hits = _apart_from_boxes(solids, eye)[0], _all_hits(solids.boxes, eye)
     return jnp.minimum(start, jnp.min(hits, 0))
 
 
 def at_once_index(solids: Solids, eye: Eye) -> Array:
-    """Numbers [P] of the solids as a TPU finds them."""
+    """Return the indices [P] of the first solids by the algorithm for TPUs."""
     (start, index), hits = _apart_from_boxes(solids, eye), _all_hits(solids.boxes, eye)
     return jnp.where(jnp.min(hits, 0) < start, jnp.argmin(hits, 0).astype(jnp.int32), index)
 
 
 def _all_hits(boxes: Boxes, eye: Eye) -> Array:
-    """Distances [N, P] to all boxes, which no program keeps: they go into a minimum."""
-    # what is computed for a box or a ray alone is not to be done anew for each pair of them
+    """Return distances [N, P] to all boxes, which are never stored but fused into a minimum."""
+    # The barrier keeps values per box or per ray from being computed again for each pair.
     columns, ways = lax.optimization_barrier((_columns(boxes, eye), eye.ways()))
     return _hit(tuple(c[:, None] for c in columns), tuple(w[None] for w in ways))
 
 
 def _hit(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> Array:
-    """Distances [N, P] along rays 3 x [1, P] to boxes, of the columns [N, 1] of `_columns`."""
+    """Return distances [N, P] along rays 3 x [1, P] to boxes with `_columns`, each [N, 1]."""
     low, high, axes = columns[:3], columns[3:6], columns[6:]
     turned = inside(axes, ways)
-    # of upright boxes the last is that of the ray alone, which XLA takes out of the loop over boxes
+    # For upright boxes the last slope depends on the ray only: XLA hoists it out of the box loop.
     slope = tuple(1 / rays.away_from_zero(w) for w in turned)
     return rays.slabs(low, high, slope, branches)
 
 
 def _columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
-    """Of each box [N] the places of its faces less the eye, in its own frame, and its axes."""
+    """Return the faces of each box [N] relative to the eye, in the box's frame, and its axes."""
     boxes = boxes.kept()
     axes = boxes.axes()
     off = inside(axes, tuple(boxes.centre[:, i] - eye.at[i] for i in range(3)))
@@ -188,23 +188,23 @@ def _columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
 
 
 def _sorted(boxes: Boxes, eye: Eye) -> tuple[Array, Array, Array]:
-    """Rows of `_columns` near to far, the distance of each from the eye, and its number.
+    """Return rows of `_columns` near to far, the distance of each from the eye, and its index.
 
-    There are `TOGETHER` further rows, `FAR` away. A box that is out of view is as far. Distances
-    are rounded down: they share a word with the number of the box, which is sorted as an integer,
-    three times as fast as two arrays.
+    There are `TOGETHER` additional rows at distance `FAR`, and so is a box that is out of view.
+    Distances are rounded down: they share a word with the index of the box. Sorting these words as
+    integers is three times as fast as sorting two arrays.
     """
     columns = _columns(boxes, eye)
     beyond = [jnp.maximum(jnp.maximum(columns[i], -columns[i + 3]), 0) for i in range(3)]
     near = jnp.where(in_view(boxes, eye), length(beyond), FAR)
     count = near.shape[0]
     low = (1 << (count - 1).bit_length()) - 1
-    # no bit of the sign is set, so that words are in the order of the floats
+    # no sign bit is set, so that integer words sort like the floats
     word = lax.bitcast_convert_type(near.astype(jnp.float32) * np.float32(1 - 1e-6), jnp.int32)
     word = lax.sort((word & ~low) | jnp.arange(count, dtype=jnp.int32))
     order = word & low
     near = lax.bitcast_convert_type(word & ~low, jnp.float32).astype(near.dtype)
-    # the search ends before the last rows, or meets the last box anew
+    # the search ends before the additional rows, or repeats the last box
     more = (0, TOGETHER)
     table = jnp.pad(jnp.stack(columns, 1)[order], (more, (0, 0)), mode="edge")
     near = jnp.pad(near, more, constant_values=FAR)
@@ -212,7 +212,7 @@ def _sorted(boxes: Boxes, eye: Eye) -> tuple[Array, Array, Array]:
 
 
 def in_view(boxes: Boxes, eye: Eye) -> Array:
-    """Whether the ball about each box [N] meets the pyramid of sight."""
+    """Return a mask [N] of boxes whose bounding ball meets the viewing pyramid."""
     arm = tuple(boxes.centre[:, i] - eye.at[i] for i in range(3))
     right, down, ahead = (dot(arm, tuple(axis)) for axis in eye.frame)
     radius = length(tuple(boxes.half[:, i] for i in range(3)))
@@ -223,7 +223,7 @@ def in_view(boxes: Boxes, eye: Eye) -> Array:
 
 
 def _apart_from_boxes(solids: Solids, eye: Eye) -> tuple[Array, Array]:
-    """How far rays go to capsules and planes, at most `FAR`, and the number of the solid or -1."""
+    """Return distances to capsules and planes, at most `FAR`, and the index of the solid or -1."""
     ways, place = eye.ways(), eye.place()
     wide = tuple(w[None] for w in ways)
     far, index = jnp.full_like(ways[0], FAR), jnp.full(ways[0].shape, -1, jnp.int32)
@@ -242,7 +242,7 @@ def _apart_from_boxes(solids: Solids, eye: Eye) -> tuple[Array, Array]:
 
 
 def _rod_hits(rods: Rods, place: Vec, ways: Vec) -> Array:
-    """Distances [M, P] to the capsules."""
+    """Return the distances [M, P] to the capsules."""
     start, end = (tuple(x[:, i, None] for i in range(3)) for x in (rods.start, rods.end))
     radius = rods.radius[:, None]
     hits = rays.capsule(start, end, radius, place, ways)
@@ -250,13 +250,13 @@ def _rod_hits(rods: Rods, place: Vec, ways: Vec) -> Array:
 
 
 def _plane_hits(planes: Planes, place: Vec, ways: Vec) -> Array:
-    """Distances [K, P] to the planes."""
+    """Return the distances [K, P] to the planes."""
     normal = tuple(planes.normal[:, i, None] for i in range(3))
     return rays.plane(normal, planes.height[:, None], place, ways)
 
 
 def met(solids: Solids, eye: Eye, index: Array) -> tuple[Array, Vec]:
-    """Distance [P] to the solids `index`, m, and unit normals 3 x [P] there; `FAR` and 0 for -1."""
+    """Return distance [P] of the solids `index`, m, and normals 3 x [P]; `FAR` and 0 for -1."""
     count, rods, _ = solids.counts
     ways, place = eye.ways(), eye.place()
     far, normal = _box_met(solids.boxes, eye, ways, jnp.clip(index, 0, count - 1))
@@ -281,7 +281,7 @@ def met(solids: Solids, eye: Eye, index: Array) -> tuple[Array, Vec]:
 
 
 def _box_met(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec]:
-    # one gather of rows: a gather of each column costs eight times as much
+    # One gather of rows: a gather per column costs eight times as much.
     found = jnp.stack(_columns(boxes, eye), 1)[pick]
     low, high, axes = (
         tuple(found[:, i] for i in part)
@@ -291,7 +291,7 @@ def _box_met(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec
     slope = tuple(1 / rays.away_from_zero(w) for w in turned)
     near = rays.entry(low, high, slope)
     first = jnp.maximum(jnp.maximum(near[0], near[1]), near[2])
-    # of the face that was entered last; at an edge that of the first axis
+    # the normal of the face that was entered last, at an edge of the first axis
     x = near[0] >= first
     y = ~x & (near[1] >= first)
     faces = (x, y, ~x & ~y)
@@ -304,7 +304,7 @@ def _either(one: Array, a: tuple[Array, Vec], b: tuple[Array, Vec]) -> tuple[Arr
 
 
 def _largest(far: Array) -> Array:
-    """The largest of distances [P], by halves: on a processor a third of the time of `jnp.max`."""
+    """Return the largest of distances [P] by halves: on a CPU a third of the time of `jnp.max`."""
     while far.shape[0] > 16 and far.shape[0] % 2 == 0:
         half = far.shape[0] // 2
         far = rays.greater(far[:half], far[half:])

@@ -1,4 +1,4 @@
-"""Films of images: GIF through Pillow, MP4 through PyAV."""
+"""Videos of images: GIF through Pillow, MP4 through PyAV."""
 
 import io
 from fractions import Fraction
@@ -13,16 +13,16 @@ from jaxgpu.inputs.extras import extra
 
 @explained
 def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
-    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones; repeats without end.
+    """Encode images [T, H, W, 3], in 0 ... 1 or 8-bit, as a GIF that repeats without end.
 
     Args:
         images: the frames.
-        seconds: each is shown.
-        inks: colours [K, 3] in 0 ... 1, K <= 6, whose shades, 42 of each, are the film's palette;
-            without it the colours of three frames are. A scene of few colours keeps them so, where
-            a palette of its own would be spent on the grey of the floor.
+        seconds: duration of each frame.
+        inks: colours [K, 3] in 0 ... 1, K <= 6, of which 42 shades each are the video's palette;
+            by default the palette is made from three frames. It preserves the colours of a scene
+            that has few, while a palette made from frames would be spent on the grey of the floor.
     Raises:
-        ValueError: images of another shape.
+        ValueError: images have another shape.
         ModuleNotFoundError: the extra `viz` is not installed.
 
     >>> gif(np.zeros((2, 4, 4, 3)))[:6]
@@ -30,7 +30,7 @@ def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
     """
     Image = extra("PIL.Image", "viz", "gif")
     images = _frames("gif", images, seconds)
-    if inks is None:  # one palette for all frames: colours of the first, a middle, the last one
+    if inks is None:  # one palette for all frames, from the first, a middle and the last one
         sample = np.concatenate([images[0], images[len(images) // 2], images[-1]])
         palette, dither = Image.fromarray(sample).quantize(255, dither=Image.Dither.NONE), None
     else:
@@ -47,7 +47,7 @@ def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
 
 
 def _shades(inks: Any) -> np.ndarray:
-    """42 shades of each ink, from black, 8-bit [42 K, 3]."""
+    """Return 42 shades of each ink, from black, 8-bit [42 K, 3]."""
     inks = ranges.numbers("gif: inks", inks, ("K", 3), least=0, most=1)
     if not 1 <= len(inks) <= 6:
         raise ValueError(f"gif: inks has {len(inks)} colours; it must have 1 to 6")
@@ -59,13 +59,13 @@ def _shades(inks: Any) -> np.ndarray:
 
 @explained
 def mp4(images: Any, seconds: float = 0.05) -> bytes:
-    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, as H.264 that browsers play.
+    """Encode images [T, H, W, 3], in 0 ... 1 or 8-bit, as H.264, which browsers play.
 
     Args:
-        images: an odd height or width is cut by one pixel, for colours are kept at half the size.
-        seconds: each image is shown.
+        images: an odd height or width is cropped by a pixel, as chroma has half the resolution.
+        seconds: duration of each image.
     Raises:
-        ValueError: images of another shape.
+        ValueError: images have another shape.
         ModuleNotFoundError: the extra `viz` is not installed.
 
     >>> film = mp4(np.zeros((4, 16, 16, 3)))
@@ -90,7 +90,7 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
 
 
 def _frames(name: str, images: Any, seconds: float) -> np.ndarray:
-    """Images as 8-bit ones, [T, H, W, 3]."""
+    """Check images and return them as 8-bit, [T, H, W, 3]."""
     ranges.numbers(f"{name}: seconds", seconds, (), above=0, unit="s")
     images = np.asarray(ranges.numbers(f"{name}: images", images))
     if images.ndim != 4 or images.shape[-1] != 3 or len(images) == 0:

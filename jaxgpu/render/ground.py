@@ -1,4 +1,4 @@
-"""A floor under a picture, with the shadow of the particles."""
+"""A floor for images of particles, with the particles' shadow."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,7 +10,7 @@ from .shade import SKY, SUN
 from .splat import nearest
 
 STONE = (0.83, 0.82, 0.80)  # colour of the floor
-PIXELS = 128  # of the sun's view, each way
+PIXELS = 128  # width and height of the sun's view
 
 
 def laid(
@@ -21,10 +21,10 @@ def laid(
     radius: Array | float,
     height: Array | float,
 ) -> tuple[Array, Array]:
-    """Image [H, W, 3] and depth [H, W] with a floor at y = `height`, m, where nothing is nearer.
+    """Return image [H, W, 3] and depth [H, W] with a floor at y = `height`, m, behind all else.
 
     The shadow of the particles x [N, 3] falls on it. It fades into the background far from the
-    camera's target, so that a film has one floor however the particles spread.
+    camera's target, so that a video has a constant floor however the particles move.
     """
     start, end = camera.places(jnp.zeros_like(depth)), camera.places(jnp.ones_like(depth))
     fall = end[1] - start[1]
@@ -51,7 +51,7 @@ def laid(
 
 
 def _shade(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Array:
-    """How much of the sun the particles keep from each spot [..., 3], 0 to 1, edges soft."""
+    """Return the fraction of sunlight that particles block at each spot [..., 3], edges soft."""
     index, _ = nearest(from_sun, x, radius, reach=3)
     cover = (index < x.shape[0]).astype(x.dtype)
     for axis in 3 * (0, 1):
@@ -65,7 +65,7 @@ def _shade(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Ar
 
 
 def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
-    """Middle [3] and half the size [] of the particles that are drawn; 0 and 1 if none are."""
+    """Return the centre [3] and half-size [] of the visible particles, 0 and 1 if none are."""
     drawn = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (x.shape[0],)) > 0
     low = jnp.min(jnp.where(drawn[:, None], x, jnp.inf), 0)
     high = jnp.max(jnp.where(drawn[:, None], x, -jnp.inf), 0)

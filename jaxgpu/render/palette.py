@@ -1,7 +1,7 @@
-"""The colours and letters of all pictures: one palette that reads on white and on dark pages.
+"""Colours and fonts of all figures: one palette, legible on white and on dark pages.
 
 Every colour has a contrast of at least 3.6 to white and to the dark of the report's page. `INK`
-stands for the colour of the page's own letters: in an SVG it follows the page.
+represents the text colour of the page: in an SVG it follows the page.
 """
 
 import functools
@@ -12,14 +12,14 @@ from jaxgpu.inputs.extras import extra
 
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#12161c"
 LIGHT_INK, DARK_INK = "#1c2530", "#e4e8ee"
-INK = LIGHT_INK  # of letters and axes; `report.figure` lets it follow the page
+INK = LIGHT_INK  # text and axes; `report.figure` makes it follow the page
 
 BLUE, ORANGE, GREEN = "#2f7fc1", "#d2602f", "#2f9468"
 OCHRE, PURPLE, ROSE, GREY = "#b07d12", "#8f6cc0", "#c2568f", "#7b8794"
 SERIES = (BLUE, ORANGE, GREEN, OCHRE, PURPLE, ROSE, GREY)
 BAND = 0.22  # opacity of a band about a line
 
-# 9 points are 12 pixels where a picture is shown at its own size
+# 9 points are 12 pixels in a figure of native size
 _STYLE = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -48,7 +48,7 @@ _STYLE = {
 
 
 def styled[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
-    """A function that draws with matplotlib as `draw` does, in the letters and colours of reports.
+    """Wrap a function that draws with matplotlib to use the fonts and colours of reports.
 
     >>> @styled
     ... def line():
@@ -69,7 +69,7 @@ def styled[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
 
 
 def fading(colour: str = BLUE) -> Any:
-    """A colour map from nothing at all to `colour`, for images on a page of either kind."""
+    """Return a colour map from transparent to `colour`, for images on white and on dark pages."""
     colors = extra("matplotlib.colors", "viz", "report")
     red, green, blue = colors.to_rgb(colour)
     shades = [(red, green, blue, 0.0), (red, green, blue, 1.0)]
@@ -77,7 +77,7 @@ def fading(colour: str = BLUE) -> Any:
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name, in order; the palette begins anew after its last.
+    """Map each name to a colour, in order; the palette repeats after its last colour.
 
     >>> colours(["ours", "theirs"])
     {'ours': '#2f7fc1', 'theirs': '#d2602f'}

@@ -1,4 +1,4 @@
-"""Pictures of a whole scene: particles, solids of glass, and a floor."""
+"""Images of a complete scene: particles, solids of glass, and a floor."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -18,17 +18,17 @@ from .sphere_tracing import trace
 
 
 class Scene(Protocol):
-    """What a camera takes a picture of: `Capsules`, `Balls`, or a class of one's own."""
+    """Interface of a scene for a camera: `Capsules`, `Balls`, or a custom class."""
 
     @allocation.bounded
     def picture(self, camera: Camera) -> Array:
-        """An image [H, W, 3] of it, in 0 ... 1. Pure, to be mapped over frames."""
+        """Render an image [H, W, 3] in 0 ... 1. Pure, to be mapped over frames."""
         ...
 
 
 @pytree
 class Balls:
-    """Particles, solids of glass and a floor, to be drawn by `picture`.
+    """Particles, solids of glass and a floor, rendered by `picture`.
 
     >>> from jaxgpu.render import Camera
     >>> import jax.numpy as jnp
@@ -40,19 +40,19 @@ class Balls:
     x: Array  # [N, 3] m
     colour: Array  # [N, 3] red, green and blue in 0 ... 1
     look: Look
-    solids: tuple[tuple[Any, Array, Array], ...] = ()  # shape, place [3], quaternion [4]
-    floor: Array | float | None = number(default=None, none=True, unit="m")  # [] its height
-    far: Array | float = number(default=10.0, above=0, unit="m")  # [] solids beyond are not seen
+    solids: tuple[tuple[Any, Array, Array], ...] = ()  # shape, position [3], quaternion [4]
+    floor: Array | float | None = number(default=None, none=True, unit="m")  # [] height
+    far: Array | float = number(default=10.0, above=0, unit="m")  # [] solids beyond are not drawn
 
     @allocation.bounded
     def picture(self, camera: Camera) -> Array:
-        """An image [H, W, 3] in 0 ... 1."""
+        """Render an image [H, W, 3] in 0 ... 1."""
         parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
         return picture(camera, self.x, self.colour, self.look, **parts)
 
     @allocation.bounded
     def depth(self, camera: Camera) -> Array:
-        """How far ahead each pixel shows something, [H, W] m: a depth camera; else infinite."""
+        """Return the depth [H, W], m, of each pixel's nearest surface, infinite without one."""
         parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
         return _drawn("depth", camera, self.x, self.colour, self.look, **parts)[1]
 
@@ -68,16 +68,16 @@ def picture(
     floor: Array | float | None = None,
     far: Array | float = 10.0,
 ) -> Array:
-    """An image [H, W, 3] of particles, solids of glass and a floor, red, green and blue in 0 ... 1.
+    """Render an image [H, W, 3], in 0 ... 1, of particles, solids of glass and a floor.
 
     Args:
-        camera: where it is seen from.
+        camera: the viewpoint.
         x: [N, 3] particles, m.
-        colour: [N, 3] theirs, in 0 ... 1.
+        colour: [N, 3] of the particles, red, green and blue in 0 ... 1.
         look: how the particles are drawn.
-        solids: shapes in 3-D, each with its place [3], m, and its orientation [4], a quaternion.
+        solids: shapes in 3-D, each with its position [3], m, and orientation [4], a quaternion.
         floor: height of the floor, m; none by default.
-        far: solids further ahead are not seen, m.
+        far: depth beyond which solids are not drawn, m.
     Pure and without a display; `jit` it, and `vmap` it over frames.
 
     >>> import jax.numpy as jnp
@@ -99,7 +99,7 @@ def _drawn(
     floor: Array | float | None,
     far: Array | float,
 ) -> tuple[Array, Array]:
-    """The image [H, W, 3], and how far ahead what it shows is, [H, W] m."""
+    """Return the image [H, W, 3] and the depth of the nearest surface, [H, W] m."""
     held(name, camera)
     ranges.check(name, look)
     x = centres(f"{name}: x", x)
@@ -110,7 +110,7 @@ def _drawn(
     image, depth = shade.particles(camera, x, colour, look)
     if floor is not None:
         image, depth = ground.laid(camera, image, depth, x, look.radius, floor)
-    nearest = depth  # what is behind glass is still shown
+    nearest = depth  # objects behind glass remain visible
     for shape, place, turn in solids:
         front, normal = trace(camera, shape, place, turn, far=far)
         image = shade.glass(image, depth, front, normal, camera)

@@ -1,7 +1,7 @@
-"""What a camera on a robot sees of simple solids: depth, normals, which solid, and colours.
+"""Cameras of robots that see simple solids: depth, normals, indices and colours.
 
 All of it is pure and works under `jit`, `vmap` and `grad`: an environment may observe it. Depth is
-exact, with derivatives by the poses of the camera and of the solids.
+exact, with derivatives in the poses of the camera and of the solids.
 """
 
 from dataclasses import replace
@@ -26,21 +26,21 @@ from .capsules import SKY, SUN
 
 @pytree
 class Sight:
-    """Images of a camera."""
+    """Depth, normal and index images of a camera."""
 
-    depth: Array  # [H, W] how far ahead, m; `far` where nothing is nearer
-    normal: Array  # [H, W, 3] unit vectors, 0 where nothing is seen
-    index: Array  # [H, W] number of the solid, -1 where nothing is seen
-    count: int = size(least=1)  # K, of the solids
+    depth: Array  # [H, W] m; `far` where nothing is nearer
+    normal: Array  # [H, W, 3] unit vectors, 0 where nothing is visible
+    index: Array  # [H, W] index of the solid, -1 where nothing is visible
+    count: int = size(least=1)  # number of solids K
 
     def picked(self, values: Array, none: Array | float = -1) -> Array:
-        """What belongs to the solid that each pixel shows: of values [K, ...], [H, W, ...].
+        """Return the value of each pixel's visible solid: of values [K, ...], [H, W, ...].
 
         Args:
             values: of each of the K solids: labels, colours.
-            none: where nothing is seen.
+            none: value where nothing is visible.
         Raises:
-            ValueError: not a row for each solid.
+            ValueError: values do not have one row per solid.
         """
         values = jnp.asarray(ranges.numbers("Sight.picked: values", values))
         ranges.numbers("Sight.picked: none", none)
@@ -53,7 +53,7 @@ class Sight:
         return jnp.where(seen, values[jnp.maximum(self.index, 0)], none)
 
     def shaded(self, colour: Array) -> Array:
-        """A picture [H, W, 3] in 0 ... 1 of solids with colours [K, 3], under even light."""
+        """Render an image [H, W, 3] in 0 ... 1 of solids with colours [K, 3], under even light."""
         colour = jnp.asarray(ranges.numbers("Sight.shaded: colour", colour, (self.count, 3)))
         sky = jnp.asarray(SKY, self.depth.dtype)[None, None]
         normal = tuple(self.normal[..., i] for i in range(3))
@@ -65,15 +65,15 @@ class Sight:
 
 @explained
 def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Array:
-    """How far ahead each pixel's ray meets a solid, [H, W] m; `far` where none is nearer.
+    """Return the depth [H, W], m, of each pixel's first solid, or `far` where none is nearer.
 
-    A box that holds the camera is not seen. Derivatives by the poses of camera and solids follow
-    the solid that is seen: they are those of depth wherever no edge passes.
+    A box that contains the camera is not visible. Derivatives in the poses of camera and solids
+    follow the visible solid: they are those of depth except where an edge passes.
 
     Args:
-        camera: where it is seen from.
-        solids: what is there.
-        far: depth of what lies further, m, at most 1000.
+        camera: the viewpoint.
+        solids: the solids that it sees.
+        far: depth of pixels that show nothing nearer, m, at most 1000.
 
     >>> box = Boxes(jnp.zeros((1, 3)), jnp.ones((1, 3)), jnp.zeros(1))
     >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
@@ -92,12 +92,12 @@ def _depth_image(camera: Camera, solids: Solids, far: Array | float) -> Array:
 
 @explained
 def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight:
-    """Depth, normals and the number of the solid that each pixel shows.
+    """Return depth, normal and index of the solid that each pixel shows.
 
     Args:
-        camera: where it is seen from.
-        solids: what is there; boxes are numbered first, then capsules, then planes.
-        far: depth of what lies further, m, at most 1000.
+        camera: the viewpoint.
+        solids: the solids that it sees; boxes are numbered first, then capsules, then planes.
+        far: depth of pixels that show nothing nearer, m, at most 1000.
 
     >>> box = Boxes(jnp.zeros((1, 3)), jnp.ones((1, 3)), jnp.zeros(1))
     >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
@@ -127,29 +127,27 @@ def _sight(camera: Camera, solids: Solids, far: Array | float) -> Sight:
 
 @pytree
 class Nearest:
-    """The boxes nearest to a camera among those in its view."""
+    """Boxes closest to a camera among the boxes in its view."""
 
     boxes: Boxes  # K rows
-    index: Array  # [K] their numbers among all; -1 in rows that hold none
-    lost: (
-        Array  # [] boxes in view and nearer than `far` that found no row: 0, or depth may be wrong
-    )
+    index: Array  # [K] their indices among all boxes; -1 in empty rows
+    lost: Array  # [] boxes in view and nearer than `far` without a row; depth may be wrong unless 0
 
 
 @explained
 def nearest_boxes(
     camera: Camera, boxes: Boxes, count: int, *, far: Array | float = 10.0
 ) -> Nearest:
-    """The `count` boxes in view that are nearest to the camera, and how many were left out.
+    """Return the `count` boxes in view that are closest to the camera, and the number left out.
 
-    On an accelerator a short list is faster than all boxes. It is exact where `lost` is 0; a box
+    On an accelerator a short list is faster than all boxes. It is exact if `lost` is 0; a box
     that was left out may be hidden, so that `lost` is an upper bound.
 
     Args:
-        camera: where it is seen from.
+        camera: the viewpoint.
         boxes: all of them.
         count: rows of the list.
-        far: what lies further is not wanted, m.
+        far: distance beyond which boxes are not needed, m.
 
     >>> many = Boxes(jnp.array([[5.0, 0, 0], [3.0, 0, 0]]), jnp.ones((2, 3)), jnp.zeros(2))
     >>> camera = Camera((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
@@ -183,7 +181,7 @@ def _depth(camera: Camera, eye: casting.Eye, away: Array, far: Array | float) ->
 
 
 def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
-    """The rays of a camera, in the precision of the solids."""
+    """Return the rays of a camera, in the precision of the solids."""
     dtype = solids.boxes.centre.dtype
     a, b = camera.rays(dtype)
     focal = camera.focal
@@ -198,9 +196,9 @@ def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
 
 
 def _checked(name: str, camera: Camera, solids: Solids, far: Array | float) -> Solids:
-    """The solids in floating point of one precision, after all that was given has been held.
+    """Check the arguments and return the solids in floating point of one precision.
 
-    Refused are a camera that looks nowhere, wrong shapes, and numbers that are not finite.
+    Raise an error for a camera without a view direction, wrong shapes, and non-finite values.
     """
     held(name, camera)
     ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
@@ -221,7 +219,7 @@ def _checked(name: str, camera: Camera, solids: Solids, far: Array | float) -> S
 
 
 def _rows[T: Boxes | Rods | Planes](name: str, held: T, **shapes: Any) -> T:
-    """The same with arrays in floating point, whose shapes and values have been held."""
+    """Return a copy with arrays in floating point, after checking their shapes and values."""
     arrays: dict[str, Array] = {}
     for field, shape in shapes.items():
         word = f"{name}: {type(held).__name__}.{field}"

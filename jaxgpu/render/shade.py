@@ -1,7 +1,7 @@
-"""Pictures of particles, tools and a floor: coloured, lit, and ready for the eye.
+"""Shading of particles, tools and a floor: colour, light and glass.
 
-Liquids are drawn as one surface: the depth image of their balls is smoothed where neighbours lie
-within a few radii of one another and left alone at edges, after Truong & Yuksel (2018),
+Liquids are drawn as one surface: the depth image of their balls is smoothed where neighbours are
+within a few radii of one another and unchanged at edges, after Truong & Yuksel (2018),
 doi:10.1145/3203201, here by repeated means over the four neighbours. Light is a sun and a sky.
 """
 
@@ -14,23 +14,23 @@ from jaxgpu.inputs.fields import number, pytree, size
 from .camera import Camera
 from .splat import nearest
 
-SUN = (0.45, 0.8, 0.4)  # towards it
+SUN = (0.45, 0.8, 0.4)  # direction towards it
 SKY = (0.93, 0.95, 0.97)  # colour of the background
 TINT = (0.42, 0.55, 0.62)  # colour of glass
 
 
 @pytree
 class Look:
-    """How a picture is drawn."""
+    """Rendering parameters of particles."""
 
-    # of the balls that stand for the particles
+    # of the balls that represent the particles
     radius: Array | float = number(least=0, unit="m")  # [] or [N]
-    reach: int = size(default=4, least=0)  # pixels about its centre on which a ball is drawn
+    reach: int = size(default=4, least=0)  # pixels about its centre in which a ball is drawn
     smoothing: int = size(default=8, least=0)  # passes of smoothing; 0 shows every ball
 
 
 def particles(camera: Camera, x: Array, colour: Array, look: Look) -> tuple[Array, Array]:
-    """An image [H, W, 3] in 0 ... 1 of lit particles, and its depth [H, W], m.
+    """Render an image [H, W, 3] in 0 ... 1 of lit particles, and its depth [H, W], m.
 
     Args:
         x: [N, 3] centres, m; a radius of 0 hides one.
@@ -47,7 +47,7 @@ def particles(camera: Camera, x: Array, colour: Array, look: Look) -> tuple[Arra
 
 
 def smoothed(depth: Array, edge: Array, passes: int) -> Array:
-    """A depth image [H, W] whose pixels are means over neighbours nearer than `edge` to them."""
+    """Smooth a depth image [H, W] by means over neighbours closer in depth than `edge`."""
 
     def once(_: int, depth: Array) -> Array:
         total, count = depth, jnp.ones_like(depth)
@@ -62,7 +62,7 @@ def smoothed(depth: Array, edge: Array, passes: int) -> Array:
 
 
 def normals(camera: Camera, depth: Array) -> Vec:
-    """Unit normals in space, 3 x [H, W], from the flatter of the two slopes at each pixel.
+    """Return unit normals in space, 3 x [H, W], from the flatter of the two slopes at each pixel.
 
     A pixel without a neighbour along one axis faces the eye.
     """
@@ -89,7 +89,7 @@ def normals(camera: Camera, depth: Array) -> Vec:
 
 
 def light(colour: Array, normal: Vec, sight: Vec, gloss: float) -> Array:
-    """Colours [H, W, 3] under the sun and the sky; `sight` are unit vectors away from the eye."""
+    """Return colours [H, W, 3] under sun and sky; `sight` are unit vectors away from the eye."""
     sun = unit(tuple(jnp.full_like(normal[0], a) for a in SUN))
     direct = jnp.maximum(dot(normal, sun), 0)
     sky = 0.5 + 0.5 * normal[1]
@@ -101,7 +101,7 @@ def light(colour: Array, normal: Vec, sight: Vec, gloss: float) -> Array:
 
 
 def glass(image: Array, depth: Array, front: Array, normal: Vec, camera: Camera) -> Array:
-    """The image [H, W, 3] with a transparent shape over what lies behind its surface `front`."""
+    """Draw a transparent shape with surface at depth `front` over an image [H, W, 3]."""
     sight = _sight(camera, depth.dtype)
     sun = unit(tuple(jnp.full_like(front, a) for a in SUN))
     half = unit(tuple(s - a for s, a in zip(sun, sight)))
@@ -115,14 +115,14 @@ def glass(image: Array, depth: Array, front: Array, normal: Vec, camera: Camera)
 
 
 def _sight(camera: Camera, dtype) -> Vec:
-    """Unit vectors along the rays of all pixels, in space."""
+    """Return unit vectors along the rays of all pixels, in space."""
     one = jnp.ones((camera.height, camera.width), dtype)
     eye = jnp.asarray(camera.eye, dtype)
     return unit(tuple(p - eye[i] for i, p in enumerate(camera.places(one))))
 
 
 def _beside(image: Array, axis: int, way: int) -> Array:
-    """Each pixel's neighbour along an axis; at the border, infinite."""
+    """Return each pixel's neighbour along an axis, infinite at the border."""
     rolled = jnp.roll(image, -way, axis)
     index = jnp.arange(image.shape[axis])
     edge = index == (image.shape[axis] - 1 if way > 0 else 0)

@@ -1,4 +1,4 @@
-"""What is shown of a thing: the view of a state, a run, an array, a robot or a front."""
+"""Interactive views of objects: a state, a run, an array, a robot or a Pareto front."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from .particles import Balls
 from .view import Points, Rods, Surface, View
 
 _UP = {"y": 1, "z": 2}
-_THIN = 0.012  # radius of a rod of which only the ends are known, of the extent of all
+_THIN = 0.012  # radius of rods given by their ends, relative to the extent of their set
 
 
 def show(
@@ -27,26 +27,26 @@ def show(
     axes: tuple[str, str, str] | None = None,
     up: str | None = None,
 ) -> View:
-    """A view of `x`, which shows itself in a notebook; `.save("x.html")` writes its page.
+    """Return a view of `x`, which a notebook displays; `.save("x.html")` writes its page.
 
     Args:
-        x: what to show:
-            an array [N, 3] or [N, 2] of points, or [T, N, 3] of points that move;
+        x: object to show:
+            an array [N, 3] or [N, 2] of points, or [T, N, 3] of moving points;
             a mapping from names to such arrays, or to pairs of them, the ends of rods;
-            a state with a method `view`, which gives such a mapping: star clusters, planets,
-            matter; a list of states is a film; or a whole `View`: a house;
+            a state with a method `view` that returns such a mapping (star clusters, planets,
+            particles) or a complete `View` (a house); a list of states is an animation;
             objectives `f` [K, 2] or [K, 3]: a `Solution` or a population, whose axes are scaled;
-            a `Run` whose history has positions "x" [T, N, 3], or else its last state;
-            with `states`, an environment of `rl` or a `rigid.Model`: anything that has a
-            method `scene`, or `view`, of a state;
+            a `Run` whose history has positions "x" [T, N, 3], otherwise its last state;
+            with `states`, an environment of `rl` or a `rigid.Model`: any object with a method
+            `scene`, or `view`, of a state;
             `render.Capsules`, `render.Balls`, or a mesh that has `vertices` and `faces`.
-        states: of the environment or the simulation, one after the other: arrays begin with T.
+        states: of the environment or the simulation, stacked: arrays begin with T.
         times: [T] of the moments, for the clock.
-        axes: names of the coordinates, each of which is then scaled to its own range.
+        axes: names of the coordinates, each of which is then scaled to its range.
         up: the coordinate that points up, "y" or "z"; by default z, and y for `render.Balls`.
     Raises:
-        TypeError: nothing is known that could be shown of `x`.
-        ValueError: arrays of another shape, that are not finite, or of different lengths.
+        TypeError: `x` is of a type that cannot be shown.
+        ValueError: arrays have another shape, different lengths, or values that are not finite.
 
     >>> show(np.zeros((10, 5, 3)))
     View of 5 points; 10 moments
@@ -71,7 +71,7 @@ def show(
 
 
 def _view(x: Any) -> View:
-    """The view of one thing."""
+    """Return the view of one object."""
     if isinstance(x, View):
         return x
     if isinstance(x, Capsules | Balls):
@@ -103,12 +103,12 @@ def _view(x: Any) -> View:
 
 
 def _has_view(x: Any) -> bool:
-    """Whether it has a method `view` of ours; an array has one of NumPy's."""
+    """Return whether an object has jaxgpu's method `view`; an array has NumPy's."""
     return callable(getattr(x, "view", None)) and not hasattr(x, "dtype")
 
 
 def _at(x: Any, states: Any) -> View:
-    """What is there at states [T, ...] of an environment or of a mechanism."""
+    """Return the view of an environment or a mechanism at states [T, ...]."""
     if callable(getattr(x, "scene", None)):
         return _scenes(jax.jit(lambda states: jax.lax.map(x.scene, states))(states))
     if _has_view(x):
@@ -120,7 +120,7 @@ def _at(x: Any, states: Any) -> View:
 
 
 def _named(parts: Mapping[str, Any], absent: bool = False) -> View:
-    """Points and rods by name; where `absent` is true, what is nan is not there."""
+    """Return the view of named points and rods; if `absent`, NaN marks absent points."""
     points, rods = [], []
     for i, (name, held) in enumerate(parts.items()):
         if isinstance(held, tuple):
@@ -130,7 +130,7 @@ def _named(parts: Mapping[str, Any], absent: bool = False) -> View:
             colour = [int(SERIES[i % len(SERIES)][k : k + 2], 16) / 255 for k in (1, 3, 5)]
             count = start.shape[1]
             rods.append(Rods(start, end, np.full(count, thin), np.tile(colour, (count, 1))))
-        elif not absent or np.shape(held)[-2:-1] != (0,):  # there may be no tracers
+        elif not absent or np.shape(held)[-2:-1] != (0,):  # a cluster may have no tracers
             points.append(Points(str(name), _places(f"show: {name}", held, absent)))
     lengths = {len(one.x) for one in points} | {len(one.start) for one in rods}
     if len(lengths - {1}) > 1:
@@ -141,7 +141,7 @@ def _named(parts: Mapping[str, Any], absent: bool = False) -> View:
 
 
 def _front(f: np.ndarray, violation: Any) -> View:
-    """Feasible designs by their objectives."""
+    """Return the view of feasible designs by their objectives."""
     f = f[np.broadcast_to(np.asarray(violation) <= 0, len(f))]
     if f.shape[1] not in (2, 3) or len(f) == 0:
         raise ValueError(
@@ -152,7 +152,7 @@ def _front(f: np.ndarray, violation: Any) -> View:
 
 
 def _scenes(scene: Any) -> View:
-    """Capsules or particles with a leading axis of moments."""
+    """Return the view of capsules or particles with a leading axis of moments."""
     first = lambda a: np.asarray(a, float)[0]
     if isinstance(scene, Capsules):
         ends = (np.asarray(scene.start, float), np.asarray(scene.end, float))
@@ -171,7 +171,7 @@ def _hex(colour: np.ndarray) -> str:
 
 
 def _places(name: str, x: Any, absent: bool = False) -> np.ndarray:
-    """Places [T, N, 3] of an array [N, D] or [T, N, D], in a plane or in space."""
+    """Return positions [T, N, 3] of an array [N, D] or [T, N, D], in a plane or in space."""
     x = np.asarray(x if absent else ranges.numbers(name, x), float)
     if x.ndim not in (2, 3) or x.shape[-1] not in (2, 3) or 0 in x.shape:
         raise ValueError(

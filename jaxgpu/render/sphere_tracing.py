@@ -1,4 +1,4 @@
-"""Depth images of shapes, by walking along each ray as far as the shape is sure not to be.
+"""Depth images of shapes by sphere tracing: steps along rays as long as the distance to the shape.
 
 Hart (1996), doi:10.1007/s003710050084. A distance that is a lower bound (unions inside,
 intersections outside) only takes more steps.
@@ -24,15 +24,15 @@ from .camera import Camera, held
 def trace(
     camera: Camera, shape: Any, x: Array, turn: Array, *, far: Array | float, steps: int = 64
 ) -> tuple[Array, Vec]:
-    """How far ahead each pixel meets a shape in 3-D, and the shape's normals there.
+    """Return the depth at which each pixel meets a shape in 3-D, and the shape's normals there.
 
     Args:
-        camera: where it is seen from.
+        camera: the viewpoint.
         shape: an `sdf` shape, in its own frame.
-        x: [3] where its origin is, m.
+        x: [3] position of its origin, m.
         turn: [4] its orientation, a quaternion (w, x, y, z).
-        far: what lies further ahead is not seen, m.
-        steps: along each ray at most; a ray that grazes the shape for longer counts as a miss.
+        far: depth beyond which shapes are not visible, m.
+        steps: maximum along each ray; a ray that grazes the shape for longer counts as a miss.
     Returns:
         depth [H, W], m, infinite where the shape is missed; unit normals in space, 3 x [H, W].
 
@@ -58,7 +58,7 @@ def trace(
         return shape.distance(_local(x, turn, camera.places(depth)))
 
     a, b = camera.rays(dtype)
-    stride = 1 / jnp.sqrt(a * a + b * b + 1)  # of depth a metre along the ray
+    stride = 1 / jnp.sqrt(a * a + b * b + 1)  # depth per metre along the ray
 
     def walk(_: int, depth: Array) -> Array:
         return jnp.minimum(depth + stride * distance(depth), 2 * far)

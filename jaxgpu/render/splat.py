@@ -4,10 +4,10 @@ The ray (a, b, 1) t of a pixel meets the ball of radius r about c where |t d - c
 
     t = (d . c - sqrt(|d|^2 r^2 - |d x c|^2)) / |d|^2,
 
-the form whose rounding does not grow with the distance. A ball is drawn on the (2 reach + 1)^2
-pixels about its centre, which cost 30 operations and a scatter each. `nearest` keeps the first
-ball a ray meets; `soft_depth` weighs all by how near they are, so that it has derivatives also
-where outlines move. Balls are given as centres [N, 3]; those of radius 0 are not drawn.
+in a form whose rounding error does not grow with the distance. A ball is drawn on the
+(2 reach + 1)^2 pixels about its centre, which cost 30 operations and a scatter each. `nearest`
+keeps the first ball that a ray meets; `soft_depth` weights all by their proximity, so that it has
+derivatives also where outlines move. Balls are given as centres [N, 3]; radius 0 hides a ball.
 """
 
 from collections.abc import Callable
@@ -21,18 +21,18 @@ from jaxgpu.inputs.doors import explained
 
 from .camera import Camera, centres, held, sizes
 
-TIE = 1e-5  # of the depth: two passes that round differently still agree on the nearest ball
+TIE = 1e-5  # relative depth: two passes with different rounding still agree on the nearest ball
 
 
 @explained
 def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> tuple[Array, Array]:
-    """The ball that each pixel shows, and how far ahead its surface is.
+    """Return the index of the ball that each pixel shows, and the depth of its surface.
 
     Args:
-        camera: where it is seen from.
+        camera: the viewpoint.
         x: [N, 3] centres, m.
         radius: [] or [N] of the balls, m; one of 0 is not drawn.
-        reach: pixels about its centre on which a ball is drawn; a larger ball is cut to them.
+        reach: pixels about its centre on which a ball is drawn; a larger ball is clipped to them.
     Returns:
         index [H, W] int32, N where the pixel shows no ball; depth [H, W], m, infinite there.
     The depth is differentiable in camera, x and radius as long as each pixel shows the same ball.
@@ -73,11 +73,11 @@ def soft_depth(
     blur: Array | float,
     reach: int = 4,
 ) -> Array:
-    """A depth image [H, W], m, that is smooth in the particles, outlines included.
+    """Return a depth image [H, W], m, that is smooth in the particles, outlines included.
 
     Every ball counts on a ray that passes its centre at a distance s < r with weight
-    (1 - s^2 / r^2)^2 exp((t_0 - t) / blur), where t is how far ahead it is and t_0 the nearest of
-    all; the background at `far` counts as a ball of weight 1/10. For blur towards 0 each pixel
+    (1 - s^2 / r^2)^2 exp((t_0 - t) / blur), where t is its depth and t_0 the minimum over all
+    balls; the background at `far` counts as a ball of weight 1/10. For blur towards 0 each pixel
     shows its nearest ball. Differentiable in camera, x, radius, far and blur.
 
     >>> from jaxgpu.render import Camera
@@ -127,11 +127,11 @@ def _over(camera: Camera, c: Vec, r: Array, reach: int, put: Callable, image: Ar
 
 
 def _pixels(camera: Camera, c: Vec, k: Array, reach: int) -> tuple[Array, Array, Array]:
-    """The k-th pixel about each centre, flat, H W where outside; the slopes of its ray."""
+    """Return the k-th pixel about each centre, flat, H W if outside, and the slopes of its ray."""
     k, side = k.astype(jnp.int32), 2 * reach + 1
     ahead = jnp.where(c[2] > 0, c[2], 1)
     f = jnp.asarray(camera.focal, c[0].dtype)
-    limit = 1e6  # pixels; beyond any image, and within the whole numbers of float32
+    limit = 1e6  # pixels; outside of any image, and within the whole numbers of float32
     place = lambda a, size: jnp.floor(jnp.clip(size / 2 + f * a / ahead, -limit, limit))
     column = place(c[0], camera.width).astype(jnp.int32) + k % side - reach
     row = place(c[1], camera.height).astype(jnp.int32) + k // side - reach
@@ -143,14 +143,14 @@ def _pixels(camera: Camera, c: Vec, k: Array, reach: int) -> tuple[Array, Array,
 
 
 def _miss(c: Vec, a: Array, b: Array) -> Array:
-    """Square of the distance of the centre from the ray (a, b, 1), m^2."""
+    """Return the squared distance of the centre from the ray (a, b, 1), m^2."""
     p, q, z = c
     cross = (b * z - q, p - a * z, a * q - b * p)
     return dot(cross, cross) / (a * a + b * b + 1)
 
 
 def _met(c: Vec, r: Array, a: Array, b: Array) -> Array:
-    """How far ahead the ray (a, b, 1) meets the ball, m; infinite where it does not."""
+    """Return the depth at which the ray (a, b, 1) meets the ball, m, infinite if it does not."""
     square = a * a + b * b + 1
     left = r * r - _miss(c, a, b)
     hit = (left > 0) & (r > 0)
@@ -160,7 +160,7 @@ def _met(c: Vec, r: Array, a: Array, b: Array) -> Array:
 
 
 def _shown(camera: Camera, x: Array, r: Array, index: Array) -> Array:
-    """Depth of the balls that an index image shows; differentiable."""
+    """Return the depth of the balls in an index image; differentiable."""
     here = index < x.shape[0]
     which = jnp.where(here, index, 0)
     c = tuple(a[which] for a in camera.seen(x))

@@ -1,7 +1,7 @@
-"""A view: points, capsules and triangles that move, as one page to be turned by hand.
+"""Interactive 3-D views: moving points, capsules and triangles on one self-contained page.
 
-The page needs nothing beside it: its program draws with the processor alone, into the picture of a
-canvas, so it works wherever a browser does. Places are kept to 1/65534 of the box that is shown.
+The page needs no other file: its program draws on the CPU, into the image of a canvas, so it works
+in any browser. Positions are rounded to 1/65534 of the displayed box.
 """
 
 import base64
@@ -24,21 +24,21 @@ from jaxgpu.runs.files import replacing
 
 from .palette import SERIES
 
-MOST_POINTS, MOST_MOMENTS = 20_000, 120  # of a page; of more, every so many are shown
-_ABSENT = 65535  # where something is not seen; places go to one less
+MOST_POINTS, MOST_MOMENTS = 20_000, 120  # maximum per page; more are subsampled
+_ABSENT = 65535  # code of an absent point; positions go to one less
 _DATA = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
-_MARGIN = 0.75  # of the width that nearly all points need: what is further out is not shown
+_MARGIN = 0.75  # of the width of nearly all points; points outside this margin are not shown
 
 
 @dataclass(frozen=True)
 class Points:
-    """Bodies, particles or designs."""
+    """A set of points: bodies, particles or designs."""
 
-    name: str  # what they are, for the legend
-    x: np.ndarray  # [T, N, 3]; nan where one is not there
+    name: str  # for the legend
+    x: np.ndarray  # [T, N, 3]; NaN where a point is absent
     colour: str = ""  # #rrggbb; by default one of the palette
-    radius: float = 0.0  # in the units of x; 0: a dot of the same size at any distance
-    hollow: bool = False  # rings in place of discs
+    radius: float = 0.0  # in the units of x; 0 for a dot of the same size at any distance
+    hollow: bool = False  # rings instead of discs
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Rods:
 
 @dataclass(frozen=True)
 class Surface:
-    """Triangles, the same in all frames but for their corners."""
+    """A triangle mesh with the same triangles in all frames; only their corners move."""
 
     x: np.ndarray  # [T, V, 3]
     faces: np.ndarray  # [F, 3] indices of corners
@@ -62,7 +62,7 @@ class Surface:
 
 @dataclass(frozen=True)
 class View:
-    """What is seen, all with the same number of frames or with one; shows itself in a notebook.
+    """Displayed objects, all with the same number of frames or with one. A notebook shows it.
 
     >>> view = View((Points("stars", np.zeros((1, 4, 3))),))
     >>> len(view.page()) < 300_000, view.page().startswith("<!doctype html>")
@@ -90,12 +90,12 @@ class View:
 
     @property
     def moments(self) -> int:
-        """How many moments there are."""
+        """Number of moments."""
         parts = [one.x for one in (*self.points, *self.surfaces)] + [one.start for one in self.rods]
         return max((len(x) for x in parts), default=0)
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, and give its path."""
+        """Write the page and return its path."""
         path = arguments.path("View.save: path", path, "a file")
         with replacing(path) as file:
             file.write(self.page())
@@ -103,25 +103,25 @@ class View:
 
     @explained
     def page(self) -> str:
-        """The page, which needs nothing beside it."""
+        """Return the self-contained page."""
         thinned, note = _thinned(self)
         return page_of(_data(thinned, note))
 
 
 def page_of(data: Any) -> str:
-    """The page of what its program reads, a value of JSON; it runs that program alone.
+    """Return the page of the data that its program reads, a JSON value; only that program may run.
 
     >>> page_of({"note": "</script><script>"}).count("</script>")  # the data's and the program's
     2
     """
     script = _part("view.js")
     page = _part("view.html").replace("@HASH@", digest(script)).replace("@SCRIPT@", script)
-    # "<" could end the script, and what is put in last is not searched for marks
+    # "<" could end the script; the data is put in last, so that it is not searched for marks
     return page.replace("@DATA@", json.dumps(data).replace("<", "\\u003c"))
 
 
 def data_of(page: str) -> Any:
-    """What the program of a page reads; None where the page is no view.
+    """Return the data in a page that its program reads, or None if the page is not a view.
 
     >>> data_of(page_of({"note": "</script>"})), data_of("<p>")
     ({'note': '</script>'}, None)
@@ -133,7 +133,7 @@ def data_of(page: str) -> Any:
 
 
 def program() -> str:
-    """The script of every view: a page that shows some lets it run, and no other.
+    """Return the script of every view; a page that embeds views allows this script and no other.
 
     >>> digest(program()) in page_of({})
     True
@@ -142,7 +142,7 @@ def program() -> str:
 
 
 def digest(script: str) -> str:
-    """How a content security policy names a script.
+    """Return the name of a script in a content security policy.
 
     >>> digest("")
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -155,7 +155,7 @@ def _part(name: str) -> str:
 
 
 def _thinned(view: View) -> tuple[View, str]:
-    """At most so many frames and points, and the sentence that says what was left out."""
+    """Return the view with a limited number of frames and points, and a note on the reduction."""
     said = []
     stride = -(-view.moments // MOST_MOMENTS)
     if stride > 1:
@@ -180,7 +180,7 @@ def _thinned(view: View) -> tuple[View, str]:
 
 
 def _data(view: View, note: str) -> dict[str, Any]:
-    """What the program of the page reads."""
+    """Return the data that the page's program reads."""
     low, high = _box(view)
     packed = lambda x: _packed(x, low, high)
     rods = [
@@ -223,7 +223,7 @@ def _data(view: View, note: str) -> dict[str, Any]:
 
 
 def _box(view: View) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of what is shown: all of it, but for points that are far from nearly all."""
+    """Return the corners of the displayed box: of all points, except outliers of large sets."""
     solid = [x for one in view.rods for x in (one.start, one.end)]
     solid += [one.x for one in view.surfaces]
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
@@ -245,7 +245,7 @@ def _box(view: View) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _packed(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
-    """Places [T, N, 3] as 16-bit numbers in base64."""
+    """Encode positions [T, N, 3] as 16-bit numbers in base64."""
     share = (np.asarray(x, float) - low) / (high - low)
     seen = (np.isfinite(share) & (share >= -1e-9) & (share <= 1 + 1e-9)).all(-1, keepdims=True)
     words = np.where(seen, np.round(np.clip(np.nan_to_num(share), 0, 1) * (_ABSENT - 1)), _ABSENT)
