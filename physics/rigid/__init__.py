@@ -1,10 +1,10 @@
-"""Articulated rigid bodies in contact: MuJoCo's model, its soft constraints, exact gradients.
+"""Articulated rigid bodies in contact: MuJoCo's model and soft constraints, exact gradients.
 
-`load` reads a robot's file into a `Model`; `Model.init`, `.step` and `.forward` simulate one state,
-`jax.vmap` many. Read `models` first (what a mechanism is), then `motion` (where it is, its inertia
-and the forces without contact), `collision` (where shapes touch), `constraints` (what contacts,
-limits and equalities do to the accelerations), `forward` and `integrators` (a step of time), and
-`diagnostics`.
+`load` reads a robot's file into a `Model`. `Model.init`, `.step` and `.forward` simulate one state,
+and `jax.vmap` simulates a batch. Read `models` first (the data of a mechanism), then `motion`
+(poses, inertia and forces without contact), `collision` (contacts between geoms), `constraints`
+(accelerations under contacts, limits and equalities), `forward` and `integrators` (a time step),
+and `diagnostics`.
 """
 
 from .constraints.contacts import Contacts

@@ -1,4 +1,4 @@
-"""What one asks a mechanism for at a state: inertia, energy, the forces of a motion, a lever."""
+"""Quantities of a mechanism at a state: mass matrix, energy, inverse dynamics, Jacobian."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from .motion.poses import Poses
 
 @explained
 def mass_matrix(model: Model, state: State) -> Array:
-    """The mass matrix [V, V], with the inertia of motors.
+    """Return the joint-space mass matrix [V, V], including armature.
 
     >>> from jaxgpu.physics import rigid
     >>> rod = '<body><joint axis="0 1 0"/><geom type="capsule" size=".01 .5" mass="2"/></body>'
@@ -35,7 +35,7 @@ def mass_matrix(model: Model, state: State) -> Array:
 
 @explained
 def energy(model: Model, state: State) -> tuple[Array, Array]:
-    """Potential and kinetic energy [], J: of weight and of springs, and of motion.
+    """Return potential energy (gravity, springs of hinges and slides) and kinetic energy [], J.
 
     >>> from jaxgpu.physics import rigid
     >>> text = '<mujoco><worldbody><body pos="0 0 2"><freejoint/><geom size=".1" mass="1"/>'
@@ -61,9 +61,9 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
 
 @explained
 def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
-    """Forces [V] on the degrees of freedom that give the accelerations `qacc` [V].
+    """Return the forces [V] on the dofs that cause accelerations `qacc` [V].
 
-    Weight, springs, dampers and the fluid are counted; contacts, limits and motors are not.
+    Gravity, springs, dampers and the fluid are included; contacts, limits and actuators are not.
 
     >>> from jaxgpu.physics import rigid
     >>> body = '<body><joint type="slide" axis="0 0 1"/><geom size=".1" mass="2"/></body>'
@@ -83,7 +83,7 @@ def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
 
 @explained
 def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, Array]:
-    """How a point [3] in the world, carried by a body, shifts and turns by velocities: [3, V] each.
+    """Return the translational and rotational Jacobians [3, V] of a world point on a body.
 
     >>> from jaxgpu.physics import rigid
     >>> rod = '<body><joint axis="0 1 0"/><geom type="capsule" size=".01 .5" mass="2"/></body>'
@@ -103,9 +103,9 @@ def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, 
 
 @explained
 def reweighed(model: Model) -> Model:
-    """The same mechanism, `invweight` of its bodies, joints and tendons that of its masses now.
+    """Recompute `invweight` of bodies, dofs and tendons from the present masses.
 
-    They are the inverse inertia that constraints see at the rest pose, and scale how soft they are.
+    It is the inverse inertia that constraints act on at qpos0, and scales their softness.
     MuJoCo's `mj_setConst` does the same. Differentiable in masses, inertias and armature.
 
     >>> import dataclasses
@@ -127,18 +127,18 @@ def reweighed(model: Model) -> Model:
     seen = lambda J: jnp.einsum("kbv,vw,kbw->b", J, inverse, J, precision=HIGHEST) / 3
     weld = np.array(layout.body_weld) != 0
     bodies = jnp.where(weld[:, None], jnp.stack([seen(shift), seen(turn)], 1), 0)
-    # MuJoCo takes bodies that only slide at their own mass, without the inertia of motors
+    # For bodies that only slide, MuJoCo uses the mass alone, without armature.
     slides = np.array(layout.sliding, int)
     own = 1 / model.bodies.mass[slides]
     bodies = bodies.at[slides].set(jnp.stack([own, jnp.zeros_like(own)], 1))
-    # the three shifts of a free joint, and the three turns, are seen as one each
+    # MuJoCo averages over the three translations of a free joint, and over three rotations.
     alike = np.zeros((layout.nv, layout.nv), L.dtype)
     for joint, kind in enumerate(layout.joint_kind):
         at = int(layout.joint_v[joint])
         for begin, end in {"ball": [(0, 3)], "free": [(0, 3), (3, 6)]}.get(kind, [(0, 1)]):
             alike[at + begin : at + end, at + begin : at + end] = 1 / (end - begin)
     freedoms = jnp.einsum("vw,w->v", alike, jnp.diagonal(inverse), precision=HIGHEST)
-    # set, not chosen: a body without mass has a slope of nan where it is not chosen, too
+    # `where` would give a derivative of nan for a massless body even where it is not selected.
     own = np.flatnonzero(np.isin(layout.freedom_body, slides))
     freedoms = freedoms.at[own].set(1 / model.bodies.mass[layout.freedom_body[own]])
     weight = model.tendons.weight

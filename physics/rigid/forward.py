@@ -1,4 +1,4 @@
-"""What moves a mechanism at a state: forces, contacts, and the accelerations that they leave."""
+"""The forward dynamics of a mechanism: forces, contacts and the resulting accelerations."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,41 +16,41 @@ from .motion.poses import Poses
 
 @pytree
 class State:
-    """Where a mechanism is."""
+    """State of a simulation: coordinates, velocities, activations and the solver's warm start."""
 
     qpos: Array  # [Q] coordinates, m and rad; quaternions of balls and free joints
-    qvel: Array  # [V] velocities, m/s and rad/s; of free joints the turn is in the body's frame
-    act: Array  # [A] activations of motors
+    qvel: Array  # [V] velocities, m/s and rad/s; a free joint's angular one is in the body's frame
+    act: Array  # [A] activations of actuators
     time: Array  # [] s
-    warm: Array  # [V] accelerations of the last step, where the solver begins
-    mocap_pos: Array  # [H, 3] of bodies that are placed, m
-    mocap_quat: Array  # [H, 4]
-    overflow: Array  # [] contacts that were not kept, over all steps
+    warm: Array  # [V] accelerations of the last step, from which the solver starts
+    mocap_pos: Array  # [H, 3] positions of mocap bodies, m
+    mocap_quat: Array  # [H, 4] their orientations
+    overflow: Array  # [] number of dropped contacts, over all steps
 
 
 @pytree
 class Dynamics:
-    """What a state, controls and forces lead to."""
+    """Results of the forward dynamics at a state with given controls and forces."""
 
     where: Poses
     motion: Motion
     M: Array  # [V, V] mass matrix
-    motor: Array  # [U] forces of motors
-    actuator: Array  # [V] forces of motors on the degrees of freedom
-    rate: Array  # [A] of activations
-    slope: Array  # [U] of motors' forces by speed
-    smooth: Array  # [V] all forces that are not of constraints
+    motor: Array  # [U] actuator forces
+    actuator: Array  # [V] actuator forces on the dofs, `qfrc_actuator`
+    rate: Array  # [A] time derivatives of the activations
+    slope: Array  # [U] derivatives of actuator forces by actuator velocities
+    smooth: Array  # [V] all forces except constraint forces, `qfrc_smooth`
     qacc: Array  # [V]
-    constraint: Array  # [V] forces of constraints
+    constraint: Array  # [V] constraint forces, `qfrc_constraint`
     contacts: tuple[Contacts, ...]
-    pushes: tuple[Array, ...]  # [C, d] forces of contacts on the second body, in their frames
-    beyond: Array  # [] contacts that were not kept
+    pushes: tuple[Array, ...]  # [C, d] contact forces on the second body, in the contact frames
+    beyond: Array  # [] number of dropped contacts
 
 
 def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynamics:
-    """Poses, forces and accelerations at a state.
+    """Return poses, forces and accelerations at a state.
 
-    ctrl: [U] of the motors; force: [V] further forces on the degrees of freedom.
+    ctrl: [U] controls of the actuators; force: [V] applied forces on the dofs.
     """
     qpos, qvel = state.qpos, state.qvel
     where = poses.poses(model, qpos, (state.mocap_pos, state.mocap_quat))

@@ -1,4 +1,4 @@
-"""Steps in time: MuJoCo's Euler, RK4 and implicitfast."""
+"""Time integrators: MuJoCo's Euler, RK4 and implicitfast."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from .motion.poses import cross, product
 
 
 def step(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
-    """The state a step later."""
+    """Return the state after one step."""
     return seen(model, state, ctrl, force, lambda d: None)[0]
 
 
@@ -31,10 +31,10 @@ def seen[Look](
     force: Array,
     look: Callable[[Dynamics], Look],
 ) -> tuple[State, Look]:
-    """The state a step later, and what `look` takes from the last forces that the step evaluates.
+    """Return the state after one step, and `look` of the dynamics that the step evaluates last.
 
-    These are what MuJoCo's data hold after a step: for RK4 those of its fourth stage, else those
-    at the step's beginning.
+    MuJoCo's mjData has the same dynamics after a step: for RK4 those of the fourth stage, else
+    those at the beginning of the step.
     """
     if model.layout.integrator == "rk4":
         return _runge_kutta(model, state, ctrl, force, look)
@@ -51,7 +51,7 @@ def seen[Look](
 
 
 def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
-    """[V, V] minus the derivative of forces by velocities that a step takes at its end."""
+    """Return minus the velocity derivative [V, V] of the implicit forces, or None."""
     layout = model.layout
     damping = jnp.diag(model.freedoms.damping)
     damped = "damper" not in layout.disabled
@@ -66,16 +66,16 @@ def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
     if layout.nu:
         arm = actuators.arms(model)
         total = total - jnp.einsum("uv,u,uw->vw", arm, d.slope, arm, precision=HIGHEST)
-    # as in MuJoCo, only between freedoms of which one carries the other, as in the mass matrix
+    # As in MuJoCo, entries remain only where one dof moves the other, as in the mass matrix.
     return jnp.where(layout.before | layout.before.T, total, 0)
 
 
 def _spinning(
     model: Mechanism, state: State, d: Dynamics, implicit: Array, inertia: Array, qacc: Array
 ) -> Array:
-    """Accelerations [V], of bodies that fly alone with the gyroscopic forces at the step's end.
+    """Return accelerations [V] with implicit gyroscopic forces on free bodies without children.
 
-    Their rows are coupled to no others, so that the matrix, which is not symmetric, is 6 by 6.
+    The rows of such a body are coupled to no others, so its nonsymmetric matrix is 6 by 6.
     """
     lone = model.layout.lone
     if not lone.size:
@@ -102,7 +102,7 @@ def advanced(
     warm: Array,
     beyond: Array,
 ) -> State:
-    """The state a step later with these accelerations, moved with the velocities `qvel`."""
+    """Return the state after a step with accelerations `qacc`; `qvel` moves the coordinates."""
     h = model.option.timestep
     act = actuators.next_activation(model, state.act, rate) if state.act.size else state.act
     return replace(
@@ -117,7 +117,7 @@ def advanced(
 
 
 def positions(model: Mechanism, qpos: Array, qvel: Array, h: Array) -> Array:
-    """Coordinates [Q] after moving with the velocities [V] for the time `h`."""
+    """Return the coordinates [Q] after moving with the velocities [V] for the time `h`."""
     layout = model.layout
     out = qpos
     one = np.flatnonzero([kind in ("hinge", "slide") for kind in layout.joint_kind])
@@ -143,10 +143,10 @@ _STAGES = ((0.0, 1 / 6), (0.5, 1 / 3), (0.5, 1 / 3), (1.0, 1 / 6))
 def _runge_kutta(
     model: Mechanism, state: State, ctrl: Array, force: Array, look: Callable[[Dynamics], Any]
 ) -> tuple[State, Any]:
-    """Four stages of the classic method; turns are those of Runge, Kutta, Munthe and Kaas.
+    """Advance by classic RK4; rotations follow the Runge-Kutta-Munthe-Kaas method.
 
-    Munthe-Kaas (1999), doi:10.1016/S0168-9274(98)00030-0: a stage that stands away from the start
-    by a rotation vector reads its angular velocity as that vector's rate.
+    Munthe-Kaas (1999), doi:10.1016/S0168-9274(98)00030-0: at a stage that is rotated from the start
+    by a rotation vector, the angular velocity is converted to the rate of that vector.
     """
     h = model.option.timestep
     none = jnp.zeros_like(state.qvel)
@@ -176,7 +176,7 @@ def _runge_kutta(
 
 
 def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:
-    """Velocities [V], those of turns as rates of the rotation vectors in `away` [V]."""
+    """Convert angular velocities in `qvel` [V] to rates of the rotation vectors in `away` [V]."""
     layout = model.layout
     for kind, skip in (("ball", 0), ("free", 3)):
         own = layout.kinds(kind)
@@ -187,7 +187,7 @@ def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:
             square = jnp.sum(u * u, 0)
             turning = square > 1e-6
             half = 0.5 * jnp.sqrt(jnp.where(turning, square, 1))
-            # (1 - h cot h) / 4 h^2 and, where it is small, its series
+            # (1 - h cot h) / 4 h^2 with h half the angle; its series for small angles
             bend = jnp.where(
                 turning,
                 (1 - half / jnp.tan(half)) / jnp.where(turning, square, 1),

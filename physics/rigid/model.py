@@ -1,4 +1,4 @@
-"""Mechanisms from MuJoCo's files, and what they do: `load`, and the steps of a `Model`."""
+"""The simulator `Model`, and `load`, which reads MuJoCo's files."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,11 +29,11 @@ from .sensors.read import read
 
 @pytree
 class Model(Mechanism):
-    """A mechanism as a simulator: its bodies, joints, shapes, motors and contacts.
+    """A simulator of a MuJoCo model: its bodies, joints, geoms, actuators and contacts.
 
-    Fields are those of MuJoCo's compiled model, sorted by what they are of; every number is a leaf.
-    `dataclasses.replace` makes the changed copy. `invweight`, which scales how soft constraints
-    are, is of the file's masses and does not follow changed ones, as in MuJoCo.
+    Fields are those of MuJoCo's compiled model, grouped by element; every number is a pytree leaf.
+    `dataclasses.replace` makes a changed copy. `invweight`, which scales the softness of
+    constraints, belongs to the file's masses and does not follow changed ones, as in MuJoCo.
 
     >>> import dataclasses
     >>> robot = load(BALL)
@@ -43,16 +43,16 @@ class Model(Mechanism):
     """
 
     def init(self, qpos: Any = None, qvel: Any = None, key: str | None = None) -> State:
-        """A state at the coordinates `qpos` [Q], the rest pose of the file if not given.
+        """Return a state at the coordinates `qpos` [Q], by default at qpos0 of the file.
 
         Args:
             qpos: coordinates [Q], m and rad; quaternions of balls and free joints, of any length.
             qvel: velocities [V], m/s and rad/s; zero if not given.
-            key: the name of a keyframe of the file, in place of `qpos`.
+            key: the name of a keyframe of the file, instead of `qpos`.
 
         Raises:
-            ValueError: numbers of another shape or not finite, a quaternion of length zero, both
-                `qpos` and `key`, or no keyframe of this name.
+            ValueError: values of the wrong shape or not finite, a quaternion of length zero, both
+                `qpos` and `key`, or an unknown keyframe.
         """
         name, layout, dtype = "Model.init", self.layout, self.qpos0.dtype
         check(name, self)
@@ -81,36 +81,36 @@ class Model(Mechanism):
         )
 
     def step(self, state: State, ctrl: Any = None, force: Any = None) -> State:
-        """The state a step of `option.timestep` later.
+        """Return the state after one step of `option.timestep`.
 
         Args:
-            state: where it is.
-            ctrl: of the motors [U], in their units; zero if not given.
-            force: further forces [V] on the degrees of freedom, N and N m, held over the step.
+            state: the state before the step.
+            ctrl: controls [U] of the actuators, in their units; zero if not given.
+            force: applied forces [V] on the dofs, N and N m, constant over the step.
 
-        Differentiable in everything but sizes, by the implicit function of the contact problem;
-        where the set of acting contacts changes, the derivative has a jump.
+        Differentiable in everything except sizes, by the implicit function theorem at the solution
+        of the contact problem. The derivative jumps where the set of active contacts changes.
         """
         state = self.checked("Model.step", state)
         ctrl, force = self._given("Model.step", ctrl, force)
         return integrators.step(self, state, ctrl, force)
 
     def forward(self, state: State, ctrl: Any = None, force: Any = None) -> Dynamics:
-        """What acts at a state: poses, contacts, forces and accelerations.
+        """Return poses, contacts, forces and accelerations at a state.
 
-        Arguments are those of `step`.
+        The arguments are those of `step`.
         """
         state = self.checked("Model.forward", state)
         ctrl, force = self._given("Model.forward", ctrl, force)
         return forward.dynamics(self, state, ctrl, force)
 
     def sensors(self, state: State, ctrl: Any = None, force: Any = None) -> Array:
-        """What the sensors of the file read at a state [S], in its order: MuJoCo's `sensordata`.
+        """Return the sensor readings [S] at a state in file order, MuJoCo's `sensordata`.
 
-        Arguments are those of `step`. `sensor` says where the numbers of one sensor stand.
+        The arguments are those of `step`. `sensor` returns the slice of one sensor.
 
         Raises:
-            ValueError: the file has a sensor that is not read here, such as a camera's.
+            ValueError: the file has a sensor that is not supported, such as a camera's.
 
         >>> gyro = BALL.replace("</body>", '<site name="in"/></body>').replace(
         ...     "</worldbody>", '</worldbody><sensor><gyro name="turn" site="in"/></sensor>')
@@ -125,25 +125,25 @@ class Model(Mechanism):
 
     @on_host
     def sensor(self, name: str) -> slice:
-        """Where the numbers of the sensor of this name stand among those of `sensors`.
+        """Return the slice of the named sensor's values in the result of `sensors`.
 
         Raises:
-            ValueError: there is none; the sentence says which there are.
+            ValueError: no sensor has this name; the message lists the existing names.
         """
         which = self.index("sensor", name)
         widths = [sensor.width for sensor in self.layout.sensors]
         return slice(sum(widths[:which]), sum(widths[: which + 1]))
 
     def poses(self, state: State) -> Poses:
-        """Where bodies, their centres of mass and joints are."""
+        """Return the world poses of bodies, their centres of mass and joints."""
         state = self.checked("Model.poses", state)
         return poses.poses(self, state.qpos, (state.mocap_pos, state.mocap_quat))
 
     def index(self, kind: str, name: str) -> int:
-        """The place of a body, joint, geom, site, tendon, actuator or sensor of this name.
+        """Return the index of the body, joint, geom, site, tendon, actuator or sensor of a name.
 
         Raises:
-            ValueError: there is none; the sentence says which there are.
+            ValueError: no such element; the message lists the existing names.
 
         >>> load(BALL).index("body", "ball")
         1
@@ -157,9 +157,10 @@ class Model(Mechanism):
         return known[kind].index(name)
 
     def view(self, state: State) -> dict[str, tuple[Array, Array]]:
-        """What `jaxgpu.show` shows at a state or many: ends [..., 2 (B - 1), 3] of the bodies, m.
+        """Return the segments that `jaxgpu.show` draws, with ends [..., 2 (B - 1), 3], m.
 
-        A body goes from the origin of the one it hangs on to its own, and on to its centre of mass.
+        A body is drawn from its parent's origin to its own, and on to its centre of mass. The state
+        may be a batch.
         """
 
         def ends(qpos: Array, pos: Array, quat: Array) -> tuple[Array, Array]:
@@ -173,11 +174,11 @@ class Model(Mechanism):
         return {"links": ends(state.qpos, state.mocap_pos, state.mocap_quat)}
 
     def checked(self, name: str, state: State) -> State:
-        """The state, looked at: shapes always, values outside of programs.
+        """Check a state and return it: shapes always, values only outside traced programs.
 
         Raises:
-            ValueError: numbers of the model out of their range, or of the state of another shape or
-                not finite; the sentence begins with `name`.
+            ValueError: a parameter of the model out of its range, or values of the state of the
+                wrong shape or not finite; the message begins with `name`.
         """
         check(name, self)
         layout, seen = self.layout, {}
@@ -193,7 +194,7 @@ class Model(Mechanism):
         return replace(state, **seen)
 
     def _given(self, name: str, ctrl: Any, force: Any) -> tuple[Array, Array]:
-        """Controls [U] and forces [V], zero where not given."""
+        """Return controls [U] and forces [V], zero where not given."""
         layout, dtype = self.layout, self.qpos0.dtype
         given = []
         for word, x, width in (("ctrl", ctrl, layout.nu), ("force", force, layout.nv)):
@@ -217,27 +218,27 @@ def load(
     sdf: Mapping[str, Any] | None = None,
     dtype: Any = None,
 ) -> Model:
-    """The mechanism of a file, a text, an `MjSpec` or an `MjModel` of MuJoCo.
+    """Load a model from a file, an XML text, an `MjSpec` or an `MjModel` of MuJoCo.
 
     MuJoCo itself parses and compiles MJCF and URDF: defaults, includes, meshes, inertias, and the
-    constants of the rest pose. What changes the motion and is not simulated is refused by name.
+    constants at qpos0. A feature that changes the motion and is not simulated raises an error.
 
     Args:
-        source: the path of a file, its text, or what MuJoCo has made of it.
-        contacts: the most contacts that are kept at a time, of each dimension of friction; a state
-            counts those beyond it, the shallowest, in `overflow`.
-        iterations: turns of Newton's method for the constraint forces, a fixed number; a CPU ends
-            sooner where the minimum is found.
+        source: the path of a file, its text, an `MjSpec` or an `MjModel`.
+        contacts: the maximum number of simultaneous contacts for each condim; a state counts the
+            dropped ones, the shallowest, in `overflow`.
+        iterations: the number of Newton iterations for the constraint forces; a CPU stops earlier
+            once it has found the minimum.
         contact: "soft", MuJoCo's contacts, or "compliant": springs and dampers at the end of the
             step, whose force begins and ends at zero, for gradients through contact.
-        sdf: meshes that touch by their signed distance, hollows and holes included, and not by
-            their convex hull: for names of geoms the spacing of a grid, m, or a shape of
+        sdf: meshes that collide by their signed distance, including hollows and holes, instead of
+            their convex hull: a dictionary from geom names to a grid spacing, m, or to a shape of
             `jaxgpu.geometry.sdf` in the axes of the mesh's file. Meshes must be closed.
-        dtype: of the numbers; the default precision if not given.
+        dtype: floating type of the model; the default precision if not given.
 
     Raises:
-        ValueError: MuJoCo cannot read it, it asks for what is not simulated here, or a mesh of
-            `sdf` is not closed, thinner than two spacings, or not where its shape is.
+        ValueError: MuJoCo cannot read the source, it needs a feature that is not simulated here, or
+            a mesh of `sdf` is not closed, thinner than two spacings, or does not match its shape.
 
     >>> robot = load(BALL)
     >>> state = jax.lax.fori_loop(0, 500, lambda _, s: robot.step(s), robot.init())

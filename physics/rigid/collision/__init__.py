@@ -1,11 +1,11 @@
-"""Where two shapes touch: distances, places and frames of contacts, by MuJoCo's conventions.
+"""Collision of two shapes: distances, positions and frames of contacts, by MuJoCo's conventions.
 
-Read `shape` (what goes in and comes back), `kernels` (the table of pairs), then `planes`, `rounds`,
-`boxes`, `box_box` and `cylinders`. What the table does not name is for `convex`: `hull` (the form
-of any shape), `expansion` (the polytope) and `patches` (flats on one another); `heights`
-takes what lies on a height field, `fields` what has a signed distance; `batches` takes all pairs of
-a kind. A kernel takes one pair; `jax.vmap` takes many. Kernels give every candidate
-point, near or far: whoever calls keeps those with a distance below the margin.
+Read `shape` (input and output), `kernels` (the table of pairs), then `planes`, `rounds`, `boxes`,
+`box_box` and `cylinders`. Pairs outside the table use `convex`, with `hull` (one form for all
+convex shapes), `expansion` (the polytope) and `patches` (contacts between flat faces). `heights`
+handles height fields, `fields` signed distances, and `batches` all pairs of a type. A kernel takes
+one pair; `jax.vmap` takes many. Kernels return every candidate point at any distance, and the
+caller keeps those with a distance below the margin.
 """
 
 from .kernels import KERNELS, KINDS, Kernel

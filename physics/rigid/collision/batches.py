@@ -1,4 +1,4 @@
-"""All pairs of a batch at a time: where they touch, and which of them were looked at."""
+"""Collision of all pairs of a batch: their contacts, and the number of pairs that were skipped."""
 
 from typing import NamedTuple
 
@@ -16,39 +16,38 @@ from .shape import Shape, Touch
 
 
 class Batch(NamedTuple):
-    """Pairs of one batch."""
+    """Shape pairs of one batch."""
 
-    kinds: tuple[str, str]  # of the first and of the second shape
-    first: np.ndarray  # [P] shapes
+    kinds: tuple[str, str]  # types of the first and of the second shape
+    first: np.ndarray  # [P] indices of shapes
     second: np.ndarray  # [P]
-    window: tuple[int, int] = (0, 0)  # cells of a height field that a shape may reach
+    window: tuple[int, int] = (0, 0)  # cells of a height field that a shape can overlap
 
 
 class Meshes(NamedTuple):
-    """What is known of shapes beside where they are and how large."""
+    """Geometry of shapes other than their pose and size."""
 
-    kinds: tuple[str, ...]  # [G]
-    hull: tuple[int, ...]  # [G] which of the hulls, or -1
-    points: Array  # [M, N, 3] of the hulls, m
-    field: tuple[int, ...]  # [G] which of the fields, or -1
+    kinds: tuple[str, ...]  # [G] types
+    hull: tuple[int, ...]  # [G] index of its hull, or -1
+    points: Array  # [M, N, 3] vertices of the hulls, m
+    field: tuple[int, ...]  # [G] index of its field, or -1
     fields: tuple[Field, ...]  # shapes by their signed distance
-    ground: tuple[int, ...]  # [G] which of the height fields, or -1
+    ground: tuple[int, ...]  # [G] index of its height field, or -1
     heights: tuple[Heights, ...]  # height fields
 
 
 class Met(NamedTuple):
     """The contacts of a batch."""
 
-    touch: Touch  # of C rows
-    pair: Array  # [C] of the batch
-    beyond: Array  # [] pairs that were near, and not looked at
+    touch: Touch  # C rows
+    pair: Array  # [C] index of the pair in the batch
+    beyond: Array  # [] number of close pairs that were skipped
 
 
 def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) -> Met:
-    """The contacts of a batch of pairs of shapes [G], whose margins are [P].
+    """Return the contacts of a batch of pairs of shapes [G], with margins [P].
 
-    Of convex pairs without a kernel of their own `most` are looked at: those whose balls are
-    nearest to one another.
+    At most `most` convex pairs without a kernel are tested: those with the closest bounding balls.
     """
     at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
     pairs = jnp.arange(len(batch.first), dtype=jnp.int32)
@@ -73,12 +72,12 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
 
 
 def count(batch: tuple[str, str], pairs: int, window: tuple[int, int], most: int) -> int:
-    """The contacts that a batch of pairs may have."""
+    """Return the maximum number of contacts of a batch of pairs."""
     return (rows(batch, window, most) or 0) * (min(pairs, most) if batch == ANY else pairs)
 
 
 def _over(batch: Batch, shapes: Shape, meshes: Meshes, most: int) -> tuple[Touch, Array]:
-    """The contacts of a height field and shapes of one kind, and how many were left out."""
+    """Return the contacts of a height field and shapes of one type, and how many were dropped."""
     kind, field = batch.kinds[1], meshes.heights[meshes.ground[int(batch.first[0])]]
     at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
     one, two = at(batch.first), at(batch.second)
@@ -94,7 +93,7 @@ def _over(batch: Batch, shapes: Shape, meshes: Meshes, most: int) -> tuple[Touch
 def _near(
     batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int
 ) -> tuple[tuple[Hull, Hull], Array, Array]:
-    """The hulls of the pairs that are looked at, which they are, and how many more are near."""
+    """Return the hulls of the tested pairs, their indices, and how many close pairs are skipped."""
     ends, where = _hulls(np.concatenate([batch.first, batch.second]), shapes, meshes)
     first, second = np.split(where, 2)
     pairs, none = jnp.arange(len(first), dtype=jnp.int32), jnp.zeros((), jnp.int32)
@@ -109,9 +108,9 @@ def _near(
 
 
 def _hulls(ends: np.ndarray, shapes: Shape, meshes: Meshes) -> tuple[Hull, np.ndarray]:
-    """The hulls of all shapes among `ends`, and where each of `ends` is in them."""
+    """Return the hulls of all shapes among `ends`, and the index in them of each of `ends`."""
     each, where = np.unique(ends, return_inverse=True)
-    # a field has the hull of its mesh
+    # A shape with a signed distance has the hull of its mesh.
     kinds = np.array(["mesh" if meshes.hull[i] >= 0 else meshes.kinds[i] for i in each])
     own = [len(meshes.points[0])] if "mesh" in kinds else []
     most = max([8 if kind == "box" else 2 for kind in kinds if kind != "mesh"] + own)

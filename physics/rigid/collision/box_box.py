@@ -1,9 +1,9 @@
 """Two boxes: the axis of largest separation, then the clipped face or the crossing edges.
 
-As in MuJoCo since 3.12: 15 axes are compared, a face wins ties over a pair of edges, and a face is
-clipped against the one that it lies on. The clipping is over all edges and sides at once: what
-is left of each edge of the one face (Liang & Barsky 1984, doi:10.1145/357332.357333), and the
-corners of the other that lie within.
+As in MuJoCo since 3.12, 15 axes are compared, a face wins ties over a pair of edges, and a face is
+clipped against the one that it lies on. All edges and sides are clipped together; the result is the
+rest of each edge of one face (Liang & Barsky 1984, doi:10.1145/357332.357333), and the corners of
+the other face inside it.
 """
 
 from typing import NamedTuple
@@ -17,36 +17,36 @@ from jaxgpu.geometry.vectors import Vec, dot
 from .planes import fixed
 from .shape import FAR, Body, Loose, Touch, kernel, minus, plus, ratio, settled, times, touch, where
 
-PARALLEL = 1e-16  # squared sine under which two edges have no common normal, or rounding's
-EDGE_BIAS = 1e-6  # by which share an edge must beat the faces
-ALIAS, ALIAS_SHARE = 0.99, 0.05  # an edge axis near the best face's must win by more
-SAME = 1e-7  # the share of a face within which two corners are one, or rounding's
-ROUND = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])  # [4, 2] corners of a face, in turn
-ONWARD = np.roll(ROUND, -1, 0) - ROUND  # [4, 2] from each to the next
+PARALLEL = 1e-16  # squared sine below which edges have no common normal, if above rounding
+EDGE_BIAS = 1e-6  # fraction by which an edge must beat the faces
+ALIAS, ALIAS_SHARE = 0.99, 0.05  # an edge axis close to the best face's must win by more
+SAME = 1e-7  # fraction of a face within which two corners are the same, if above rounding
+ROUND = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])  # [4, 2] corners of a face, in order
+ONWARD = np.roll(ROUND, -1, 0) - ROUND  # [4, 2] from each corner to the next
 
 
 class _Best(NamedTuple):
-    """Which axis separates two boxes most."""
+    """The axis that separates two boxes most."""
 
     face: Array  # [] 0..2 of box 1, 3..5 of box 2
-    i: Array  # [] the axis of box 1, and
-    j: Array  # [] of box 2, across which the edges' normal lies
-    by_edge: Array  # [] whether the edges' normal is better than the face's
+    i: Array  # [] axis of box 1 perpendicular to the edges' normal
+    j: Array  # [] axis of box 2 perpendicular to the edges' normal
+    by_edge: Array  # [] whether the edges' normal separates more than the face's
 
 
 def third(k: Array, values: Loose) -> Array:
-    """One of three values, by its index."""
+    """Select one of three values by its index."""
     return jnp.where(k == 0, values[0], jnp.where(k == 1, values[1], values[2]))
 
 
 def chosen(k: Array, rows: tuple[Loose, ...]) -> Vec:
-    """One of three vectors, by its index."""
+    """Select one of three vectors by its index."""
     return tuple(third(k, column) for column in zip(*rows))
 
 
 @kernel
 def box_box(one: Body, two: Body) -> Touch:
-    """The contacts of two boxes, eight rows."""
+    """Return the contacts of two boxes, eight rows."""
     best, normal = _axes(one, two)
     gap, middle = _edge(one, two, best, normal)
     dist, pos, upright = _face(one, two, best.face)
@@ -56,7 +56,7 @@ def box_box(one: Body, two: Body) -> Touch:
 
 
 def _axes(one: Body, two: Body) -> tuple[_Best, Vec]:
-    """The best axis, and the unit normal of the best pair of edges, from box 1 to box 2."""
+    """Return the best axis, and the unit normal of the best pair of edges, from box 1 to box 2."""
     apart = minus(two.pos, one.pos)
     offset, back = one.local(apart), two.local(apart)
     turn = tuple(one.local(axis) for axis in two.axes)  # turn[j][i]
@@ -95,7 +95,7 @@ def _axes(one: Body, two: Body) -> tuple[_Best, Vec]:
 
 
 def _across(i: Array, v: Vec) -> Vec:
-    """The unit vector along e_i x v, or one across e_i where they are parallel."""
+    """Return the unit vector along e_i x v, or one perpendicular to e_i if they are parallel."""
     crossed = chosen(i, ((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
     spare = chosen(i, ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
     square = dot(crossed, crossed)
@@ -105,9 +105,9 @@ def _across(i: Array, v: Vec) -> Vec:
 
 
 def _edge(one: Body, two: Body, best: _Best, normal: Vec) -> tuple[Array, Vec]:
-    """The distance of the two edges that lie furthest along the normal, and the place midway.
+    """Return the distance of the two edges farthest along the normal, and the point midway.
 
-    No component of the normal across an edge is zero here: it would be a face's normal, which wins.
+    No component of the normal across an edge is zero: it would be a face's normal, which wins.
     """
     a, p, reach = _supporting(one, best.i, normal)
     b, q, span = _supporting(two, best.j, times(normal, -1.0))
@@ -121,16 +121,16 @@ def _edge(one: Body, two: Body, best: _Best, normal: Vec) -> tuple[Array, Vec]:
 
 
 def _supporting(box: Body, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
-    """The edge along axis `k` that is furthest along a normal: direction, middle, half length."""
+    """Return the edge along axis `k` farthest along a normal: direction, centre, half length."""
     inner = box.local(normal)
     middle = tuple(jnp.where(k == i, 0, _sign(inner[i]) * box.size[i]) for i in range(3))
     return chosen(k, box.axes), box.place(middle), third(k, box.size)
 
 
 def _face(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
-    """The contacts of a face and what lies over it of the most opposite face of the other box.
+    """Return contacts of a face with the part above it of the other box's most opposed face.
 
-    Distances and places, components [8], and the normal.
+    The result has distances and positions, components [8], and the normal.
     """
     of_one = face < 3
     select = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
@@ -144,7 +144,7 @@ def _face(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
         select(two.axes, one.axes),
         where(of_one, two.size, one.size),
     )
-    # the axes of the face, its normal last and towards the other box
+    # The axes of the face have its normal last, towards the other box.
     apart = minus(over.pos, base.pos)
     base, over = _cycled(base, face % 3), _cycled(over, _opposite(base, over, face % 3))
     up = times(base.along, _sign(dot(base.along, apart)))
@@ -164,13 +164,13 @@ def _face(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
 
 
 def _opposite(base: Body, over: Body, k: Array) -> Array:
-    """The axis of the other box that leans most on the normal of a face."""
+    """Return the axis of the other box that is most parallel to the normal of a face."""
     x, y, z = (jnp.abs(dot(axis, chosen(k, base.axes))) for axis in over.axes)
     return jnp.where(x >= jnp.maximum(y, z), 0, jnp.where(y >= z, 1, 2))
 
 
 def _cycled(box: Body, k: Array) -> Body:
-    """The same box with axis `k` last."""
+    """Return the same box with axis `k` last."""
     a, s = box.axes, box.size
     axes = tuple(chosen(k, (a[(i + 1) % 3], a[(i + 2) % 3], a[i])) for i in range(3))
     size = tuple(third(k, (s[(i + 1) % 3], s[(i + 2) % 3], s[i])) for i in range(3))
@@ -178,17 +178,17 @@ def _cycled(box: Body, k: Array) -> Body:
 
 
 def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array]:
-    """Corners of a parallelogram above a rectangle, components [12], and which there are.
+    """Return corners [12] of a parallelogram above a rectangle, and a mask of valid ones.
 
-    The parallelogram has a centre and two half edges, the rectangle its half edges about the
-    origin. At most eight are there, and repetitions.
+    The parallelogram has a centre and two half edges, the rectangle half edges about the origin.
+    At most eight corners are valid, not counting repetitions.
     """
     (a, b), (da, db) = fixed(ROUND, centre[0]), fixed(ONWARD, centre[0])
     corner = tuple(c + a * e + b * f for c, e, f in zip(centre, *edges))
     way = tuple(da * e + db * f for e, f in zip(*edges))
     same = _same(a)
     slack = max(1e-3 * SAME, 10 * float(jnp.finfo(a.dtype).eps)) * (size[0] + size[1])
-    # the part of each edge, from 0 to 1, within the four sides
+    # Find the part of each edge, from 0 to 1, within the four sides.
     enter, leave = jnp.zeros_like(corner[0]), jnp.ones_like(corner[0])
     away = jnp.zeros_like(corner[0], bool)
     for x, v, s in zip(corner[:2], way[:2], size):
@@ -200,7 +200,7 @@ def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array
             leave = jnp.where((start <= slack) & (stop > slack), jnp.minimum(leave, hit), leave)
             away |= (start > slack) & (stop > slack)
     left = ~away & (enter <= leave)
-    # the rectangle's corners within the parallelogram, lifted to its plane
+    # Find the rectangle's corners inside the parallelogram, lifted to its plane.
     (e, f), x, y = edges, a * size[0], b * size[1]
     u, v = x - centre[0], y - centre[1]
     det = e[0] * f[1] - e[1] * f[0]
@@ -214,24 +214,24 @@ def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array
 
 
 def _same(like: Array) -> float:
-    """The share of a face within which two corners are one."""
+    """Return the fraction of a face within which two corners are the same."""
     return max(SAME, 10 * float(jnp.finfo(like.dtype).eps))
 
 
 def _repeated(points: tuple[Array, Array], valid: Array, near: Array) -> Array:
-    """Which of the points [n] of a plane lie at a valid one before them, [n]."""
+    """Return a mask [n] of points in a plane that coincide with a valid one before them."""
     gaps = [x[:, None] - x[None] for x in points]
     before = np.tri(valid.shape[0], k=-1, dtype=bool)
     return jnp.any((gaps[0] ** 2 + gaps[1] ** 2 < near) & valid[None] & before, 1)
 
 
 def _packed(valid: Array, k: int) -> Array:
-    """Which of the n candidates fills each of k rows, [k, n]: the valid ones, in order."""
+    """Return a mask [k, n] of the candidate that fills each of k rows: the valid ones in order."""
     before = jnp.asarray(np.tri(valid.shape[0], k=-1, dtype=bool))
     rank = jnp.sum(before & valid[None], 1, dtype=jnp.int32)
     return valid[None] & (rank[None] == jnp.arange(k, dtype=jnp.int32)[:, None])
 
 
 def _sign(x: Array) -> Array:
-    """1 or -1, 1 at zero."""
+    """Return 1 or -1, with 1 at zero."""
     return jnp.where(x < 0, -1, 1).astype(x.dtype)

@@ -1,4 +1,4 @@
-"""A sphere and a capsule against a box."""
+"""A sphere or a capsule against a box."""
 
 from typing import NamedTuple
 
@@ -25,39 +25,39 @@ from .shape import (
     where,
 )
 
-SLACK = 1e-15  # MuJoCo's: of determinants, m^4, and of square distances, m^2
-# the twelve edges of a box: the axis that each runs along, and the signs of its lower corner
+SLACK = 1e-15  # MuJoCo's tolerance for determinants, m^4, and for squared distances, m^2
+# the twelve edges of a box: the axis of each edge, and the index of its lower corner
 EDGES = [(j, i) for j in range(3) for i in range(8) if not i >> j & 1]
 EDGE_AXIS = np.array([[j == k for k in range(3)] for j, _ in EDGES])  # [12, 3]
 LOWER_END = np.array([CORNERS[i] for _, i in EDGES])  # [12, 3]
 
 
 class _Nearest(NamedTuple):
-    """The point of a capsule's axis that is nearest to a box, and what of the box it faces."""
+    """The point of a capsule's axis closest to a box, and the feature of the box that it faces."""
 
-    axis: Array  # [] where on the axis, -1..1
-    edge: Array  # [] where on the edge, -1..1
-    at_end: Array  # [] an end of the axis, above a face or inside
-    at_corner: Array  # [] a corner of the box
-    own: Vec  # whether each axis is the edge's
-    upper: Vec  # on which side of the box the corner, or the edge, lies
-    face: Vec  # whether each axis is that of the face
+    axis: Array  # [] position on the axis, -1..1
+    edge: Array  # [] position on the edge, -1..1
+    at_end: Array  # [] whether it is an end of the axis, above a face or inside
+    at_corner: Array  # [] whether it faces a corner of the box
+    own: Vec  # mask of the edge's axis
+    upper: Vec  # mask of the axes on whose upper side the corner or edge is
+    face: Vec  # mask of the face's axis
 
 
 @kernel
 def sphere_box(sphere: Body, box: Body) -> Touch:
-    """The contact of a sphere and a box, one row."""
+    """Return the contact of a sphere and a box, one row."""
     return _spheres_box(stacked(sphere.pos), sphere.size[0], box)
 
 
 def _spheres_box(centres: Vec, radius: Array, box: Body) -> Touch:
-    """Contacts of a box and spheres about points of the world, components [k]."""
+    """Return the contacts of a box and spheres about world points, components [k]."""
     centre = box.local(minus(centres, box.pos))
     size = box.size
     nearest = tuple(jnp.where(s > 0, jnp.clip(c, -s, s), c) for c, s in zip(centre, size))
     inward, apart = direction(minus(nearest, centre), (0.0, 0.0, 0.0))
     inside = apart <= 0
-    # inside: the nearest face, of ties the first of -x, +x, -y, ...
+    # Inside, use the closest face, and in a tie the first of -x, +x, -y, ...
     sides = [jnp.where(c > 0, -1.0, 1.0).astype(c.dtype) for c in centre]
     depths = [s - jnp.abs(c) for c, s in zip(centre, size)]
     x = (depths[0] <= depths[1]) & (depths[0] <= depths[2])
@@ -72,10 +72,10 @@ def _spheres_box(centres: Vec, radius: Array, box: Body) -> Touch:
 
 @kernel
 def capsule_box(capsule: Body, box: Body) -> Touch:
-    """The contacts of a capsule and a box, two rows.
+    """Return the contacts of a capsule and a box, two rows.
 
-    The point of the capsule's axis that is nearest to the box, and the far end of the part beside
-    it, each as a sphere.
+    They are those of two spheres: at the point of the capsule's axis closest to the box, and at the
+    far end of the part of the axis next to the box.
     """
     pos = box.local(minus(capsule.pos, box.pos))
     half = times(box.local(capsule.along), capsule.size[1])
@@ -89,17 +89,17 @@ def capsule_box(capsule: Body, box: Body) -> Touch:
 
 
 def _nearest(pos: Vec, half: Vec, size: Vec) -> _Nearest:
-    """The nearest point of an axis pos + x half, |x| <= 1.
+    """Return the point of an axis pos + x half, |x| <= 1, that is closest to the box.
 
-    Ends above one face, or inside, come first; then the twelve edges, a later one where it is
-    nearer by more than the slack.
+    Ends above one face, or inside, come first; then the twelve edges, a later one only if it is
+    closer by more than the slack.
     """
     low, high = _end(minus(pos, half), size), _end(plus(pos, half), size)
     end_square = jnp.minimum(low[0], high[0])
     x, y, side, square = settled(_edges(pos, half, size))
     least = jnp.min(square)
     slack = SLACK + tiny(square) * least
-    # an end, or the first of the nearest edges
+    # Take an end, or the first of the closest edges.
     at_end, lower, edge = settled(
         (end_square <= least + slack, low[0] <= high[0], jnp.argmax(square <= least + slack))
     )
@@ -121,7 +121,7 @@ def _nearest(pos: Vec, half: Vec, size: Vec) -> _Nearest:
 
 
 def _end(point: Vec, size: Vec) -> tuple[Array, Vec]:
-    """The square distance of a point to a face, or inf beside none; and which faces it is above."""
+    """Return a point's squared distance to a face, inf if it is above several, and these faces."""
     beyond = tuple(jnp.abs(p) > s for p, s in zip(point, size))
     gap = tuple(jnp.where(b, jnp.abs(p) - s, 0) for b, p, s in zip(beyond, point, size))
     two = (beyond[0] & beyond[1]) | (beyond[1] & beyond[2]) | (beyond[2] & beyond[0])
@@ -129,17 +129,17 @@ def _end(point: Vec, size: Vec) -> tuple[Array, Vec]:
 
 
 def _edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
-    """Nearest points of the axis and of each edge, [12]: where on both, -1..1.
+    """Return the closest points of the axis and of each edge, [12]: positions on both, -1..1.
 
-    Then at which end of the edge (-1, 1, or 0 between them) and the square distance. An edge that
-    is parallel to the axis is left out, at an infinite distance.
+    They are followed by the end of the edge (-1, 1, or 0 between them) and the squared distance. An
+    edge parallel to the axis is excluded by an infinite distance.
     """
     own, lower = fixed(EDGE_AXIS, pos[0]), fixed(LOWER_END * ~EDGE_AXIS, pos[0])
     length, lean = dot(own, size), dot(own, half)
     apart = tuple(low * s - p for low, s, p in zip(lower, size, pos))
     aa, bb, ab = length * length, dot(half, half), length * lean
     u, v = -length * dot(own, apart), dot(half, apart)
-    # lean^2 - bb, without cancellation
+    # bb - lean^2 without cancellation
     across = tuple((1 - o) * h for o, h in zip(own, half))
     det = aa * dot(across, across)
     regular = det >= SLACK + tiny(det) * aa * bb
@@ -147,7 +147,7 @@ def _edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
     y = jnp.clip(free, -1, 1)
     x = ratio(v + ab * y, bb)
     again = ratio(u + ab * jnp.clip(x, -1, 1), aa)
-    # an end of the edge that the first clipping took stays, unless the second takes the other
+    # An end of the edge from the first clipping remains unless the second one selects an end.
     ended = lambda t: jnp.where(t > 1, 1, jnp.where(t < -1, -1, 0))
     side = jnp.where((jnp.abs(x) > 1) & (ended(again) != 0), ended(again), ended(free))
     y = jnp.where(jnp.abs(x) > 1, jnp.clip(again, -1, 1), y)
@@ -157,10 +157,10 @@ def _edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
 
 
 def _second(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Array]:
-    """How far along the axis from the nearest point the second contact is, and if there is one."""
-    # rounding gives no direction
+    """Return the offset along the axis of the second contact, and whether there is one."""
+    # Components at rounding level have no direction.
     agree = tuple((h > tiny(h)) == upper for h, upper in zip(half, near.upper))
-    # how far along the axis the box is crossed, per axis of the box
+    # The span is the length along the axis that crosses the box, per axis of the box.
     span = tuple(_crossing(2 * s, jnp.abs(h), 1e3) for s, h in zip(size, half))
     corner = _from_corner(near.axis, agree, half, span)
     edge = _from_edge(half, agree, span, near)
@@ -170,22 +170,22 @@ def _second(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Arra
 
 
 def _crossing(distance: Array, speed: Array, never: float) -> Array:
-    """When a distance is covered, at most `never`."""
+    """Return the time in which a distance is covered, at most `never`."""
     soon = (speed > 0) & (speed * never > distance)
     return jnp.where(soon, distance / jnp.where(soon, speed, 1), never)
 
 
 def _least(values: Vec, mask: Vec, most: Array) -> Array:
-    """The least of `most` and the values that are in the mask."""
+    """Return the minimum of `most` and the values that are in the mask."""
     for value, chosen in zip(values, mask):
         most = jnp.where(chosen, jnp.minimum(most, value), most)
     return most
 
 
 def _from_corner(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Array]:
-    """Along the edge or the face that the axis is less inclined to; none where it points away."""
+    """Return the step along the edge or face less inclined to the axis; none if it points away."""
     same = _count(agree)
-    odd = tuple(a != (same == 2) for a in agree)  # the axis that differs from the other two
+    odd = tuple(a != (same == 2) for a in agree)  # axis that differs from the other two
     others = tuple(~a for a in odd)
     sign = jnp.where(same == 2, 1.0, -1.0).astype(x.dtype)
     reach = dot(where_each(odd, half), half)
@@ -196,12 +196,12 @@ def _from_corner(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Arr
 
 
 def where_each(mask: Vec, v: Vec) -> Vec:
-    """A vector with the components outside a mask set to zero."""
+    """Return a vector with the components outside a mask set to zero."""
     return tuple(jnp.where(m, x, 0) for m, x in zip(mask, v))
 
 
 def _from_edge(half: Vec, agree: Vec, span: Vec, near: _Nearest) -> tuple[Array, Array]:
-    """Across the face that the axis is less inclined to; none where it crosses like a T."""
+    """Return the step across the face less inclined to the axis; invalid if it crosses like a T."""
     x, own = near.axis, near.own
     reach = [jnp.where(o, -1, jnp.abs(h)) for o, h in zip(own, half)]
     most = jnp.maximum(jnp.maximum(reach[0], reach[1]), reach[2])
@@ -226,11 +226,11 @@ def _any(mask: Vec) -> Array:
 
 
 def _from_face(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Array]:
-    """To where the axis leaves the space above the face, or to its other end."""
+    """Return the step to where the axis leaves the space above the face, or to its other end."""
     sign = -near.axis
     speed = times(half, sign)
     start = minus(pos, speed)
-    # towards the side that each component moves to
+    # The room is the distance to the side that each component moves to.
     room = tuple(jnp.where(v > 0, s - p, s + p) for v, s, p in zip(speed, size, start))
     leaves = tuple(_crossing(r, jnp.abs(v), 2.0) for r, v in zip(room, speed))
     beside = tuple(~f & (r > 0) for f, r in zip(near.face, room))

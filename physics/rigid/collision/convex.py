@@ -1,10 +1,10 @@
 """The contact of any two convex shapes: the normal along which they overlap least.
 
-The overlap along a unit normal n is h(n) = max (a - b) n, and the contact's normal is where h is
-least: the distance is -h, also where the shapes are apart. The polytope says which points of the
-shapes are involved; from them h is written down anew, as a face, an edge or a corner of the points
-and what thickens them, and Newton's method ends on its least. One turn of that carries the
-derivatives, by the implicit function theorem.
+The overlap along a unit normal n is h(n) = max (a - b) n, and the contact's normal minimises h: the
+distance is -h, also where the shapes are separated. The polytope tells which points of the shapes
+are involved. From them h is expressed again, for a face, an edge or a corner of the points plus the
+ellipsoid and ball that thicken them, and minimised by Newton's method. Its last iteration carries
+the derivatives, by the implicit function theorem.
 """
 
 from collections.abc import Callable
@@ -19,21 +19,21 @@ from .hull import HIGHEST, Hull, along, bend, bulge, farthest, tangents, turned
 from .patches import ROWS, low, patch
 from .shape import FAR, Shape, Touch, touch
 
-BEYOND = 8  # how far a face may go on beyond three of its corners, in sides of their triangle
-TURNS = 10  # of Newton's method on the sphere; the last one has derivatives
+BEYOND = 8  # how far a face may extend outside three of its corners, in sides of their triangle
+TURNS = 10  # iterations of Newton's method on the sphere; the last one has derivatives
 
 
 class Least(NamedTuple):
-    """Where the overlap of two shapes may be least."""
+    """A candidate for the normal of least overlap of two shapes."""
 
     normal: Array  # [3]
-    one: Array  # [3] the place on the first shape without its ball, about its centre
-    two: Array  # [3] the same of the second, about the centre of the first
+    one: Array  # [3] point on the first shape without its ball, about its centre
+    two: Array  # [3] likewise on the second, about the centre of the first
     valid: Array  # []
 
 
 def convex(one: Hull, two: Hull) -> Touch:
-    """The contacts of two convex shapes, four rows: several where flats lie on one another."""
+    """Return the contacts of two convex shapes, four rows: several between flat faces."""
     dist, middle, normal = deepest(one, two)
     flat = patch(one, two, normal)
     many = jnp.sum(flat.dist < FAR) > 1
@@ -44,7 +44,7 @@ def convex(one: Hull, two: Hull) -> Touch:
 
 
 def deepest(one: Hull, two: Hull) -> tuple[Array, Array, Array]:
-    """The deepest contact of two convex shapes: its distance, place [3] and normal [3]."""
+    """Return distance, position [3] and normal [3] of the deepest contact of convex shapes."""
     least = _least(one, two, nearest_face(one, two))
     dist = along(least.normal, least.two - least.one) - one.radius - two.radius
     middle = least.one + least.normal * (one.radius + dist / 2)
@@ -52,7 +52,7 @@ def deepest(one: Hull, two: Hull) -> tuple[Array, Array, Array]:
 
 
 def plane_hull(plane: Shape, two: Hull) -> Touch:
-    """The contacts of a plane and a mesh, four rows: its lowest corner, and others that are low."""
+    """Return the contacts of a plane and a mesh, four rows: its lowest and other low vertices."""
     normal, at = plane.rot[:, 2], turned(two.rot, two.points) + (two.pos - plane.pos)[None]
     height = along(at, normal[None])
     keep = low(*lax.stop_gradient((at, height, normal)))
@@ -62,14 +62,14 @@ def plane_hull(plane: Shape, two: Hull) -> Touch:
 
 
 def overlap(one: Hull, two: Hull, n: Array) -> Array:
-    """h(n) of the shapes without their balls, m."""
+    """Return h(n) of the shapes without their balls, m."""
     a = turned(one.rot, one.points[farthest(one, n)]) + bulge(one, n)
     b = turned(two.rot, two.points[farthest(two, -n)]) + bulge(two, -n)
     return along(n, a - b - (two.pos - one.pos))
 
 
 def _least(one: Hull, two: Hull, found: Found) -> Least:
-    """The best of what the face, an edge and a corner of it, and caps of cylinders lead to."""
+    """Return the best candidate from the face, an edge and a corner of it, and cylinder caps."""
     a = turned(one.rot, one.points[found.one])
     b = turned(two.rot, two.points[found.two]) + (two.pos - one.pos)[None]
     ways = [way(one, two, a, b, found) for way in (_face, _edge, _corner)]
@@ -82,7 +82,7 @@ def _least(one: Hull, two: Hull, found: Found) -> Least:
 
 
 def _face(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
-    """The normal of the points' own triangle."""
+    """Return the candidate for the normal of the points' own triangle."""
     u = a - b
     e, f = u[1] - u[0], u[2] - u[0]
     area = jnp.cross(e, f)
@@ -97,14 +97,14 @@ def _face(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     qe, qf = along(q, e), along(q, f)
     share = jnp.where(wide, 1 / jnp.where(wide, square, 1), 0)
     s, t = (ff * qe - ef * qf) * share, (ee * qf - ef * qe) * share
-    # a face has more corners than three: its other corners lie beyond those of the triangle
+    # A face can have more corners than three, so the point may be outside the triangle.
     s, t = jnp.clip(s, -BEYOND, BEYOND), jnp.clip(t, -BEYOND, BEYOND)
     mix = lambda v: v[0] + s * (v[1] - v[0]) + t * (v[2] - v[0])
     return Least(normal, mix(a0), mix(b0), wide)
 
 
 def _edge(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
-    """The best normal across the edge of the points' triangle that is most nearly across it."""
+    """Return the best normal across the edge most perpendicular to the polytope's normal."""
     u = a - b
     sides = jnp.roll(u, -1, 0) - u
     length = along(sides, sides)
@@ -130,7 +130,7 @@ def _edge(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
 
 
 def _corner(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
-    """The best normal about one point of each shape, the farthest along the polytope's."""
+    """Return the best normal about the pair of points that is farthest along the polytope's."""
     k = jnp.argmax(lax.stop_gradient(along(a - b, found.normal[None])))
     a, b = a[k], b[k]
     n, sound = _settled(one, two, a - b, lambda n: n, tangents, found.normal)
@@ -138,7 +138,7 @@ def _corner(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
 
 
 def _cap(one: Hull, two: Hull, towards: Array) -> Least:
-    """The axis of the first shape, if that is a cylinder: the flat of its disk."""
+    """Return the axis of the first shape as normal, valid if it is a cylinder, for its flat cap."""
     axis = one.rot[:, 2]
     n = axis * jnp.where(along(axis, towards) < 0, -1, 1).astype(axis.dtype)
     a = turned(one.rot, one.points[farthest(one, n)])
@@ -152,7 +152,7 @@ def _cap(one: Hull, two: Hull, towards: Array) -> Least:
 
 
 def _reversed(least: Least, one: Hull, two: Hull) -> Least:
-    """What was found with the shapes in the other order."""
+    """Convert a candidate that was found with the shapes in the other order."""
     apart = two.pos - one.pos
     return Least(-least.normal, least.two + apart, least.one + apart, least.valid)
 
@@ -165,22 +165,22 @@ def _settled(
     ways: Callable[[Array], Array],
     n: Array,
 ) -> tuple[Array, Array]:
-    """The normal near `n` where the overlap about the point `at` is least, and whether it is.
+    """Return the normal near `n` of least overlap about the point `at`, and if it is a minimum.
 
-    allowed: the allowed normal next to one; ways: the directions in which it may turn.
+    allowed: maps a normal to an allowed one; ways: returns the tangents along which it may move.
     """
     still = lax.stop_gradient((one, two, at))
     turn = lambda _, n: _newton(*still, n, lax.stop_gradient(ways(n)))[0]
     settled = lax.fori_loop(1, TURNS, turn, lax.stop_gradient(allowed(n)))
-    start = allowed(lax.stop_gradient(settled))  # which turns with an edge
+    start = allowed(lax.stop_gradient(settled))  # rotates with an edge
     return _newton(one, two, at, start, ways(start))
 
 
 def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Array, Array]:
-    """A normal nearer to the least of h along tangents [1 or 2, 3], and whether h has one.
+    """Return a normal closer to the minimum of h along tangents [1 or 2, 3], and if h has one.
 
-    The gradient of h along the sphere is that of the nearest points, and its Hessian that of their
-    radii of curvature less the depth, which needs no derivative.
+    The gradient of h on the sphere follows from the closest points, and its Hessian from their
+    radii of curvature minus the depth, without differentiation.
     """
     w = at + bulge(one, n) - bulge(two, -n)
     slope = jnp.einsum("kj,j->k", basis, w, precision=HIGHEST)
@@ -188,7 +188,7 @@ def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Ar
     radii = lax.stop_gradient(bend(one, normal) + bend(two, -normal))
     H = jnp.einsum("ki,ij,lj->kl", rows, radii, rows, precision=HIGHEST)
     H = H - depth * jnp.eye(len(rows), dtype=n.dtype)
-    # where h bends down the step goes down it all the same
+    # Where h is concave, the Hessian is lifted so that the step still descends.
     least = H[0, 0] if len(rows) == 1 else _least_curvature(H)
     fit = least > 0
     lift = jnp.where(fit, 0, 1e-2 * jnp.abs(depth) - least)
@@ -206,7 +206,7 @@ def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Ar
 
 
 def _least_curvature(H: Array) -> Array:
-    """The smaller eigenvalue of a symmetric matrix [2, 2]."""
+    """Return the smaller eigenvalue of a symmetric matrix [2, 2]."""
     (a, b), (_, d) = H
     half = (a - d) / 2
     return (a + d) / 2 - jnp.sqrt(half * half + b * b)

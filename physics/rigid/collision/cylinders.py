@@ -1,7 +1,7 @@
-"""A capsule against a cylinder: the point of the capsule's axis that lies deepest.
+"""A capsule against a cylinder: the deepest point of the capsule's axis.
 
-The signed distance to a convex body is convex along a line, so that halving finds its least. One
-step of Newton from there carries the derivatives: the implicit function theorem.
+The signed distance to a convex body is convex along a line, so bisection finds its minimum. One
+Newton step from there carries the derivatives, by the implicit function theorem.
 """
 
 import jax
@@ -25,12 +25,12 @@ from .shape import (
     where,
 )
 
-NEAR = 2.0**-20  # the share of a half axis within which the least is found to be at a kink
-FLAT = 0.0872  # sine of the angle to a cap, 5 degrees, under which a capsule lies on it
+NEAR = 2.0**-20  # fraction of a half axis within which the minimum is taken to be at a kink
+FLAT = 0.0872  # sine of the angle to a cap, 5 degrees, below which a capsule lies on it
 
 
 def cylinder_distance(p: Vec, radius: Array, half: Array) -> tuple[Array, Vec]:
-    """The signed distance of a point to a cylinder, in its axes, and the unit normal there."""
+    """Return a point's signed distance to a cylinder, in its axes, and the unit normal there."""
     zero = jnp.zeros_like(p[0])
     out, away = direction((p[0], p[1], zero), (1.0, 0.0, 0.0))
     up = (zero, zero, jnp.where(p[2] < 0, -1.0, 1.0).astype(away.dtype))
@@ -43,10 +43,10 @@ def cylinder_distance(p: Vec, radius: Array, half: Array) -> tuple[Array, Vec]:
 
 @kernel
 def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
-    """The contacts of a capsule and a cylinder, two rows: the second where the one lies on a cap.
+    """Return the contacts of a capsule and a cylinder, two rows: the second if it lies on a cap.
 
-    Deep ones, where the capsule's axis is inside, are as deep as its deepest point; MuJoCo gives
-    the way out of the whole axis there, which is longer.
+    If the capsule's axis is inside, the depth is that of its deepest point; MuJoCo returns the way
+    out of the whole axis, which is longer.
     """
     pos = cylinder.local(minus(capsule.pos, cylinder.pos))
     half = times(cylinder.local(capsule.along), capsule.size[1])
@@ -54,7 +54,7 @@ def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
     (radius, height, _), r = cylinder.size, capsule.size[0]
     t = _deepest(pos, half, radius, height)
     distance, normal = cylinder_distance(plus(pos, half, t), radius, height)
-    # on a cap: both ends of the part above it
+    # On a cap, the contacts are both ends of the part above it.
     low, high, above = _within(pos, half, radius)
     ends = jnp.stack([low, high])
     up = jnp.where(pos[2] < 0, -1.0, 1.0).astype(t.dtype)
@@ -70,7 +70,7 @@ def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
 
 
 def _within(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
-    """Where an axis pos + t half, |t| <= 1, enters and leaves a round of the radius, if at all."""
+    """Return where an axis pos + t half, |t| <= 1, enters and leaves a circle, and if it does."""
     aa = half[0] ** 2 + half[1] ** 2
     ab = half[0] * pos[0] + half[1] * pos[1]
     det = ab * ab - aa * (pos[0] ** 2 + pos[1] ** 2 - radius**2)
@@ -82,7 +82,7 @@ def _within(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
 
 
 def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
-    """Where on the axis pos + t half, |t| <= 1, the distance to the cylinder is least."""
+    """Return the t of the axis pos + t half, |t| <= 1, with the least distance to the cylinder."""
 
     def slope(t, pos, half, radius, height):
         return dot(cylinder_distance(plus(pos, half, t), radius, height)[1], half)
@@ -109,9 +109,9 @@ def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
 
 
 def _kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, Array]:
-    """Whether the distance to the cylinder is least at a kink near a point inside, and how far on.
+    """Return whether the distance is least at a kink near a point inside, and the step to it.
 
-    There another side is as near: a cap and the round one, or the two caps.
+    At a kink two surfaces are equally close: a cap and the round side, or the two caps.
     """
     square = p[0] ** 2 + p[1] ** 2
     away = jnp.sqrt(jnp.where(square > 0, square, 1))

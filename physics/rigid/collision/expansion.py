@@ -1,10 +1,10 @@
-"""The face of the difference of two convex shapes that is nearest to the origin.
+"""The face of the difference of two convex shapes that is closest to the origin.
 
-The shapes overlap where the set of all a - b, a of the one and b of the other, holds the origin;
-how deep, and along which normal, the nearest point of that set's surface says. A polytope within
-the set grows by its farthest point along the direction in which the origin is nearest to it, a
-fixed number of times, whether the origin is inside (van den Bergen's expanding polytope) or
-outside (the distance of Gilbert, Johnson and Keerthi, doi:10.1109/56.2083).
+The shapes overlap if the set of all a - b, with a in one and b in the other, contains the origin;
+the closest point of that set's surface gives depth and normal. A polytope inside the set grows by
+the set's farthest point along the direction in which the origin is closest to it, a fixed number of
+times, whether the origin is inside (van den Bergen's expanding polytope) or outside (the distance
+of Gilbert, Johnson and Keerthi, doi:10.1109/56.2083).
 """
 
 from collections.abc import Callable
@@ -16,38 +16,38 @@ from jax import Array
 
 from .hull import Hull, along, bulge, farthest, tangents, turned
 
-TURNS = 24  # points that are added to the four of the beginning
-CANDIDATES = 8  # faces whose overlap is looked at in the end
+TURNS = 24  # points that are added to the first four
+CANDIDATES = 8  # faces whose overlap is evaluated at the end
 _POINTS = 4 + TURNS
 _FACES = 2 * _POINTS - 4  # by Euler's formula
 _START = ((0, 1, 2), (0, 3, 1), (0, 2, 3), (1, 3, 2))
 
 
-type Ends = tuple[Array, Array, Array]  # a point of the difference, and which of the shapes' it is
+type Ends = tuple[Array, Array, Array]  # a point of the difference, and its point in each shape
 
 
 class Found(NamedTuple):
-    """The face nearest to the origin: which points of the shapes span it, and a normal."""
+    """The face closest to the origin: the points of the shapes that span it, and a normal."""
 
-    one: Array  # [3] points of the first shape
-    two: Array  # [3] points of the second
-    normal: Array  # [3] from the first shape to the second, along which they overlap least
+    one: Array  # [3] indices of points of the first shape
+    two: Array  # [3] indices of points of the second
+    normal: Array  # [3] from the first shape to the second, of least overlap
 
 
 class _Polytope(NamedTuple):
     w: Array  # [N, 3] points of the difference, m
-    one: Array  # [N] points of the first shape that they come from
-    two: Array  # [N] and of the second
-    faces: Array  # [F, 3] points, in order about the outward normal
+    one: Array  # [N] indices of their points in the first shape
+    two: Array  # [N] and in the second
+    faces: Array  # [F, 3] indices of points, in order about the outward normal
     normal: Array  # [F, 3] outward, of length one
     offset: Array  # [F] of the face along its normal, m
     alive: Array  # [F]
 
 
 def nearest_face(one: Hull, two: Hull) -> Found:
-    """The face of the difference of two shapes nearest to the origin, without derivatives.
+    """Return the difference's face that is closest to the origin, without derivatives.
 
-    Balls are left out: they move no normal.
+    Balls are ignored, because they do not change the normal.
     """
     one, two = jax.lax.stop_gradient((one, two))
 
@@ -59,14 +59,14 @@ def nearest_face(one: Hull, two: Hull) -> Found:
 
     start = _start(support, two.pos - one.pos)
     scale = jnp.max(jnp.abs(start.w[:4]))
-    # no face so small is made that its normal is rounding: what it seemed to see tore the polytope
+    # Faces too small for an accurate normal are never made; they would break the polytope.
     slack = max(32 * float(jnp.finfo(scale.dtype).eps), 3e-13) * scale
     grown = jax.lax.fori_loop(4, _POINTS, lambda k, p: _grown(support, slack, p, k), start)
-    # where round shapes overlap in two ways the polytope may be nearer to the origin in the worse
+    # If round shapes overlap in two ways, the polytope may be closer to the origin in the worse.
     score, ways = _scored(grown)
     _, nearest = jax.lax.top_k(-score, CANDIDATES)
     overlap = lambda n: along(support(n)[0], n)
-    # a face that is not there, or without area, has no way
+    # A face that does not exist, or has no area, has no direction.
     deep = jnp.where(jnp.isfinite(score[nearest]), jax.vmap(overlap)(ways[nearest]), jnp.inf)
     face = nearest[jnp.argmin(deep)]
     ends = grown.faces[face]
@@ -80,12 +80,12 @@ def _unit(v: Array, otherwise: Array) -> Array:
 
 
 def _start(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
-    """A tetrahedron within the difference, of points far from one another."""
+    """Return a tetrahedron inside the difference, with corners far from one another."""
     both_ways = lambda n: jax.vmap(support)(jnp.stack([n, -n]))
     first = _unit(towards, jnp.asarray([1.0, 0, 0], towards.dtype))
     w0, w1 = (jax.tree.map(lambda a, k=k: a[k], both_ways(first)) for k in (0, 1))
     line = _unit(w1[0] - w0[0], first)
-    # towards the origin, and away from it: whichever is farther from the line
+    # Search towards the origin and away from it; take the point farther from the line.
     to_origin = _unit(-w0[0] + along(w0[0], line) * line, tangents(line)[0])
     ways = both_ways(to_origin)
     out = ways[0] - w0[0][None]
@@ -109,7 +109,7 @@ def _start(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
 
 
 def _planes(w: Array, faces: Array) -> tuple[Array, Array]:
-    """Outward normals and offsets of faces; a face without area is seen from nowhere."""
+    """Return outward normals and offsets of faces; inf without area, visible from nowhere."""
     a, b, c = (w[faces[:, k]] for k in range(3))
     area = jnp.cross(b - a, c - a)
     square = along(area, area)
@@ -119,21 +119,21 @@ def _planes(w: Array, faces: Array) -> tuple[Array, Array]:
 
 
 def _scored(p: _Polytope) -> tuple[Array, Array]:
-    """How near faces are to the origin [F], and in which directions the polytope is to grow."""
+    """Return how close faces are to the origin [F], and the directions in which to grow."""
     behind = p.alive & (p.offset < 0)
     outside = jnp.any(behind)
     points = _nearest(p)
     apart = along(points, points)
     score = jnp.where(outside, apart, p.offset)
     score = jnp.where(jnp.where(outside, behind, p.alive), score, jnp.inf)
-    # a point that touches the surface has no direction of its own
+    # If the origin is on the surface, the face's normal is the direction.
     clear = outside & (apart > (1e3 * jnp.finfo(apart.dtype).eps) ** 2 * jnp.max(p.w**2))
     way = -points / jnp.sqrt(jnp.where(clear, apart, 1))[:, None]
     return score, jnp.where(clear[:, None], way, p.normal)
 
 
 def _nearest(p: _Polytope) -> Array:
-    """The point of each face nearest to the origin, [F, 3]."""
+    """Return the point of each face that is closest to the origin, [F, 3]."""
     ends = p.w[p.faces]  # [F, 3, 3]
     finite = jnp.isfinite(p.offset)
     on_plane = p.normal * jnp.where(finite, p.offset, 0)[:, None]
@@ -149,14 +149,14 @@ def _nearest(p: _Polytope) -> Array:
 
 
 def _grown(support: Callable[[Array], Ends], slack: Array, p: _Polytope, k: Array) -> _Polytope:
-    """The polytope with one more point, in the direction in which the origin is nearest."""
+    """Return the polytope with one more point, in the direction where the origin is closest."""
     score, ways = _scored(p)
     face = jnp.argmin(score)
     way = ways[face]
     w, one, two = support(way)
     gains = along(w, way) > jnp.max(along(p.w[p.faces[face]], way[None])) + slack
     seen = p.alive & (along(p.normal, w[None]) - p.offset > slack / 8) & gains
-    # edges between a face that is seen and one that is not: the horizon
+    # The horizon is the set of edges between a visible face and an invisible one.
     start, end = p.faces, jnp.roll(p.faces, -1, 1)
     code = jnp.where(seen[:, None], start * _POINTS + end, _POINTS**2)
     there = jnp.zeros(_POINTS**2, bool).at[code.ravel()].set(True, mode="drop")
@@ -166,7 +166,7 @@ def _grown(support: Callable[[Array], Ends], slack: Array, p: _Polytope, k: Arra
     order = order.at[jnp.where(edge, rank, 3 * _FACES)].set(
         jnp.arange(3 * _FACES, dtype=jnp.int32), mode="drop"
     )
-    # a face from each of them to the new point, in the places of those that are gone
+    # New faces from these edges to the new point take the slots of the removed faces.
     free = ~p.alive | seen
     place = jnp.cumsum(free) - 1
     taken = free & (place < jnp.sum(edge))

@@ -1,9 +1,9 @@
-"""Where a shape that is given by its signed distance touches another: holes and hollows count.
+"""Contacts of a shape that is given by its signed distance, including holes and hollows.
 
-The surface of a shape is covered by points, sorted into patches. Of each patch the point that is
-deepest in the other shape may be a contact: there are as many as patches, however many points, and
-they lie all around. Its normal is the slope of the other's distance. What is round is points within
-a ball, which need no more; of other shapes both are asked, so that corners are found of either.
+The surface of a shape is covered by points, grouped into patches. The point of each patch that is
+deepest in the other shape may be a contact, so there are as many contacts as patches, all around
+the shape. The normal is the gradient of the other's distance. Of a round shape only its points are
+tested, with balls around them; of other pairs the points of both, to find the corners of either.
 """
 
 from collections.abc import Callable
@@ -22,34 +22,34 @@ from jaxgpu.inputs.fields import number, pytree
 from .hull import HIGHEST, local, turned
 from .shape import Shape, Touch, direction, touch
 
-PATCHES, POINTS = 16, 32  # of the surface of a mesh; points of a patch
-_ROUND = ("sphere", "capsule", "ellipsoid")  # whose points are asked alone
-SAMPLED = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "sdf")  # what a field touches
+PATCHES, POINTS = 16, 32  # patches of a mesh's surface; points of a patch
+_ROUND = ("sphere", "capsule", "ellipsoid")  # types of which only the points are tested
+SAMPLED = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "sdf")  # types a field can touch
 
 
 @pytree
 class Field:
     """A shape by its signed distance, and points of its surface."""
 
-    shape: Any  # with distance(x), m
+    shape: Any  # has distance(x), m
     pos: Array = number(unit="m")  # [3] of the geom's centre in the axes of the shape
     rot: Array = number()  # [3, 3] from the geom's axes to the shape's
     points: Array = number(unit="m")  # [K, N, 3] of the surface in K patches, in the geom's axes
 
     def distance(self, x: Vec) -> Array:
-        """Distance of the surface from a point in the geom's axes, m."""
+        """Return the signed distance of the surface at a point in the geom's axes, m."""
         at = (p + dot(tuple(row), x) for p, row in zip(self.pos, self.rot))
         return self.shape.distance(tuple(at))
 
 
 def rows(kind: str) -> int:
-    """The contacts that a shape of a kind and a field may have."""
+    """Return the number of contacts that a shape of a type and a field may have."""
     own = PATCHES if kind == "sdf" else len(_surface(kind))
     return own + (0 if kind in _ROUND else PATCHES)
 
 
 def touch_field(kind: str, one: Shape, two: Shape, own: Field | None, field: Field) -> Touch:
-    """The contacts of a shape of a kind and a field; `own` is that of the first, if it has one."""
+    """Return the contacts of a shape and a field; `own` is the first shape's field, if any."""
     none = jnp.zeros_like(one.size[0])
     points, radius = (own.points, none) if own else _points(kind, one.size)
     dist, pos, out = _deepest(points, radius, one, two, field.distance)
@@ -64,9 +64,9 @@ def touch_field(kind: str, one: Shape, two: Shape, own: Field | None, field: Fie
 def _deepest(
     points: Array, radius: Array, of: Shape, other: Shape, distance: Callable[[Vec], Array]
 ) -> tuple[Array, Array, Array]:
-    """Of each patch of a shape the point deepest in another: distance, place and slope [K, ...].
+    """Return each patch's deepest point in another shape: distance, position, gradient [K, ...].
 
-    Points [K, N, 3] carry balls of a radius; the place is midway between the surfaces.
+    Points [K, N, 3] carry balls of a radius; the position is midway between the surfaces.
     """
     turn = jnp.einsum("ji,jk->ik", other.rot, of.rot, precision=HIGHEST)
     inner = _placed(turn, local(other.rot, of.pos - other.pos), points)
@@ -84,7 +84,7 @@ def _placed(rot: Array, pos: Array, points: Array) -> Array:
 
 
 def _points(kind: str, size: Array) -> tuple[Array, Array]:
-    """Points [K, N, 3] of a simple shape of a size [3], and the radius of balls about them."""
+    """Return points [K, N, 3] of a simple shape of size [3], and the radius of balls about them."""
     unit = jnp.asarray(_surface(kind), size.dtype)
     zero = jnp.zeros_like(size[0])
     if kind == "sphere":
@@ -96,14 +96,14 @@ def _points(kind: str, size: Array) -> tuple[Array, Array]:
 
 
 def _distance(kind: str, size: Array) -> Callable[[Vec], Array]:
-    """The distance of a shape of a size [3] that is not round all over."""
+    """Return the distance function of a cylinder or box of size [3]."""
     flat = sdf.Cylinder(size[1], size[0]) if kind == "cylinder" else sdf.Box(size)
     return flat.distance
 
 
 @lru_cache(maxsize=8)
 def _surface(kind: str) -> np.ndarray:
-    """Points [K, N, 3] of the surface of a shape of unit size, or of the axis of a round one."""
+    """Return points [K, N, 3] on the surface of a unit shape, or on the axis of a round one."""
     if kind == "sphere":
         return np.zeros((1, 1, 3))
     if kind == "capsule":
@@ -133,10 +133,10 @@ def _surface(kind: str) -> np.ndarray:
 
 
 def patches(points: np.ndarray, normals: np.ndarray, count: int = PATCHES) -> np.ndarray:
-    """Points [N, 3] of a surface in `count` patches [K, N / K, 3], a power of two of equal size.
+    """Group points [N, 3] of a surface in `count` patches [K, N / K, 3] of equal size.
 
-    Each half is cut in half again where it is longest; sides that look away from one another are
-    far from one another.
+    `count` is a power of two. Each part is split in half again where it is longest; points whose
+    normals are opposite count as far from one another.
     """
     spread = np.ptp(points, axis=0).max()
     known = np.concatenate([points, 0.5 * spread * normals], 1)

@@ -1,14 +1,14 @@
-"""Where a height field touches a convex shape: a prism under each triangle of its grid.
+"""Contacts of a height field and a convex shape: a prism under each triangle of its grid.
 
-The surface goes through the heights over a grid, two triangles a cell, and the prisms under them
-reach down to one base: MuJoCo's height field. Each prism that a shape reaches is a contact of its
-own, and of a box or a mesh, whose flats may lie on it, up to four. Which cells a shape may reach is
-a window of fixed size about its centre.
+The surface interpolates the heights over a grid, two triangles per cell, and the prisms under them
+reach down to one base, as in MuJoCo. Each prism that a shape reaches is one contact, or up to four
+with a box or a mesh, whose flat faces may lie on it. The cells that a shape can overlap are a
+window of fixed size about its centre.
 
-Two convex shapes are as far apart as the direction says that separates them most, and overlap by
-as much as the one that separates them least badly. For a sphere's centre and a capsule's axis, and
-a prism, that direction is across a face, from an edge to an end, from a corner to the axis, or
-across an edge and the axis: all of them are tried, and each that is tried is a bound.
+The separation of two convex shapes is the largest over all directions, and negative if they
+overlap. For a prism and a sphere's centre or a capsule's axis, the best direction is normal to a
+face, from an edge to an end, from a corner to the axis, or normal to an edge and the axis. All of
+them are tried, and each one gives a lower bound.
 """
 
 from collections.abc import Callable
@@ -27,53 +27,53 @@ from .hull import Hull, along, bulge, farthest, local, reach, turned
 from .patches import ROWS
 from .shape import Shape, Touch, Z, direction, minus, plus, ratio, times, tiny, touch
 
-ROUND = ("sphere", "capsule")  # which have formulas
-FLAT = ("box", "mesh")  # which have flats
+ROUND = ("sphere", "capsule")  # types with closed formulas
+FLAT = ("box", "mesh")  # types with flat faces
 TOUCHED = (*ROUND, "ellipsoid", "cylinder", *FLAT)
 
 
 @pytree
 class Heights:
-    """A surface over a grid, the first of whose corners has the least x and y."""
+    """A surface over a grid, whose first corner has the least x and y."""
 
     z: Array = number(unit="m")  # [R, C] heights, rows along y, columns along x
     half: Array = number(above=0, unit="m")  # [2] half lengths along x and y
-    base: Array = number(least=0, unit="m")  # [] how far the prisms reach below zero
+    base: Array = number(least=0, unit="m")  # [] depth of the prisms below zero
 
 
 class Prisms(NamedTuple):
     """N prisms in the axes of the field."""
 
-    top: Vec  # three corners, around counter-clockwise, components [3, N]
+    top: Vec  # three corners, counter-clockwise, components [3, N]
     bottom: Vec  # below them, components [3, N]
 
     @property
     def corners(self) -> Vec:
-        """All six, components [6, N]."""
+        """All six corners, components [6, N]."""
         return _joined(self.top, self.bottom)
 
 
 class Way(NamedTuple):
-    """Directions that may separate prisms and a rod, [K, N]."""
+    """Directions that may separate prisms from a rod (the axis of a capsule), [K, N]."""
 
     normal: Vec  # components
-    at: Array  # where on the rod the nearest point is, -1..1
-    apart: Array  # m, negative where they overlap
-    score: Array  # m, the same, less where another way is to be taken at a tie
+    at: Array  # position of the closest point on the rod, -1..1
+    apart: Array  # separation, m, negative where they overlap
+    score: Array  # the same, m, but reduced for directions that lose a tie
 
 
 def touch_heights(
     kind: str, one: Shape, two: Shape, field: Heights, other: Hull | None, limits: tuple[int, ...]
 ) -> tuple[Touch, Array]:
-    """The contacts of a height field and a shape, and how many prisms or cells were left out.
+    """Return the contacts of a height field and a shape, and the dropped prisms and cells.
 
     Args:
-        kind: of the second shape.
-        one: where the field is.
-        two: where the shape is.
+        kind: type of the second shape.
+        one: pose of the field.
+        two: pose and size of the shape.
         field: the heights.
-        other: the hull of the second shape, where it is neither a sphere nor a capsule.
-        limits: cells of the window along y and x, and the most contacts of the pair.
+        other: the hull of the second shape, if it is neither a sphere nor a capsule.
+        limits: cells of the window along y and x, and the maximum number of contacts of the pair.
     """
     window, most = (limits[0], limits[1]), limits[2]
     centre = local(one.rot, two.pos - one.pos)
@@ -88,15 +88,15 @@ def touch_heights(
 
 
 def kept(kind: str, window: tuple[int, int], most: int) -> int:
-    """The contacts that a field and a shape of a kind may have."""
+    """Return the number of contacts that a height field and a shape of a type may have."""
     return min((ROWS if kind in FLAT else 1) * 2 * window[0] * window[1], most)
 
 
 def _below(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
-    """The prisms of a window of cells about a place, two a cell."""
+    """Return the prisms of a window of cells about a point, two per cell."""
     shape = field.z.shape
     starts, places = [], []
-    for axis in (0, 1):  # rows lie along y
+    for axis in (0, 1):  # rows are along y
         cells, half = shape[axis] - 1, field.half[1 - axis]
         step = 2 * half / cells
         middle = (lax.stop_gradient(centre)[1 - axis] + half) / step
@@ -116,14 +116,14 @@ def _below(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
 
 
 def _radius(kind: str, two: Shape, other: Hull | None) -> Array:
-    """Of a ball about the shape, m."""
+    """Return the radius of a ball about the shape, m."""
     if other is not None:
         return reach(other)
     return two.size[0] + (two.size[1] if kind == "capsule" else 0)
 
 
 def _outside(field: Heights, radius: Array, window: tuple[int, int]) -> Array:
-    """How many rows and columns a shape may reach that its window has not."""
+    """Return the number of rows and columns that a shape can overlap outside its window."""
     total = jnp.zeros((), jnp.int32)
     for axis in (0, 1):
         cells = field.z.shape[axis] - 1
@@ -134,7 +134,7 @@ def _outside(field: Heights, radius: Array, window: tuple[int, int]) -> Array:
 
 
 def _rods(kind: str, one: Shape, two: Shape, prisms: Prisms, most: int) -> tuple[Touch, Array]:
-    """The contacts of a sphere or a capsule."""
+    """Return the contacts of a sphere or a capsule, and the number of dropped ones."""
     axes = tuple(tuple(one.rot[i, j] for i in range(3)) for j in range(3))
     into = lambda v: tuple(dot(tuple(v[i] for i in range(3)), axis) for axis in axes)
     middle, radius = into(two.pos - one.pos), two.size[0]
@@ -150,7 +150,7 @@ def _rods(kind: str, one: Shape, two: Shape, prisms: Prisms, most: int) -> tuple
 
 
 def _deepest(dist: Array, pos: Vec, normal: Vec, most: int) -> tuple[Array, Vec, Vec, Array]:
-    """The deepest contacts, and how many more overlap."""
+    """Return the deepest contacts, and the number of further overlaps."""
     if len(dist) <= most:
         return dist, pos, normal, jnp.zeros((), jnp.int32)
     _, rows = lax.top_k(-lax.stop_gradient(dist), most)
@@ -160,7 +160,7 @@ def _deepest(dist: Array, pos: Vec, normal: Vec, most: int) -> tuple[Array, Vec,
 
 
 def _separated(prisms: Prisms, middle: Vec, rod: Vec | None) -> Way:
-    """The way in which each prism and a rod, or its middle alone, are farthest apart."""
+    """Return the direction that separates each prism most from a rod, or from its centre alone."""
     slack = tiny(middle[0]) * jnp.max(jnp.stack([jnp.max(jnp.abs(c)) for c in prisms.corners]))
     slack = lax.stop_gradient(slack)
     ways = [_faces(prisms, middle, rod, slack), *_ends(prisms, middle, rod)]
@@ -172,7 +172,7 @@ def _separated(prisms: Prisms, middle: Vec, rod: Vec | None) -> Way:
 
 
 def _way(prisms: Prisms, middle: Vec, rod: Vec | None, normal: Vec, at: Array) -> Way:
-    """How far prisms and a rod are apart along directions [K, N]."""
+    """Return the separation of prisms and a rod along directions [K, N]."""
     far = [dot(normal, tuple(c[k][None] for c in prisms.corners)) for k in range(6)]
     while len(far) > 1:
         far = [jnp.maximum(*far[:2]), *far[2:]]
@@ -183,7 +183,7 @@ def _way(prisms: Prisms, middle: Vec, rod: Vec | None, normal: Vec, at: Array) -
 
 
 def _faces(prisms: Prisms, middle: Vec, rod: Vec | None, slack: Array) -> Way:
-    """Across the five faces. At a tie an edge or an end tells where the contact is."""
+    """Return the directions normal to the five faces, which lose ties to edges and ends."""
     top = prisms.top
     side = minus(tuple(jnp.roll(c, -1, 0) for c in top), top)
     first, last = (tuple(c[k] for c in side) for k in (0, 2))
@@ -198,7 +198,7 @@ def _faces(prisms: Prisms, middle: Vec, rod: Vec | None, slack: Array) -> Way:
 
 
 def _sides(prisms: Prisms) -> tuple[Vec, Vec]:
-    """Where the nine edges begin, and their vectors, [9, N]."""
+    """Return the starts of the nine edges, and their vectors, [9, N]."""
     turn = lambda v: tuple(jnp.roll(c, -1, 0) for c in v)
     start = _joined(prisms.top, prisms.bottom, prisms.top)
     end = _joined(turn(prisms.top), turn(prisms.bottom), prisms.bottom)
@@ -206,7 +206,7 @@ def _sides(prisms: Prisms) -> tuple[Vec, Vec]:
 
 
 def _ends(prisms: Prisms, middle: Vec, rod: Vec | None) -> list[Way]:
-    """From the nearest points of edges to the ends of the rod."""
+    """Return the directions from the closest points of edges to the ends of the rod."""
     start, side = _sides(prisms)
     square = dot(side, side)
     ways = []
@@ -219,27 +219,27 @@ def _ends(prisms: Prisms, middle: Vec, rod: Vec | None) -> list[Way]:
 
 
 def _corners(prisms: Prisms, middle: Vec, rod: Vec) -> Way:
-    """From corners to the nearest points of the rod."""
+    """Return the directions from corners to the closest points of the rod."""
     away = minus(middle, prisms.corners)
     at = jnp.clip(ratio(-dot(away, rod), dot(rod, rod)), -1, 1)
     return _way(prisms, middle, rod, direction(plus(away, rod, at), Z)[0], at)
 
 
 def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
-    """Across an edge and the rod, where they cross, as seen along that way."""
+    """Return the directions normal to an edge and the rod, where both cross in projection."""
     start, side = _sides(prisms)
     across = cross(side, rod)
     normal, length = direction(across, Z)
     square = length * length
     away = minus(middle, start)
-    # nearest points of two lines
+    # closest points of two lines
     at = ratio(dot(cross(away, side), across), square)
     share = ratio(dot(cross(away, rod), across), square)
     crossed = (jnp.abs(at) <= 1) & (share >= 0) & (share <= 1) & (length > 0)
     ways = []
     for sign in (-1, 1):
         way = _way(prisms, middle, rod, times(normal, sign), at)
-        # the edge itself must be the farthest part of the prism
+        # The edge itself must be the farthest part of the prism.
         own = dot(way.normal, away) - jnp.abs(dot(way.normal, rod))
         sound = crossed & (own - way.apart <= slack)
         ways.append(way._replace(score=jnp.where(sound, way.apart, -jnp.inf)))
@@ -247,9 +247,9 @@ def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
 
 
 def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool) -> tuple[Touch, Array]:
-    """The contacts of any convex shape: of the prisms that no face keeps apart from it.
+    """Return the contacts of a convex shape with prisms that no face separates from it.
 
-    Those of a prism are one, or as many as the flats of both have where they lie on one another.
+    A prism has one contact, or several between flat faces. The number of dropped ones is second.
     """
     corners = jnp.stack(prisms.corners, -1)  # [6, N, 3]
     far = lax.stop_gradient(_bound(one, prisms, other))
@@ -284,7 +284,7 @@ def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool) -> tu
 
 
 def _bound(one: Shape, prisms: Prisms, other: Hull) -> Array:
-    """A bound [N] of how far prisms are from a shape: along the normals of their faces."""
+    """Return a lower bound [N] of the distance of prisms to a shape, along face normals."""
     still = jnp.zeros_like(other.pos)
     faces = _faces(prisms, tuple(still), None, still[0])
     offset = other.pos - one.pos

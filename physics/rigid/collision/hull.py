@@ -1,8 +1,8 @@
 """Every convex shape in one form: the hull of points, each thickened by one ellipsoid and a ball.
 
-A box and a mesh are points alone; a capsule is two points and a ball, a cylinder two points and a
+A box and a mesh are points only; a capsule is two points and a ball, a cylinder two points and a
 disk, an ellipsoid one point and the ellipsoid. The farthest point along a direction is then the
-sum of three, so that one kernel takes any two shapes.
+sum of three, so one kernel handles any two shapes.
 """
 
 import jax
@@ -16,7 +16,7 @@ from .shape import Shape
 
 HIGHEST = lax.Precision.HIGHEST
 SEGMENT = ((0, 0, 1), (0, 0, -1))  # the ends of an axis, in half lengths
-# what has a hull
+# types that have a hull
 CONVEX = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 
 
@@ -32,7 +32,7 @@ class Hull:
 
 
 def hull(kind: str, shape: Shape, points: Array | None = None, count: int = 0) -> Hull:
-    """The hull of a shape; `points` are those of a mesh. There are at least `count` points."""
+    """Return the hull of a shape with at least `count` points; `points` are those of a mesh."""
     if points is None:
         points, radii, radius = _simple(kind, shape.size)
     else:
@@ -43,13 +43,13 @@ def hull(kind: str, shape: Shape, points: Array | None = None, count: int = 0) -
 
 
 def reach(one: Hull) -> Array:
-    """The radius of a ball about the centre that holds the shape, m."""
+    """Return the radius of a ball about the centre that contains the shape, m."""
     far = jnp.sqrt(jnp.max(along(one.points, one.points)))
     return far + jnp.max(one.radii) + one.radius
 
 
 def _simple(kind: str, size: Array) -> tuple[Array, Array, Array]:
-    """The points [N, 3], radii [3] and radius of a simple shape of a size [3]."""
+    """Return the points [N, 3], radii [3] and radius of a simple shape of size [3]."""
     zero = jnp.zeros_like(size)
     if kind == "box":
         return jnp.asarray(CORNERS, size.dtype) * size[None], zero, zero[0]
@@ -64,22 +64,22 @@ def _simple(kind: str, size: Array) -> tuple[Array, Array, Array]:
 
 
 def turned(rot: Array, v: Array) -> Array:
-    """A vector, or vectors [..., 3], of a shape's axes in the world's."""
+    """Rotate a vector, or vectors [..., 3], from a shape's axes to the world's."""
     return jnp.einsum("ij,...j->...i", rot, v, precision=HIGHEST)
 
 
 def local(rot: Array, v: Array) -> Array:
-    """A vector of the world's axes in a shape's."""
+    """Rotate a vector from the world's axes to a shape's."""
     return jnp.einsum("ji,j->i", rot, v, precision=HIGHEST)
 
 
 def along(a: Array, b: Array) -> Array:
-    """The scalar products of vectors [..., 3]."""
+    """Return the scalar products of vectors [..., 3]."""
     return jnp.sum(a * b, -1)
 
 
 def tangents(n: Array) -> Array:
-    """Two directions across one of length one, [2, 3]."""
+    """Return two directions [2, 3] across a unit vector."""
     least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
     t = jnp.cross(n, least)
     t = t / jnp.sqrt(along(t, t))
@@ -87,12 +87,12 @@ def tangents(n: Array) -> Array:
 
 
 def farthest(one: Hull, n: Array) -> Array:
-    """Which of the points lies farthest along a direction of the world."""
+    """Return the index of the point that is farthest along a world direction."""
     return jnp.argmax(jnp.einsum("kj,j->k", one.points, local(one.rot, n), precision=HIGHEST))
 
 
 def bulge(one: Hull, n: Array) -> Array:
-    """The farthest point of the ellipsoid about the centre, in the world: 0 where it is a point."""
+    """Return the farthest point of the ellipsoid about its centre, in the world; 0 for a point."""
     scaled = one.radii * local(one.rot, n)
     square = along(scaled, scaled)
     there = square > 0
@@ -102,7 +102,7 @@ def bulge(one: Hull, n: Array) -> Array:
 
 
 def bend(one: Hull, n: Array) -> Array:
-    """The derivative [3, 3] of `bulge` by a direction of length one: radii of curvature, m."""
+    """Return the derivative [3, 3] of `bulge` by a unit direction: radii of curvature, m."""
     scaled = one.radii * local(one.rot, n)
     square = along(scaled, scaled)
     there = square > 0

@@ -1,7 +1,7 @@
-"""The table of collision kernels by the kinds of the two shapes.
+"""The table of collision kernels by the types of the two shapes.
 
-Two convex shapes that it does not name touch by `convex`, whatever their kinds are: pairs of all
-such kinds are one batch.
+Two convex shapes that are not in the table use `convex`, regardless of their types: pairs of all
+such types are one batch.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from .planes import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, p
 from .rounds import capsule_capsule, sphere_capsule, sphere_cylinder, sphere_sphere
 from .shape import Touch
 
-# MuJoCo's kinds of shapes; shape 1 of a pair is of the earlier kind
+# MuJoCo's geom types; shape 1 of a pair has the earlier type
 KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 
 
 class Kernel(NamedTuple):
-    """How two kinds of shapes collide."""
+    """A collision function of two types of shapes."""
 
-    touch: Callable[..., Touch]  # of a `Shape` of each kind
-    points: int  # rows of what comes back
+    touch: Callable[..., Touch]  # takes a `Shape` of each type
+    points: int  # rows of the result
 
 
-ANY = ("convex", "convex")  # of two convex shapes without a kernel of their own
+ANY = ("convex", "convex")  # two convex shapes without a kernel for their types
 FLOOR = ("plane", "mesh")
 
 KERNELS: dict[tuple[str, str], Kernel] = {
@@ -49,17 +49,17 @@ KERNELS: dict[tuple[str, str], Kernel] = {
 
 
 def kinds(one: str, two: str) -> tuple[str, str]:
-    """The batch that a pair of shapes of two kinds is in."""
+    """Return the batch that a pair of shapes of two types is in."""
     if (one, two) == ("plane", "sdf"):
-        return FLOOR  # no plane reaches into a hollow
+        return FLOOR  # a plane cannot enter a hollow
     own = (one, two) in KERNELS
     return ANY if not own and one in CONVEX and two in CONVEX else (one, two)
 
 
 def rows(pair: tuple[str, str], window: tuple[int, int] = (1, 1), most: int = 1) -> int | None:
-    """The contacts that a pair of a batch may have; none if it is unknown.
+    """Return the number of contacts that a pair of a batch may have, None if it is unknown.
 
-    Of a height field they are at most `most`, by a window of so many cells.
+    With a height field it is at most `most`, for a window of the given numbers of cells.
     """
     if pair[0] == "hfield" and pair[1] in heights.TOUCHED:
         return heights.kept(pair[1], window, most)

@@ -1,9 +1,9 @@
-"""Where two flats lie on one another: up to four points of what they share.
+"""Contacts of two flat faces on one another: up to four points of their intersection.
 
-A shape's flat along a normal is the points that lie lower than its farthest one by less than
-1.6e-3 of their distance from it, the angle within which MuJoCo takes faces for aligned. Both flats
-are convex polygons in the plane across the normal; corners of each within the other and crossings
-of their edges are the corners of what they share. Four of them are kept, far from one another.
+A shape's flat along a normal is the set of points that are lower than its farthest one by less than
+1.6e-3 of their distance from it, the angle within which MuJoCo takes faces as aligned. Both flats
+are convex polygons in the plane across the normal. The corners of each inside the other and the
+crossings of their edges are the corners of the intersection; four of them, far apart, are kept.
 """
 
 from typing import NamedTuple
@@ -16,40 +16,40 @@ from jax import Array
 from .hull import HIGHEST, Hull, along, bulge, local, tangents, turned
 from .shape import FAR
 
-CORNERS = 8  # of a flat that are looked at: the outermost
+CORNERS = 8  # outermost points of a flat that are used
 SLANT = 1.6e-3  # rad
 ROWS = 4
-# in the plane across a normal, off its axes, along which sides of boxes often lie
+# directions in the plane across a normal, rotated off its axes, which sides of boxes often follow
 _ANGLES = 2 * np.pi / CORNERS * (np.arange(CORNERS) + 0.3)
 CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], 1)  # [8, 2]
 
 
 class Flat(NamedTuple):
-    """Part of the surface of a shape, as seen along a normal."""
+    """A flat part of a shape's surface, as seen along a normal."""
 
-    at: Array  # [N, 2] across the normal, in order, m; one corner may be there twice
+    at: Array  # [N, 2] corners across the normal, in order, m; a corner may be repeated
     height: Array  # [N] along the normal, m
-    slope: Array  # [2] of the height
+    slope: Array  # [2] gradient of the height
 
 
 class Shared(NamedTuple):
-    """Contacts of two flats; those that are not there have the distance `FAR`."""
+    """Contacts of two flats; invalid ones have the distance `FAR`."""
 
     dist: Array  # [4] m
     pos: Array  # [4, 3] about the centre of the first shape, m
 
 
 class Kept(NamedTuple):
-    """Four of many points."""
+    """Four points selected from many."""
 
-    rows: Array  # [4]
-    there: Array  # [4] whether each is one of its own
+    rows: Array  # [4] indices
+    there: Array  # [4] whether each is valid and no repetition
 
 
 def low(points: Array, height: Array, normal: Array) -> Kept:
-    """The lowest of points [N, 3] above a plane, and up to three of those below it or as low.
+    """Return the lowest of points [N, 3] above a plane, and up to three others below it or as low.
 
-    They are far from one another, so that a body that lies on many corners lies within them.
+    They are far from one another, so that a body resting on many vertices is supported by them.
     """
     lowest = jnp.argmin(height)
     out = jnp.sqrt(along(points - points[lowest][None], points - points[lowest][None]))
@@ -60,7 +60,7 @@ def low(points: Array, height: Array, normal: Array) -> Kept:
 
 
 def patch(one: Hull, two: Hull, n: Array) -> Shared:
-    """The contacts of the flats of two shapes along a normal from one to two."""
+    """Return the contacts of the flats of two shapes along a normal from one to two."""
     axes = jnp.concatenate([tangents(n), n[None]])
     a, b = _flat(one, n, axes, jnp.zeros_like(n)), _flat(two, -n, axes, two.pos - one.pos)
     at, top, bottom, there = _corners(a, b)
@@ -77,7 +77,7 @@ def patch(one: Hull, two: Hull, n: Array) -> Shared:
 
 
 def _flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
-    """The flat of a shape along `n`, in the axes of the contact: its corners in turn."""
+    """Return the flat of a shape along `n`, in the axes of the contact: its corners in order."""
     inner = local(shape.rot, n)
     ways = jnp.einsum("ij,ki->kj", shape.rot, axes[:2], precision=HIGHEST)
     ways = jnp.einsum("kc,cj->kj", jnp.asarray(CIRCLE, n.dtype), ways, precision=HIGHEST)
@@ -91,7 +91,7 @@ def _flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
 
 
 def _outermost(points: Array, inner: Array, ways: Array) -> Array:
-    """Of the points of the flat along `inner` those that lie farthest along each of the ways."""
+    """Return the indices of the flat's points along `inner` that are farthest along each way."""
     height = along(points, inner[None])
     far = jnp.argmax(height)
     out = jnp.sqrt(along(points - points[far][None], points - points[far][None]))
@@ -101,20 +101,20 @@ def _outermost(points: Array, inner: Array, ways: Array) -> Array:
 
 
 def _ends_on(shape: Hull, inner: Array) -> Array:
-    """Whether a shape is a cylinder that is seen along its axis."""
+    """Return whether a shape is a cylinder that is seen along its axis."""
     disk = (shape.radii[0] > 0) & (shape.radii[2] == 0)
     return disk & (jnp.abs(inner[2]) > 1 - SLANT**2 / 2)
 
 
 def _rim(shape: Hull, inner: Array, ways: Array) -> Array:
-    """Points [8, 3] around the cap of a cylinder, in turn."""
+    """Return points [8, 3] around the cap of a cylinder, in order."""
     high = jnp.argmax(shape.points[:, 2] * jnp.sign(inner[2]))
     flat = ways.at[:, 2].set(0)
     return shape.points[high][None] + shape.radii[0] * flat
 
 
 def _slope(at: Array, height: Array) -> Array:
-    """How the height rises across a polygon; zero if it is an edge or a corner."""
+    """Return the gradient of the height over a polygon; zero if it is an edge or a corner."""
     x, y = (at[:, k] - at[0, k] for k in (0, 1))
     z = height - height[0]
     turn = lambda u, v: jnp.sum(u * jnp.roll(v, -1) - jnp.roll(u, -1) * v)
@@ -126,7 +126,7 @@ def _slope(at: Array, height: Array) -> Array:
 
 
 def _corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
-    """Places [M, 2], heights on both and whether they are corners of what two flats share."""
+    """Return corners of the intersection of two flats: positions [M, 2], both heights, validity."""
     rise = lambda flat, at: (
         flat.height[0] + jnp.einsum("kj,j->k", at - flat.at[:1], flat.slope, precision=HIGHEST)
     )
@@ -150,19 +150,19 @@ def _corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
 
 
 def _within(points: Array, flat: Flat, slack: Array) -> Array:
-    """Whether points lie in a polygon, to a slack; in an edge or a corner too."""
+    """Return a mask of points inside a polygon, an edge or a corner, up to a slack."""
     side = jnp.roll(flat.at, -1, 0) - flat.at
     length = jnp.sqrt(jnp.sum(side**2, 1))
     rel = points[:, None] - flat.at[None]
     cross = side[None, :, 0] * rel[..., 1] - side[None, :, 1] * rel[..., 0]
     inside = jnp.all((cross >= (-slack * length)[None]) | (length == 0)[None], 1)
-    # beyond the ends of an edge, all crosses are zero
+    # Outside the ends of an edge all cross products are zero, so the bounding box is tested too.
     low, high = jnp.min(flat.at, 0)[None] - slack, jnp.max(flat.at, 0)[None] + slack
     return inside & jnp.all((points >= low) & (points <= high), 1)
 
 
 def _spread(at: Array, there: Array, first: Array) -> Array:
-    """Four of the points that are there, far from one another: the first, and some may be twice."""
+    """Return indices of four valid points, far apart: the first, and three that may repeat."""
     best = lambda value: jnp.argmax(jnp.where(there, value, -jnp.inf))
     second = best(jnp.sum((at - at[first][None]) ** 2, 1))
     line = at[second] - at[first]
@@ -171,22 +171,22 @@ def _spread(at: Array, there: Array, first: Array) -> Array:
 
 
 def _outer(at: Array, there: Array) -> Array:
-    """The point that is there farthest from the middle of them."""
+    """Return the index of the valid point that is farthest from the mean of all valid ones."""
     number = jnp.maximum(jnp.sum(there, dtype=at.dtype), 1)
     middle = jnp.sum(jnp.where(there[:, None], at, 0), 0) / number
     return jnp.argmax(jnp.where(there, jnp.sum((at - middle[None]) ** 2, 1), -jnp.inf))
 
 
 def _square(at: Array) -> Array:
-    """How far points [N, 2] go from the first, squared."""
+    """Return the largest squared distance of points [N, 2] from the first."""
     return jnp.max(jnp.sum((at - at[:1]) ** 2, 1))
 
 
 def _twice(at: Array, square: Array) -> Array:
-    """Which of four places are one of the earlier ones, to a thousandth of what lies there.
+    """Return a mask of four points that repeat an earlier one, to a thousandth of the flats.
 
-    Of the flats themselves, not of the places: two edges that cross do so in one place, though that
-    is found from each of their sides, and rounding holds the four apart.
+    The tolerance is relative to the flats, not to the points: two crossing edges meet in one point,
+    but it is found from each of their sides, and rounding makes four distinct ones.
     """
     apart = jnp.sum((at[:, None] - at[None]) ** 2, -1)
     return jnp.any(jnp.tril(apart <= 1e-6 * square, -1), 1)

@@ -12,25 +12,25 @@ CORNERS = np.array([[2 * (i >> j & 1) - 1 for j in range(3)] for i in range(8)])
 
 
 def points_on_plane(plane: Body, points: Vec, tangent: Vec | None = None) -> Touch:
-    """Contacts of a plane and points of another surface, components [k]."""
+    """Return the contacts of a plane and points of another surface, components [k]."""
     dist = dot(minus(points, plane.pos), plane.along)
     return touch(dist, plus(points, plane.along, -dist / 2), plane.along, tangent)
 
 
 def stacked(*points: Vec) -> Vec:
-    """Vectors with components [k] of k vectors."""
+    """Stack k vectors into one vector with components [k]."""
     return tuple(jnp.stack(component) for component in zip(*points))
 
 
 @kernel
 def plane_sphere(plane: Body, sphere: Body) -> Touch:
-    """The contact of a plane and a sphere, one row."""
+    """Return the contact of a plane and a sphere, one row."""
     return points_on_plane(plane, stacked(plus(sphere.pos, plane.along, -sphere.size[0])))
 
 
 @kernel
 def plane_capsule(plane: Body, capsule: Body) -> Touch:
-    """The contacts of a plane and the two ends of a capsule; tangents lie along its axis."""
+    """Return the contacts of a plane and both ends of a capsule; tangents are along its axis."""
     radius, half = capsule.size[0], capsule.size[1]
     centre = plus(capsule.pos, plane.along, -radius)
     ends = stacked(plus(centre, capsule.along, half), plus(centre, capsule.along, -half))
@@ -39,7 +39,7 @@ def plane_capsule(plane: Body, capsule: Body) -> Touch:
 
 @kernel
 def plane_ellipsoid(plane: Body, ellipsoid: Body) -> Touch:
-    """The contact of a plane and the lowest point of an ellipsoid, one row."""
+    """Return the contact of a plane and the lowest point of an ellipsoid, one row."""
     down = times(ellipsoid.local(plane.along), -1.0)
     scaled = lambda v: tuple(r * x for r, x in zip(ellipsoid.size, v))
     lowest = scaled(direction(scaled(down), down)[0])
@@ -48,10 +48,10 @@ def plane_ellipsoid(plane: Body, ellipsoid: Body) -> Touch:
 
 @kernel
 def plane_cylinder(plane: Body, cylinder: Body) -> Touch:
-    """The contacts of a plane and a cylinder, four rows.
+    """Return the contacts of a plane and a cylinder, four rows.
 
-    The lowest points of the lower and of the upper rim, then the two that make a triangle with the
-    first on the lower rim.
+    They are the lowest points of the lower and of the upper rim, and the two points that form a
+    triangle with the first on the lower rim.
     """
     normal, radius = plane.along, cylinder.size[0]
     lean = dot(normal, cylinder.along)
@@ -68,9 +68,9 @@ def plane_cylinder(plane: Body, cylinder: Body) -> Touch:
 
 @kernel
 def plane_box(plane: Body, box: Body) -> Touch:
-    """The contacts of a plane and the four corners of a box below its centre, four rows.
+    """Return the contacts of a plane and the four corners of a box below its centre, four rows.
 
-    One of each two opposite corners: the first at a tie, so that there are always four.
+    One of each two opposite corners is taken, the first in a tie, so there are always four.
     """
     signs = jnp.asarray(CORNERS[:4].T, box.size[0].dtype)
     corner = box.turn(tuple(s * r for s, r in zip(signs, box.size)))
@@ -78,10 +78,10 @@ def plane_box(plane: Body, box: Body) -> Touch:
 
 
 def _below(corner: Vec, normal: Vec) -> Vec:
-    """Vectors, or their opposites where they point along the normal."""
+    """Return vectors, negated where they point along the normal."""
     return where(dot(corner, normal) > 0, times(corner, -1.0), corner)
 
 
 def fixed(values: np.ndarray, like: Array) -> Vec:
-    """Vectors with components [k] from the rows of an array of the host, [k, D]."""
+    """Convert a NumPy array [k, D] to vectors with components [k]."""
     return tuple(jnp.asarray(column, like.dtype) for column in values.T)

@@ -8,13 +8,13 @@ from jaxgpu.geometry.vectors import Vec, cross, dot
 from .planes import stacked
 from .shape import FAR, Body, Touch, X, direction, kernel, minus, plus, ratio, times, touch, where
 
-PARALLEL = 1e-8  # squared sine of the angle under which two capsules touch twice
+PARALLEL = 1e-8  # squared sine of the angle below which two capsules touch twice
 
 
 def between_points(one: Body, two: Body, p: Vec, q: Vec, r: Array, s: Array) -> Touch:
-    """Contacts of spheres about `p` of radius r and about `q` of radius s, components [k].
+    """Return the contacts of spheres of radius r about `p` and s about `q`, components [k].
 
-    Where centres coincide the normal is that of the z axes of the two shapes, or (1, 0, 0).
+    Where centres coincide, the normal is perpendicular to both shapes' z axes, or (1, 0, 0).
     """
     spare = direction(cross(one.along, two.along), X)[0]
     normal, apart = direction(minus(q, p), spare)
@@ -24,14 +24,14 @@ def between_points(one: Body, two: Body, p: Vec, q: Vec, r: Array, s: Array) -> 
 
 @kernel
 def sphere_sphere(one: Body, two: Body) -> Touch:
-    """The contact of two spheres, one row."""
+    """Return the contact of two spheres, one row."""
     p, q = stacked(one.pos), stacked(two.pos)
     return between_points(one, two, p, q, one.size[0], two.size[0])
 
 
 @kernel
 def sphere_capsule(sphere: Body, capsule: Body) -> Touch:
-    """The contact of a sphere and the nearest sphere of a capsule, one row."""
+    """Return the contact of a sphere and the closest sphere of a capsule, one row."""
     half = capsule.size[1]
     nearest = jnp.clip(dot(capsule.along, minus(sphere.pos, capsule.pos)), -half, half)
     p, q = stacked(sphere.pos), stacked(plus(capsule.pos, capsule.along, nearest))
@@ -40,7 +40,7 @@ def sphere_capsule(sphere: Body, capsule: Body) -> Touch:
 
 @kernel
 def sphere_cylinder(sphere: Body, cylinder: Body) -> Touch:
-    """The contact of a sphere and the side, a cap or a rim of a cylinder, one row."""
+    """Return the contact of a sphere and the side, a cap or a rim of a cylinder, one row."""
     along, (radius, half, _), r = cylinder.along, cylinder.size, sphere.size[0]
     offset = minus(sphere.pos, cylinder.pos)
     height = dot(along, offset)
@@ -51,7 +51,7 @@ def sphere_cylinder(sphere: Body, cylinder: Body) -> Touch:
     up = where(height > 0, along, times(along, -1.0))
     rim = plus(plus(cylinder.pos, up, half), out, radius)
     centre = where(side, plus(cylinder.pos, along, height), rim)
-    # to the point of the axis or of the rim, or against a cap from below
+    # The normal points to the axis or to the rim, or perpendicularly to a cap.
     spare = direction(cross(sphere.along, along), X)[0]
     normal, apart = direction(minus(centre, sphere.pos), spare)
     normal = where(cap, times(up, -1.0), normal)
@@ -63,9 +63,9 @@ def sphere_cylinder(sphere: Body, cylinder: Body) -> Touch:
 
 @kernel
 def capsule_capsule(one: Body, two: Body) -> Touch:
-    """The contacts of two capsules, two rows: the second only where their axes are parallel.
+    """Return the contacts of two capsules, two rows: the second only if axes are parallel.
 
-    Parallel ones touch at both ends of the part of axis 1 that lies beside axis 2.
+    Parallel capsules touch at both ends of the part of axis 1 that overlaps axis 2.
     """
     a, b = times(one.along, one.size[1]), times(two.along, two.size[1])
     aa, ab, bb = dot(a, a), dot(a, b), dot(b, b)
@@ -74,11 +74,11 @@ def capsule_capsule(one: Body, two: Body) -> Touch:
     normal = cross(a, b)
     det = dot(normal, normal)
     parallel = det < PARALLEL * aa * bb
-    # in half lengths: the crossing, then each point again with the other one clipped
+    # In half lengths, find the crossing, then each point again with the other one clipped.
     x = jnp.clip(ratio(dot(cross(apart, b), normal), jnp.where(parallel, 0, det)), -1, 1)
     y = jnp.clip(ratio(v + ab * x, bb), -1, 1)
     x = jnp.clip(ratio(u + ab * y, aa), -1, 1)
-    # the ends of axis 2 beside axis 1, the lower first, and each clipped
+    # Project the ends of axis 2 on axis 1, the lower first, and clip each.
     upper, lower = ratio(u + ab, aa), ratio(u - ab, aa)
     ends = jnp.stack([jnp.minimum(upper, lower), jnp.maximum(upper, lower)])
     first = jnp.where(upper < lower, 1.0, -1.0).astype(x.dtype)

@@ -1,8 +1,8 @@
-"""What collides and what comes back: shapes in space, and their contacts.
+"""Input and output of collision kernels: shapes in space, and their contacts.
 
-Inside, vectors are tuples of components and matrices tuples of rows, each an array over candidate
-points (`jaxgpu.geometry.vectors`): a kernel is then a few loops over all pairs, where sums over an
-axis of three would end one each.
+Inside a kernel, vectors are tuples of components and matrices tuples of rows, each an array over
+candidate points (`jaxgpu.geometry.vectors`). A kernel then compiles to a few loops over all pairs,
+where each sum over an axis of three would end a loop.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from jax import Array
 from jaxgpu.geometry.vectors import Mat, Vec, cross, dot
 from jaxgpu.inputs.fields import pytree
 
-type Loose = tuple[Array | float, ...]  # a vector, also of plain numbers
+type Loose = tuple[Array | float, ...]  # a vector, also of Python floats
 
 FAR = 1e10  # the distance in a row of `Touch` that holds no contact, m
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -37,9 +37,9 @@ class Shape:
 
 @pytree
 class Touch:
-    """The contacts of two shapes: k rows, k fixed by the kinds of the shapes.
+    """The contacts of two shapes: k rows, where k depends on the types of the shapes.
 
-    Every row is finite; one without a contact has the distance `FAR`.
+    Every row is finite; a row without a contact has the distance `FAR`.
     """
 
     dist: Array  # [k] between the surfaces, m; negative in penetration
@@ -52,7 +52,7 @@ class Body(NamedTuple):
 
     pos: Vec  # 3 components of the centre, m
     axes: Mat  # the shape's axes in the world
-    size: Vec  # 3 components, m, by kind
+    size: Vec  # 3 components, m, by type
 
     @property
     def along(self) -> Vec:
@@ -60,20 +60,20 @@ class Body(NamedTuple):
         return self.axes[2]
 
     def place(self, v: Vec) -> Vec:
-        """A point of the shape's axes in the world."""
+        """Convert a point from the shape's frame to the world's."""
         return tuple(p + dot(v, row) for p, row in zip(self.pos, zip(*self.axes)))
 
     def turn(self, v: Vec) -> Vec:
-        """A vector of the shape's axes in the world's."""
+        """Rotate a vector from the shape's axes to the world's."""
         return tuple(dot(v, row) for row in zip(*self.axes))
 
     def local(self, v: Vec) -> Vec:
-        """A vector of the world's axes in the shape's."""
+        """Rotate a vector from the world's axes to the shape's."""
         return tuple(dot(v, axis) for axis in self.axes)
 
 
 def kernel(inner: Callable[[Body, Body], Touch]) -> Callable[[Shape, Shape], Touch]:
-    """The form of a collision function for shapes of arrays."""
+    """Wrap a collision function of `Body` arguments to take `Shape` arguments."""
 
     @wraps(inner)
     def outer(one: Shape, two: Shape) -> Touch:
@@ -83,56 +83,56 @@ def kernel(inner: Callable[[Body, Body], Touch]) -> Callable[[Shape, Shape], Tou
 
 
 def body(shape: Shape) -> Body:
-    """The components of a shape."""
+    """Return the components of a shape."""
     n = range(3)
     axes = tuple(tuple(shape.rot[i, j] for i in n) for j in n)
     return Body(tuple(shape.pos[i] for i in n), axes, tuple(shape.size[i] for i in n))
 
 
 def tiny(x: Array) -> float:
-    """The length under which a vector has no direction: about 1e-15 in float64, as in MuJoCo."""
+    """Return the smallest length of a vector with a direction: about 1e-15 in float64 (MuJoCo)."""
     return 5 * float(jnp.finfo(x.dtype).eps)
 
 
 def plus(a: Vec, b: Vec, share: Array | float = 1.0) -> Vec:
-    """a + share b."""
+    """Return a + share b."""
     return tuple(x + share * y for x, y in zip(a, b))
 
 
 def minus(a: Vec, b: Vec) -> Vec:
-    """a - b."""
+    """Return a - b."""
     return tuple(x - y for x, y in zip(a, b))
 
 
 def times(a: Vec, c: Array | float) -> Vec:
-    """c a for a scalar c."""
+    """Return c a for a scalar c."""
     return tuple(x * c for x in a)
 
 
 def where(mask: Array, a: Loose, b: Loose) -> Vec:
-    """One of two vectors."""
+    """Select one of two vectors by a mask."""
     return tuple(jnp.where(mask, x, y) for x, y in zip(a, b))
 
 
 def settled[T](values: T) -> T:
-    """The same values, computed once: a stage of a kernel ends here.
+    """Return the same values, but computed only once: a stage of a kernel ends here.
 
-    A compiler that folded a stage into each of its consumers would compute it once for every
-    candidate point, and with another rounding in each: a near tie would then be decided twice.
+    A compiler that fused a stage into each of its consumers would compute it once for every
+    candidate point, with a different rounding in each, so that a near tie would be decided twice.
     """
     return jax.lax.optimization_barrier(values)
 
 
 def ratio(a: Array, b: Array) -> Array:
-    """a / b, and 0 where b is 0, there without a derivative."""
+    """Return a / b, and 0 with derivative 0 where b is 0."""
     regular = b != 0
     return jnp.where(regular, a / jnp.where(regular, b, 1), 0)
 
 
 def direction(v: Vec, otherwise: Loose) -> tuple[Vec, Array]:
-    """A unit vector along `v`, or `otherwise` where `v` is too short, and the length.
+    """Return a unit vector along `v`, or `otherwise` where `v` is too short, and the length.
 
-    Both are constants of `v` where it is too short, so that derivatives stay finite.
+    Both are constant where `v` is too short, so that derivatives remain finite.
     """
     square = dot(v, v)
     long = square > tiny(square) ** 2
@@ -141,10 +141,10 @@ def direction(v: Vec, otherwise: Loose) -> tuple[Vec, Array]:
 
 
 def touch(dist: Array, pos: Vec, normal: Vec, tangent: Vec | None = None) -> Touch:
-    """Contacts at distances [k], with MuJoCo's frames about unit normals.
+    """Return contacts at distances [k], with MuJoCo's frames about unit normals.
 
-    The first tangent is the part across the normal of `tangent`, of (0, 1, 0) where there is none,
-    or of (0, 0, 1) where the normal is less than 60 degrees from the y axis.
+    The first tangent is the part across the normal of `tangent`, by default of (0, 1, 0), or of
+    (0, 0, 1) where the normal is less than 60 degrees from the y axis.
     """
     if tangent is None:
         tangent = where(jnp.abs(normal[1]) >= 0.5, Z, Y)

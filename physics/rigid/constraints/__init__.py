@@ -1,8 +1,8 @@
-"""Forces that keep bodies apart, together and within limits: MuJoCo's soft constraints.
+"""MuJoCo's soft constraints: contacts, limits, friction loss and equalities.
 
-Read `impedance` first (how soft a row is), then `rows` and `contacts` (which rows there are),
-`cones` (friction), `compliant` (contacts of another kind), `problem` (the accelerations that they
-allow), and `factor`.
+Read `impedance` first (softness of a row), then `rows` and `contacts` (the constraint rows),
+`cones` (friction), `compliant` (a different contact model), `problem` (the constrained
+accelerations), and `factor`.
 """
 
 from .contacts import Contacts

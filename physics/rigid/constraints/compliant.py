@@ -1,23 +1,23 @@
-"""Contacts as springs and dampers at the end of the step: their force begins and ends with none.
+"""Compliant contacts: springs and dampers at the end of the step, with a continuous force.
 
-A contact of a gap g, seen along its normal with the speed v and the acceleration a, pushes with
+A contact with gap g, normal velocity v and normal acceleration a has the normal force
 
     f = max(0, -K (g + h v + h^2 a) - B (v + h a)),
 
-the force of a spring K and a damper B where and as fast as it will be after the step h. The damper
-grows with the depth at the step's beginning, to its full strength at the width of solimp (Hunt and
-Crossley 1975, doi:10.1115/1.3423596, with a bound), so that it holds nothing apart. Across the
-normal it drags with (B + K h) impratio per metre and second of what the speed will be, as far as
-the cone of friction lets it: Coulomb's law, regularised. All are slopes of a convex function of a,
-so that the problem is that of soft constraints with other constants, and its solver and derivative
-hold.
+of a spring K and a damper B at the position and velocity after the step h. The damper grows with
+the depth at the beginning of the step, up to its full value at the width of solimp (Hunt and
+Crossley 1975, doi:10.1115/1.3423596, with a bound), so it does not act across a gap. The
+tangential force opposes the velocity at the end of the step with the coefficient (B + K h) impratio
+and is bounded by the friction cone: regularised Coulomb friction. All forces are gradients of a
+convex function of a, so the problem is that of soft constraints with other constants, and the same
+solver and derivative apply.
 
-The force is continuous in all that moves, as a contact begins and ends with none; a gap that is
-open and would close within the step counts. The force is that at the end of the step, so that it
-takes energy and gives back no more than the spring held, at any mass: backward Euler (Anitescu and
-Hart 2004, doi:10.1007/s10107-003-0404-1, without the spring).
+The force is continuous in the state, because a contact begins and ends with zero force; an open gap
+that would close within the step is included. The force is taken at the end of the step, by backward
+Euler (Anitescu and Hart 2004, doi:10.1007/s10107-003-0404-1, without the spring), so it dissipates
+energy and returns no more than the spring stored, at any mass.
 
-K and B are those that the file's solref and solimp have where the impedance is largest.
+K and B follow from the file's solref and solimp at the largest impedance.
 """
 
 import jax.numpy as jnp
@@ -37,19 +37,19 @@ def cone(
     speed: Array,
     inverse: Array,
 ) -> Cone:
-    """The rows of contacts.
+    """Return the constraint rows of compliant contacts.
 
     Args:
-        model: whose step and option are taken.
+        model: the mechanism, for its time step and options.
         parameters: friction [C, 5], solref [C, 2] and solimp [C, 5].
-        gap: distance less the margin [C], m.
-        J: [C, d, V] the contacts' frames by freedoms.
+        gap: distance minus margin [C], m.
+        J: [C, d, V] Jacobians in the contact frames.
         speed: J times the velocities [C, d].
-        inverse: inverse inertia [C] that contacts see, 1/kg.
+        inverse: inverse inertia [C] at the contacts, 1/kg.
     """
     friction, solref, solimp = parameters
     h, d = model.option.timestep, J.shape[1]
-    far = jnp.maximum(solimp[:, 2], 1)  # beyond the width: the largest impedance
+    far = jnp.maximum(solimp[:, 2], 1)  # outside the width, at the largest impedance
     k, b = impedance.spring(model, solref, solimp)
     mass = impedance.weight(solimp, far, inverse)
     width = jnp.maximum(solimp[:, 2], impedance.TINY)

@@ -1,8 +1,8 @@
-"""Contacts as springs within a cone of friction, a pyramid or an ellipse, in their own frames.
+"""Friction cones of contacts, pyramidal or elliptic, as springs in the contact frames.
 
-x [C, d] is what a contact sees: along the normal, two tangents, one spin, two rolls, as many as its
-dimension d has. Both cones have forces in this frame and a Hessian of d by d, so that one kernel
-serves both. A contact that does not act has D = 0.
+x [C, d] is J a - aref in the contact frame: along the normal, two tangents, one torsion and two
+rolling axes, of which a contact of dimension d has the first d. Both cones have forces in this
+frame and a Hessian of d by d, so one implementation serves both. An inactive contact has D = 0.
 """
 
 import jax.numpy as jnp
@@ -15,25 +15,25 @@ from ..motion.inertia import HIGHEST
 
 @pytree
 class Cone:
-    """C contacts of one dimension d."""
+    """Constraint rows of C contacts with the same dimension d."""
 
-    elliptic: bool = static()  # whether the cone is an ellipse, not a pyramid
+    elliptic: bool = static()  # whether the cone is elliptic, not pyramidal
     J: Array  # [C, d, V]
     aref: Array  # [C, d]
-    D: Array  # [C] of the edges of a pyramid, or of the normal of an ellipse
+    D: Array  # [C] of the edges of a pyramid, or of the normal of an elliptic cone
     friction: Array  # [C, d - 1]
-    mu: Array  # [C] of the regularised cone, ellipses only
+    mu: Array  # [C] of the regularised cone, elliptic only
 
     def seen(self, a: Array) -> Array:
-        """J a [C, d]."""
+        """Return J a [C, d]."""
         return jnp.einsum("ckv,v->ck", self.J, a, precision=HIGHEST)
 
     def spread(self, f: Array) -> Array:
-        """J^T f [V]."""
+        """Return J^T f [V]."""
         return jnp.einsum("ckv,ck->v", self.J, f, precision=HIGHEST)
 
     def forces(self, x: Array) -> Array:
-        """[C, d] in the frame of the contact."""
+        """Return the forces [C, d] in the contact frames."""
         if self.J.shape[1] == 1:
             return jnp.maximum(-self.D[:, None] * x, 0)
         if self.elliptic:
@@ -44,7 +44,7 @@ class Cone:
         return jnp.concatenate([normal, self.friction * (push[0] - push[1])], 1)
 
     def curvature(self, x: Array) -> Array:
-        """[C, d, d], minus the derivative of the forces by x."""
+        """Return minus the derivative [C, d, d] of the forces by x."""
         if self.J.shape[1] == 1:
             return jnp.where(x < 0, self.D[:, None], 0)[:, :, None]
         if self.elliptic:
@@ -58,24 +58,24 @@ class Cone:
 
     @property
     def round(self) -> bool:
-        """Whether the rows of a contact act together, as those of an ellipse do."""
+        """True if the rows of a contact are coupled, as in an elliptic cone."""
         return self.elliptic and self.J.shape[1] > 1
 
     def edges(self, x: Array) -> Array:
-        """What the edges of cones that are not round see, [C, 2 (d - 1)]; the normal alone."""
+        """Return x of the edges of a pyramid, [C, 2 (d - 1)], or of the normal if d = 1."""
         return x if x.shape[1] == 1 else jnp.concatenate(_edges(self, x), 1)
 
     def zones(self, x: Array) -> Array:
-        """Where the contacts of ellipses are in their cones, [C, 2]: sticking, sliding."""
+        """Return masks [C, 2] of elliptic contacts that stick and that slide."""
         e = _ellipse(self, x)
         return jnp.stack([e.bottom, e.middle], 1)
 
     def along(self, x: Array, way: Array) -> Array:
-        """Force along a way [C, d], summed."""
+        """Return the sum of the forces along directions `way` [C, d]."""
         return jnp.sum(self.forces(x) * way)
 
     def cost(self, x: Array) -> Array:
-        """What the springs store, summed."""
+        """Return the energy stored in the springs, summed."""
         if self.J.shape[1] == 1:
             return 0.5 * jnp.sum(self.D[:, None] * jnp.minimum(x, 0) ** 2)
         if self.elliptic:
@@ -85,28 +85,28 @@ class Cone:
 
 
 def _edges(cone: Cone, x: Array) -> tuple[Array, Array]:
-    """What the two edges of each direction of friction see, [C, d - 1] each."""
+    """Return x [C, d - 1] of the two pyramid edges of each friction direction."""
     side = cone.friction * x[:, 1:]
     return x[:, :1] + side, x[:, :1] - side
 
 
 @pytree
 class _Ellipse:
-    """Where contacts are in their cones, and what follows."""
+    """Zones of elliptic contacts, with their forces and costs."""
 
-    w: Array  # [C, d] mu, friction
-    N: Array  # [C] along the axis of the cone, all scaled
-    T: Array  # [C] off it
-    away: Array  # [C, d - 1] unit vector off the axis
+    w: Array  # [C, d] scales of x: mu, friction
+    N: Array  # [C] scaled x along the axis of the cone
+    T: Array  # [C] norm of scaled x across the axis
+    away: Array  # [C, d - 1] unit vector across the axis
     Dm: Array  # [C]
-    bottom: Array  # [C] sticks
-    middle: Array  # [C] slides
+    bottom: Array  # [C] whether it sticks
+    middle: Array  # [C] whether it slides
     force: Array  # [C, d]
     cost: Array  # [C]
 
 
 def _ellipse(cone: Cone, x: Array) -> _Ellipse:
-    """The three zones of a cone: apart, sliding on its surface, sticking."""
+    """Return the zone of each elliptic contact: separated, sliding on the cone, sticking."""
     mu = cone.mu
     w = jnp.concatenate([mu[:, None], cone.friction], 1)
     U = w * x
@@ -138,9 +138,9 @@ def _ellipse(cone: Cone, x: Array) -> _Ellipse:
 
 
 def _ellipse_curvature(cone: Cone, x: Array) -> Array:
-    """Minus the derivative of the forces.
+    """Return minus the derivative of the forces.
 
-    Off the axis it is written with unit vectors: a power of T clamped apart from the vector would
+    Across the axis it uses unit vectors: a power of T, clamped separately from the vector, would
     make it indefinite near the apex.
     """
     e = _ellipse(cone, x)
@@ -160,9 +160,9 @@ def _ellipse_curvature(cone: Cone, x: Array) -> Array:
 
 
 def _bordered(corner: Array, border: Array, inner: Array) -> Array:
-    """Symmetric matrices [C, d, d] of their corner [C], the border beside it and what is within.
+    """Return symmetric matrices [C, d, d] from a corner [C], a border and an inner block.
 
-    Joined, and not written into zeros: a GPU launches a kernel for every piece that is written.
+    They are concatenated, because a GPU launches a kernel for every block written into zeros.
     """
     first = jnp.concatenate([corner[:, None], border], 1)
     others = jnp.concatenate([border[:, :, None], inner], 2)

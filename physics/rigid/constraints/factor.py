@@ -1,6 +1,6 @@
 """Cholesky factors and solves of symmetric matrices, by size: unrolled, or a library's.
 
-Up to ten rows the unrolled form is four times as fast as a batch of LAPACK's on a CPU; at 30 it is
+Up to ten rows the unrolled form is four times as fast as batched LAPACK on a CPU; at 30 rows it is
 twenty times as slow.
 """
 
@@ -14,9 +14,9 @@ UNROLLED = 10
 
 
 def solve(H: Array, b: Array) -> Array:
-    """x [V] with H x = b [V], H symmetric and positive.
+    """Solve H x = b [V] for x [V], with H symmetric and positive definite.
 
-    Its derivatives are dx = H^-1 (db - dH x): none is taken of a factor.
+    Its derivatives are dx = H^-1 (db - dH x); the factor is not differentiated.
     """
     L = factored(lax.stop_gradient(H))
     product = lambda x: jnp.einsum("vw,w->v", H, x, precision=HIGHEST)
@@ -24,11 +24,11 @@ def solve(H: Array, b: Array) -> Array:
 
 
 def factored(H: Array) -> Array:
-    """The factor [V, V] of a symmetric positive matrix, lower triangular."""
+    """Return the lower triangular factor [V, V] of a symmetric positive definite matrix."""
     n = H.shape[0]
     if n > UNROLLED:
         return jnp.linalg.cholesky(H)
-    columns: list[list[Array]] = []  # of L, by column, from the diagonal down
+    columns: list[list[Array]] = []  # columns of L, from the diagonal down
     for j in range(n):
         column = []
         for i in range(j, n):
@@ -43,7 +43,7 @@ def factored(H: Array) -> Array:
 
 
 def solved(L: Array, b: Array) -> Array:
-    """x [V] with L L^T x = b [V]."""
+    """Solve L L^T x = b [V] for x [V]."""
     n = L.shape[0]
     if n > UNROLLED:
         return jax.scipy.linalg.cho_solve((L, True), b)

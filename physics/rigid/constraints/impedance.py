@@ -1,7 +1,7 @@
-"""How soft a constraint is: from solref and solimp to the spring that a row of the problem is.
+"""Softness of constraints: from solref and solimp to the spring of a constraint row.
 
-A row with the violation r is pulled to aref = -b J v - k d(r) (pos - margin) with the weight
-D = d(r) / ((1 - d(r)) A), A the inverse inertia that it sees at the rest pose: the section
+A row with the violation r has the reference acceleration aref = -b J v - k d(r) (pos - margin) and
+the weight D = d(r) / ((1 - d(r)) A), with A its inverse inertia at qpos0: see the section
 "Constraint parameters" of MuJoCo's documentation.
 """
 
@@ -15,7 +15,7 @@ _LEAST, _MOST = 1e-4, 1 - 1e-4
 
 
 def safe_reference(model: Mechanism, solref: Array) -> Array:
-    """`solref` [..., 2], its time constant at least two steps unless the option says not."""
+    """Return `solref` [..., 2]; unless refsafe is disabled, timeconst is at least two steps."""
     time, ratio = solref[..., 0], solref[..., 1]
     mixed = (time > 0) != (ratio > 0)
     time, ratio = jnp.where(mixed, 0.02, time), jnp.where(mixed, 1.0, ratio)
@@ -25,13 +25,13 @@ def safe_reference(model: Mechanism, solref: Array) -> Array:
 
 
 def impedance(solimp: Array, r: Array) -> Array:
-    """d(r) [...] of `solimp` [..., 5]: its first number at r = 0, the second at the width."""
+    """Return d(r) [...] of `solimp` [..., 5]: its first value at r = 0, the second at the width."""
     low, high, width, middle, power = _clean(solimp)
     flat = (low == high) | (width <= TINY)
     x = jnp.abs(r) / jnp.where(width <= TINY, 1, width)
     inside = jnp.clip(x, 0, 1)
     left = inside <= middle
-    # one power of a number above zero: its slope at zero is finite where power is one
+    # Only positive bases are raised to the power, so the derivative at zero is finite for power 1.
     base = jnp.where(left, inside, 1 - inside)
     edge = jnp.where(left, middle, 1 - middle)
     rises = base > 0
@@ -43,7 +43,7 @@ def impedance(solimp: Array, r: Array) -> Array:
 
 
 def spring(model: Mechanism, solref: Array, solimp: Array) -> tuple[Array, Array]:
-    """Stiffness k and damping b [...] of rows with these parameters."""
+    """Return stiffness k and damping b [...] of rows with these parameters."""
     solref = safe_reference(model, solref)
     high = _clean(solimp)[1]
     time, ratio = solref[..., 0], solref[..., 1]
@@ -55,7 +55,7 @@ def spring(model: Mechanism, solref: Array, solimp: Array) -> tuple[Array, Array
 
 
 def weight(solimp: Array, r: Array, inverse: Array) -> Array:
-    """D [...] of rows that see the inverse inertia `inverse`."""
+    """Return the weights D [...] of rows with the inverse inertia `inverse`."""
     d = impedance(solimp, r)
     return 1 / jnp.maximum((1 - d) / d * inverse, TINY)
 

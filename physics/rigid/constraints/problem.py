@@ -1,15 +1,15 @@
-"""The accelerations that MuJoCo's soft constraints allow, and their exact derivatives.
+"""The accelerations under MuJoCo's soft constraints, and their exact derivatives.
 
     min over a of  (a - a0)^T M (a - a0) / 2 + s(J a - aref),   M a0 = tau
 
-is convex; at its minimum r(a) = M a - tau - J^T f(J a - aref) = 0 with f = -ds. Every scalar row is
-a spring that is clamped, f = clip(-D x, low, high): equality (-inf, inf), friction loss
-(-loss, loss), limit or edge of a pyramid (0, inf). An elliptic cone couples the rows of a contact.
+is convex. At its minimum r(a) = M a - tau - J^T f(J a - aref) = 0 with f = -ds. Every scalar row is
+a clamped spring, f = clip(-D x, low, high): equality (-inf, inf), friction loss (-loss, loss),
+limit or edge of a pyramid (0, inf). An elliptic cone couples the rows of a contact.
 
-Newton's method takes a fixed number of turns, each with an exact line search; a CPU, which need not
-know beforehand what it will launch, ends with the turn that has found the minimum. The derivative
-is that of the implicit function, da = -H^-1 dr at fixed a, with H the Hessian at the solution: no
-derivative of a factor, a loop or a search is taken.
+Newton's method takes a fixed number of iterations, each with an exact line search. A CPU, which
+need not know its launches in advance, stops at the iteration that has found the minimum. The
+derivative is that of the implicit function, da = -H^-1 dr at fixed a, with H the Hessian at the
+solution; no factor, loop or search is differentiated.
 """
 
 import functools
@@ -26,57 +26,57 @@ from ..motion.inertia import HIGHEST
 from . import factor
 from .cones import Cone
 
-# places along a step of Newton, which most often ends at the first, 1: of springs, whose slope is
-# straight between two switches, and with ellipses, whose slope is not
+# Number of line-search points along a Newton step; most searches end at the first one, 1. The slope
+# is piecewise linear with springs only (STRAIGHT), and curved with elliptic cones (BENT).
 STRAIGHT, BENT = 3, 4
 
 
 @pytree
 class Single:
-    """Rows that hold one degree of freedom each: friction loss, then limits of hinges, slides."""
+    """Rows that act on one dof each: friction loss, then limits of hinges, slides."""
 
-    at: tuple[int, ...] = static()  # [n] the freedoms
-    losses: int = size(least=0)  # how many are of friction loss
+    at: tuple[int, ...] = static()  # [n] dofs
+    losses: int = size(least=0)  # number of friction-loss rows
     sign: Array  # [n]
     aref: Array  # [n]
-    D: Array  # [n], zero where the row does not act
-    low: Array  # [n] least force
-    high: Array  # [n]
+    D: Array  # [n], zero where the row is inactive
+    low: Array  # [n] minimum force
+    high: Array  # [n] maximum force
 
     def seen(self, a: Array) -> Array:
-        """J a [n]."""
+        """Return J a [n]."""
         return self.sign * a[np.array(self.at, int)]
 
 
 @pytree
 class Dense:
-    """Rows over all degrees of freedom: equalities, limits of balls and of tendons."""
+    """Rows over all dofs: equalities, rows of tendons, limits of balls."""
 
     J: Array  # [n, V]
     aref: Array  # [n]
-    D: Array  # [n], zero where the row does not act
-    low: Array  # [n] least force
-    high: Array  # [n]
+    D: Array  # [n], zero where the row is inactive
+    low: Array  # [n] minimum force
+    high: Array  # [n] maximum force
 
     def seen(self, a: Array) -> Array:
-        """J a [n]."""
+        """Return J a [n]."""
         return jnp.einsum("nv,v->n", self.J, a, precision=HIGHEST)
 
 
 @pytree
 class Problem:
-    """What is to be minimised."""
+    """The convex problem that is minimised by the accelerations."""
 
     M: Array  # [V, V] mass matrix
-    tau: Array  # [V] forces that are not of constraints
+    tau: Array  # [V] all forces except constraint forces
     single: Single
     dense: Dense
-    cones: tuple[Cone, ...]  # contacts, of each dimension
+    cones: tuple[Cone, ...]  # contacts, one cone for each condim
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def solve(problem: Problem, start: Array, iterations: int) -> Array:
-    """The accelerations [V] of the minimum, from `start`, after so many turns of Newton."""
+    """Return the accelerations [V] at the minimum, after Newton iterations from `start`."""
 
     def known(problem: Problem, start: Array) -> Array:
         return lax.fori_loop(0, iterations, lambda _, a: _turn(problem, a)[0], start)
@@ -92,10 +92,10 @@ def solve(problem: Problem, start: Array, iterations: int) -> Array:
 
 
 def _turn(problem: Problem, a: Array) -> tuple[Array, Array]:
-    """A turn of Newton, and whether its end is the minimum.
+    """Run one Newton iteration; return its result and whether it is the minimum.
 
-    It is where the whole step takes no row to another straight piece of its force, as the problem
-    is quadratic there; ellipses are not straight: the square of what is left must be of rounding.
+    It is if the full step takes no row to another linear piece of its force, where the problem is
+    quadratic. With elliptic cones the squared Newton decrement must be at rounding level, too.
     """
     gradient, H = _system(problem, a)
     step = -factor.solved(factor.factored(H), gradient)
@@ -105,7 +105,7 @@ def _turn(problem: Problem, a: Array) -> tuple[Array, Array]:
         left = -jnp.sum(gradient * step)
         whole = jnp.sum(a * _along(H, a)) + jnp.sum(jnp.abs(step * problem.tau))
         settled &= left <= jnp.finfo(a.dtype).eps * whole
-    # where rounding has made the model singular the last finite point is kept
+    # Where rounding has made the quadratic model singular, keep the last finite point.
     finite = jnp.all(jnp.isfinite(better))
     return jnp.where(finite, better, a), settled | ~finite
 
@@ -119,17 +119,17 @@ def _derivative(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Ar
 
 
 def _along(M: Array, a: Array) -> Array:
-    """M a [V]."""
+    """Return M a [V]."""
     return jnp.einsum("vw,w->v", M, a, precision=HIGHEST)
 
 
 def residual(problem: Problem, a: Array) -> Array:
-    """M a - tau - J^T f [V]."""
+    """Return M a - tau - J^T f [V]."""
     return _along(problem.M, a) - problem.tau - forces(problem, a)
 
 
 def forces(problem: Problem, a: Array) -> Array:
-    """J^T f [V], the forces of the constraints on the degrees of freedom."""
+    """Return J^T f [V], the constraint forces on the dofs."""
     single, dense = problem.single, problem.dense
     out = jnp.zeros_like(a).at[np.array(single.at, int)].add(single.sign * _clamped(single, a)[0])
     out = out + jnp.einsum("nv,n->v", dense.J, _clamped(dense, a)[0], precision=HIGHEST)
@@ -139,7 +139,7 @@ def forces(problem: Problem, a: Array) -> Array:
 
 
 def cost(problem: Problem, a: Array) -> Array:
-    """What is minimised [], less its value at J a = aref without forces."""
+    """Return the objective [] without its constant a0^T M a0 / 2."""
     total = jnp.sum(a * (0.5 * _along(problem.M, a) - problem.tau))
     for rows in (problem.single, problem.dense):
         x = rows.seen(a) - rows.aref
@@ -150,7 +150,7 @@ def cost(problem: Problem, a: Array) -> Array:
 
 
 def _clamped(rows: Single | Dense, a: Array) -> tuple[Array, Array]:
-    """Forces [n] of scalar rows, and D where they are not clamped."""
+    """Return the forces [n] of scalar rows, and D where they are not clamped, else 0."""
     return _spring(rows, rows.seen(a) - rows.aref)
 
 
@@ -161,7 +161,7 @@ def _spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
 
 
 def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
-    """The residual [V] and the Hessian [V, V]."""
+    """Return the residual [V] and the Hessian [V, V]."""
     single, dense = problem.single, problem.dense
     out = _along(problem.M, a) - problem.tau
     at = np.array(single.at, int)
@@ -181,15 +181,15 @@ def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
 
 
 def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
-    """How far to go along `step`, and whether all of it takes no row to another piece of its force.
+    """Return the length to go along `step`, and whether a full step switches no row.
 
-    The way ends where the slope, which only grows, is zero. Newton's method finds it, which is
-    exact where no row switches, between the nearest places that are known to lie before and behind
-    it. Rows and M are seen along the step once.
+    The search ends where the slope, which only grows, is zero. Newton's method finds the zero
+    between the closest points that are known to be before and behind it, exactly if no row
+    switches. Rows and M are multiplied by the step once.
 
-    Friction loss goes from one end of its force to the other within a short part of the way. From
-    both sides Newton's method would jump over it for ever: which rows switch before the end is
-    therefore found first.
+    The force of friction loss goes from one bound to the other within a short part of the step.
+    Newton's method would jump over it from both sides forever, so the rows that switch before the
+    zero are found first.
     """
     inertia = _along(problem.M, step)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
@@ -242,10 +242,10 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
 def _springs(
     problem: Problem, a: Array, step: Array
 ) -> tuple[Array, Array, Array | float, Array | float]:
-    """All clamped springs, edges of pyramids among them: x and its change [n], least, most.
+    """Return x, its change [n], minimum and maximum force of clamped springs and pyramid edges.
 
-    They are measured so that each has a stiffness of one. The forces are between zero and infinity
-    where no row may both push and pull, as most robots have none.
+    They are scaled to a stiffness of one. The forces are between zero and infinity if no row can
+    both push and pull, as in most robots.
     """
     single, dense = problem.single, problem.dense
     pull = bool(single.losses or dense.J.shape[0])

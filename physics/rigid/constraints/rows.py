@@ -1,4 +1,4 @@
-"""Rows of limits, friction loss and equalities: what holds joints, tendons and bodies."""
+"""Constraint rows of limits, friction loss and equalities of joints, tendons and bodies."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ _CONJUGATE = np.array([[1.0], [-1], [-1], [-1]])
 
 
 def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
-    """Friction loss of freedoms, and limits of hinges and slides, two rows each."""
+    """Return rows of joint friction loss, and of hinge and slide limits, two rows each."""
     layout, free = model.layout, model.freedoms
     parts = []
     rub = np.array(layout.rubbing, int)
@@ -44,7 +44,7 @@ def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
 def _rubbing(
     model: Mechanism, speed: Array, inverse: Array, solref: Array, solimp: Array
 ) -> tuple[Array, Array]:
-    """aref and D of rows of friction loss."""
+    """Return aref and D of friction-loss rows."""
     _, b = impedance.spring(model, solref, solimp)
     return -b * speed, impedance.weight(solimp, jnp.zeros_like(speed), inverse)
 
@@ -56,7 +56,7 @@ def _pulled(
     speed: Array,
     parameters: tuple[Array, Array, Array],
 ) -> tuple[Array, Array]:
-    """aref and D of rows that act where dist < margin."""
+    """Return aref and D of rows that are active where dist < margin."""
     inverse, solref, solimp = parameters
     k, b = impedance.spring(model, solref, solimp)
     r = dist - margin
@@ -65,7 +65,7 @@ def _pulled(
 
 
 def _ends(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tuple:
-    """The lower and the upper end of joints."""
+    """Return the rows of the lower and upper limits of joints."""
     layout, joints = model.layout, model.joints
     at = layout.joint_v[joint]
     twice = lambda x: jnp.concatenate([x, x])
@@ -85,7 +85,7 @@ def _ends(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tupl
 
 
 def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Dense:
-    """Equalities, friction loss and limits of tendons, limits of balls."""
+    """Return rows of equalities, friction loss and limits of tendons, and limits of balls."""
     layout = model.layout
     parts = []
     if "equality" not in layout.disabled:
@@ -107,13 +107,13 @@ def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -
 
 
 def no_single(like: Array) -> Single:
-    """No rows."""
+    """Return an empty set of `Single` rows."""
     none = jnp.zeros(0, like.dtype)
     return Single(at=(), losses=0, sign=none, aref=none, D=none, low=none, high=none)
 
 
 def no_dense(like: Array) -> Dense:
-    """No rows, over as many degrees of freedom as `like` has."""
+    """Return an empty set of `Dense` rows, over as many dofs as `like` has."""
     none = jnp.zeros(0, like.dtype)
     J = jnp.zeros((0, *like.shape), like.dtype)
     return Dense(J=J, aref=none, D=none, low=none, high=none)
@@ -143,7 +143,7 @@ def _tendons_end(model: Mechanism, qpos: Array, qvel: Array) -> tuple[Array, ...
 
 
 def _ball_ends(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[Array, ...]:
-    """The angle that a ball may turn from its rest."""
+    """Return the row that limits the angle of a ball joint from its reference."""
     layout, joints = model.layout, model.joints
     at, to = int(layout.joint_q[joint]), int(layout.joint_v[joint])
     w, *u = rotations.unit(qpos[at : at + 4])
@@ -167,7 +167,7 @@ def _ball_ends(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[
 def _equality(
     model: Mechanism, i: int, kind: str, where: Poses, m: Motion, qpos: Array, qvel: Array
 ) -> tuple[Array, ...]:
-    """Rows of one equality: three, six or one."""
+    """Return the rows of one equality: three, six or one."""
     e = model.equalities
     if kind in ("joint", "tendon"):
         J, pos, inverse = _polynomial(model, i, kind, qpos)
@@ -184,7 +184,7 @@ def _equality(
 
 
 def _polynomial(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[Array, Array, Array]:
-    """One coordinate as a polynomial of another, both from their rest."""
+    """Return the row of one coordinate as a polynomial of another, both relative to qpos0."""
     layout, t = model.layout, model.tendons
     first, second = layout.equality_first[i], layout.equality_second[i]
     c = model.equalities.data[i, :5]
@@ -207,7 +207,7 @@ def _polynomial(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[Array
 def _bodies(
     model: Mechanism, i: int, kind: str, where: Poses, m: Motion, qvel: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Anchors of two bodies on one another, and their turns: J, pos, inverse inertia, J' v."""
+    """Return J, pos, inverse inertia and J' v that connect or weld two bodies at anchors."""
     layout, weld = model.layout, kind == "weld"
     ends = np.array([layout.equality_first[i], layout.equality_second[i]])
     data = model.equalities.data[i]
@@ -230,7 +230,7 @@ def _bodies(
     wide = lambda a: jnp.broadcast_to(a, (4, n))
     rows = half(relative, wide(back), wide(ahead))
     spins = spin[:, :1] - spin[:, 1:]
-    # the derivative by time of 1/2 q2* (w1 - w2) q1: three factors, each changes
+    # The time derivative of 1/2 q2* (w1 - w2) q1 has three terms, one for each factor.
     ahead_rate = 0.5 * product(_imaginary(spin[:, :1]), ahead)
     back_rate = -0.5 * product(back, _imaginary(spin[:, 1:]))
     changing = (
@@ -252,7 +252,7 @@ def _imaginary(a: Array) -> Array:
 
 
 def _speeds(m: Motion, at: Array, body: np.ndarray) -> tuple[Array, Array]:
-    """Velocities and spins [3, N] of points that bodies carry."""
+    """Return linear and angular velocities [3, N] of points on bodies."""
     spin = m.velocity[:3, body]
     return m.velocity[3:, body] + _cross(spin, at - m.origin[:, body]), spin
 
@@ -260,7 +260,7 @@ def _speeds(m: Motion, at: Array, body: np.ndarray) -> tuple[Array, Array]:
 def _curved(
     model: Mechanism, m: Motion, at: Array, body: np.ndarray, qvel: Array
 ) -> tuple[Array, Array]:
-    """Accelerations and changes of spin [3, N] of points, of freedoms without acceleration."""
+    """Return linear and angular accelerations [3, N] of points at zero qacc."""
     moves = np.asarray(model.layout.moves[body], qvel.dtype)
     a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel[None], precision=HIGHEST)
     arm = at - m.origin[:, body]

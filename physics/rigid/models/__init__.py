@@ -1,7 +1,7 @@
-"""What mechanisms are.
+"""The data of a mechanism: its static structure and its parameters.
 
-Read `layout` first (what is where), then `model` (its numbers), `source` and `read` (how they come
-from MuJoCo), `pairs` (which shapes may touch), `hulls` (of meshes) and `refusals`.
+Read `layout` first (structure), then `model` (parameters), `source` and `read` (conversion from
+MuJoCo), `pairs` (geom pairs that can collide), `hulls` (of meshes) and `refusals`.
 """
 
 from .layout import Layout, PairGroup

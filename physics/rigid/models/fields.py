@@ -1,4 +1,4 @@
-"""Meshes that touch by their signed distance: the grid and the points of the surface of each."""
+"""Meshes that collide by their signed distance: grid and surface points of each mesh."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -16,17 +16,17 @@ from jaxgpu.inputs.extras import extra
 from ..collision.fields import PATCHES, POINTS, Field, patches
 from ..collision.kernels import KINDS
 
-_DRAWN, _SHARP = 8192, 0.35  # points to choose from; rad between faces that make an edge
-_EDGE = 16  # points to choose from on each sharp edge
-# a shape is that of a mesh if so much of the surface lies so near, as a share of the mesh's length
+_DRAWN, _SHARP = 8192, 0.35  # candidate points; rad between faces at a sharp edge
+_EDGE = 16  # candidate points on each sharp edge
+# A shape matches a mesh if this fraction of its points is this close, relative to the mesh's size.
 _SHARED, _NEAR = 0.1, 0.02
 
 
 def named(m: Any, sdf: Mapping[str, Any] | None) -> tuple[int, ...]:
-    """Which of the shapes that are named each geom is, or -1.
+    """Return for each geom the index of its shape in `sdf`, or -1.
 
     Raises:
-        ValueError, TypeError: a name that no geom has, or a geom that is no mesh.
+        ValueError, TypeError: a name that no geom has, or a geom that is not a mesh.
     """
     if sdf is None:
         return (-1,) * m.ngeom
@@ -44,7 +44,7 @@ def named(m: Any, sdf: Mapping[str, Any] | None) -> tuple[int, ...]:
 
 
 def fields(m: Any, sdf: Mapping[str, Any] | None, dtype: Any) -> tuple[Field, ...]:
-    """The fields of the geoms that are named, in their order.
+    """Return the fields of the geoms that are named in `sdf`, in its order.
 
     Raises:
         ValueError: a mesh that is not closed, or a spacing that is not positive.
@@ -58,7 +58,7 @@ def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
     corners = m.mesh_vert[m.mesh_vertadr[at] :][: m.mesh_vertnum[at]]
     faces = m.mesh_face[m.mesh_faceadr[at] :][: m.mesh_facenum[at]]
     mesh = trimesh.Trimesh(np.array(corners, float), np.array(faces))
-    # MuJoCo has moved the mesh to its centre of mass and turned it to its principal axes
+    # MuJoCo has moved the mesh to its centre of mass and rotated it to its principal axes.
     pos, rot, shape = np.array(m.mesh_pos[at]), _matrix(m.mesh_quat[at]), given
     said, thin = f"load: sdf[{name!r}]", float(min(mesh.extents))
     if isinstance(given, type) or not hasattr(given, "distance"):
@@ -79,7 +79,7 @@ def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
 
 
 def _hold(said: str, field: Field, size: float) -> None:
-    """Refuse a shape that is not that of the mesh: of other units, say, or in other axes."""
+    """Raise an error if a shape does not match the mesh, as with other units or axes."""
     try:
         off = np.asarray(field.distance(tuple(jnp.moveaxis(field.points, -1, 0))))
     except (TypeError, ValueError, IndexError) as error:
@@ -100,7 +100,7 @@ def _matrix(quat: np.ndarray) -> np.ndarray:
 
 
 def _sampled(trimesh: Any, mesh: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Points all over a surface, far from one another, and its normals there."""
+    """Return points of a surface by farthest-point sampling, and the normals there."""
     drawn, face = trimesh.sample.sample_surface(mesh, _DRAWN, seed=0)
     sharp = mesh.face_adjacency_angles > _SHARP
     ends = mesh.vertices[mesh.face_adjacency_edges[sharp]]  # [E, 2, 3]

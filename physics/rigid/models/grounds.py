@@ -1,4 +1,4 @@
-"""Height fields: their heights in metres, and how many of their cells a shape may reach."""
+"""Height fields: heights in metres, and the number of cells that a geom can overlap."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from .layout import PairGroup
 
 
 def numbered(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
-    """Which height field each geom is, or -1: only those that may touch something."""
+    """Return the height-field index of each geom; -1 unless it is one that can collide."""
     ends = {i for group in groups for side in (group.first, group.second) for i in side}
     own = [KINDS[kind] == "hfield" and i in ends for i, kind in enumerate(m.geom_type)]
     field = [int(data) if is_field else -1 for data, is_field in zip(m.geom_dataid, own)]
@@ -21,7 +21,7 @@ def numbered(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
 
 
 def heights(m: Any, which: tuple[int, ...], cast: Callable[[Any], Array]) -> tuple[Heights, ...]:
-    """The height fields, in their order."""
+    """Return the height fields, in the order of their indices."""
     number = {at: int(m.geom_dataid[i]) for i, at in enumerate(which) if at >= 0}
     found = []
     for _, field in sorted(number.items()):
@@ -33,14 +33,14 @@ def heights(m: Any, which: tuple[int, ...], cast: Callable[[Any], Array]) -> tup
 
 
 def window(m: Any, pairs: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
-    """Rows and columns of cells that hold every place that the second shapes may reach."""
+    """Return the rows and columns of cells that cover each second geom at any position."""
     most = [1, 1]
     for ground, shape, named in pairs:
         field = int(m.geom_dataid[ground])
         margin = m.pair_margin[named] if named >= 0 else np.sum(m.geom_margin[[ground, shape]])
         grid = (m.hfield_nrow[field], m.hfield_ncol[field])
         for axis, cells in enumerate(int(n) - 1 for n in grid):
-            # a ball of w cells reaches w + 1 of them, wherever it is, and one more by the rounding
+            # A ball w cells wide overlaps up to w + 1 cells, and rounding may add one.
             wide = float((m.geom_rbound[shape] + margin) * cells / m.hfield_size[field, 1 - axis])
             most[axis] = max(most[axis], min(int(wide) + 2, cells))
     return most[0], most[1]

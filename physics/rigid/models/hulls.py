@@ -1,4 +1,4 @@
-"""The hulls of meshes that may touch: corners, as MuJoCo has found them."""
+"""Convex hulls of meshes that can collide: the vertices that MuJoCo has found."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .layout import PairGroup
 
 
 def numbered(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
-    """Which hull each shape has, or -1: only meshes that may touch something have one."""
+    """Return the hull index of each geom; -1 unless it is a mesh that can collide."""
     ends = {i for group in groups for side in (group.first, group.second) for i in side}
     own = [KINDS[kind] == "mesh" for kind in m.geom_type]
     mesh = [int(data) if is_mesh else -1 for data, is_mesh in zip(m.geom_dataid, own)]
@@ -18,7 +18,7 @@ def numbered(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
 
 
 def corners(m: Any, which: tuple[int, ...]) -> np.ndarray:
-    """[M, N, 3] the corners of each hull in its mesh's frame, m; the first one fills up."""
+    """Return the vertices [M, N, 3] of hulls in mesh frames, m, padded with the first vertex."""
     mesh = {hull: int(m.geom_dataid[i]) for i, hull in enumerate(which) if hull >= 0}
     points = [
         np.array(m.mesh_vert[m.mesh_vertadr[i] :][_corners(m, i)]) for _, i in sorted(mesh.items())
@@ -29,9 +29,9 @@ def corners(m: Any, which: tuple[int, ...]) -> np.ndarray:
 
 
 def _corners(m: Any, mesh: int) -> np.ndarray:
-    """Which points of a mesh are corners of its hull: all, if MuJoCo looked for none."""
+    """Return the indices of the mesh vertices on its hull: all if MuJoCo built no hull."""
     at = int(m.mesh_graphadr[mesh])
     if at < 0:
         return np.arange(m.mesh_vertnum[mesh])
-    count = int(m.mesh_graph[at])  # then the number of faces, first edges, and corners
+    count = int(m.mesh_graph[at])  # then numface, vert_edgeadr [count], vert_globalid [count]
     return m.mesh_graph[at + 2 + count : at + 2 + 2 * count]

@@ -1,4 +1,4 @@
-"""What is where in a mechanism: kinds, parents and addresses, which programs are compiled for."""
+"""Static structure of a mechanism: types, parents and addresses, fixed at compile time."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,60 +13,60 @@ WIDTH_V = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of shapes that one kernel takes, whose contacts have the same dimension."""
+    """Geom pairs that share a collision kernel and a condim."""
 
-    kinds: tuple[str, str]  # of the first and of the second shape, or `convex` of any two
-    condim: int  # dimension of friction
+    kinds: tuple[str, str]  # types of the first and second geom, or `convex` for any two
+    condim: int  # contact dimension
     first: tuple[int, ...]  # geoms
     second: tuple[int, ...]  # geoms
-    named: tuple[int, ...]  # the pair of the file, or -1
-    window: tuple[int, int] = (0, 0)  # cells of a height field that shapes may reach, along y, x
+    named: tuple[int, ...]  # index of the `<pair>` in the file, or -1
+    window: tuple[int, int] = (0, 0)  # cells of a height field that geoms can overlap, along y, x
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Kinds, parents and addresses. Numbers of things: bodies B, joints J, geoms G and so on."""
+    """Types, parents and addresses of elements: B bodies, J joints, G geoms and so on."""
 
     body_parent: tuple[int, ...]  # [B]
-    body_root: tuple[int, ...]  # [B] the body below the world that it hangs on
-    body_weld: tuple[int, ...]  # [B] the body that it is fixed to, itself if it moves
-    body_mocap: tuple[int, ...]  # [B] which of the placed bodies, or -1
-    sliding: tuple[int, ...]  # bodies that slide, do not turn, and neither carry nor are carried
+    body_root: tuple[int, ...]  # [B] root of its tree, a child of the world
+    body_weld: tuple[int, ...]  # [B] body that it is welded to, itself if it moves
+    body_mocap: tuple[int, ...]  # [B] index of the mocap body, or -1
+    sliding: tuple[int, ...]  # bodies with slides only, alone in their tree (body_simple 2)
     joint_kind: tuple[str, ...]  # [J] free, ball, slide, hinge
     joint_body: tuple[int, ...]  # [J]
     joint_limited: tuple[bool, ...]  # [J]
-    joint_springy: tuple[bool, ...]  # [J] whether a spring of a ball or free joint is counted
+    joint_springy: tuple[bool, ...]  # [J] whether a ball or free joint has a spring
     geom_kind: tuple[str, ...]  # [G]
     geom_body: tuple[int, ...]  # [G]
-    geom_hull: tuple[int, ...]  # [G] which of the hulls, or -1
-    geom_field: tuple[int, ...]  # [G] which of the signed distances, or -1
-    geom_ground: tuple[int, ...]  # [G] which of the height fields, or -1
+    geom_hull: tuple[int, ...]  # [G] index of its hull, or -1
+    geom_field: tuple[int, ...]  # [G] index of its signed distance, or -1
+    geom_ground: tuple[int, ...]  # [G] index of its height field, or -1
     geom_priority: tuple[int, ...]  # [G]
-    groups: tuple[PairGroup, ...]  # pairs that may touch
+    groups: tuple[PairGroup, ...]  # pairs that can collide
     site_body: tuple[int, ...]  # [S]
     site_kind: tuple[str, ...]  # [S]
-    rubbing: tuple[int, ...]  # freedoms with friction loss
+    rubbing: tuple[int, ...]  # dofs with friction loss
     tendon_rubbing: tuple[int, ...]  # tendons with friction loss
     tendon_limited: tuple[int, ...]  # tendons with limits
     equality_kind: tuple[str, ...]  # [E] connect, weld, joint, tendon
     equality_first: tuple[int, ...]  # [E] bodies, joints or tendons
     equality_second: tuple[int, ...]  # [E] or -1
     equality_active: tuple[bool, ...]  # [E] at the start
-    motor_joint: tuple[int, ...]  # [U] the joint that it moves, or -1
-    motor_tendon: tuple[int, ...]  # [U] the tendon that it pulls, or -1
+    motor_joint: tuple[int, ...]  # [U] joint of the actuator, or -1
+    motor_tendon: tuple[int, ...]  # [U] tendon of the actuator, or -1
     motor_dynamics: tuple[str, ...]  # [U] none, integrator, filter, filterexact
-    motor_early: tuple[bool, ...]  # [U] whether the next activation acts at once
-    motor_limited: tuple[tuple[bool, bool, bool], ...]  # [U] control, force, activation
-    sensors: tuple[Sensor, ...]  # of the file, in its order
+    motor_early: tuple[bool, ...]  # [U] whether the next activation is used, `actearly`
+    motor_limited: tuple[tuple[bool, bool, bool], ...]  # [U] limits: control, force, activation
+    sensors: tuple[Sensor, ...]  # in file order
     integrator: str  # euler, rk4, implicitfast
     cone: str  # pyramidal, elliptic
-    disabled: frozenset[str]  # flags of MuJoCo's option
-    contacts: int  # the most contacts of a dimension that are kept at a time
-    iterations: int  # Newton turns of the constraint solver
+    disabled: frozenset[str]  # disable flags of MuJoCo's option
+    contacts: int  # maximum number of simultaneous contacts for each condim
+    iterations: int  # Newton iterations of the constraint solver
     compliant: bool  # whether contacts are springs and dampers at the end of the step
     has: frozenset[str]  # fluid, gravcomp
-    geom_wet: tuple[int, ...]  # geoms that the fluid drags at as ellipsoids
-    names: tuple[tuple[str, tuple[str, ...]], ...]  # by kind: body, joint, geom, site, tendon …
+    geom_wet: tuple[int, ...]  # geoms with fluid forces as ellipsoids
+    names: tuple[tuple[str, tuple[str, ...]], ...]  # by type: body, joint, geom, site, tendon …
 
     def __post_init__(self) -> None:
         kinds = self.joint_kind
@@ -78,7 +78,7 @@ class Layout:
 
     @property
     def nbody(self) -> int:
-        """The number of bodies, with the world."""
+        """The number of bodies, including the world."""
         return len(self.body_parent)
 
     @property
@@ -88,12 +88,12 @@ class Layout:
 
     @property
     def nv(self) -> int:
-        """The number of degrees of freedom."""
+        """The number of dofs."""
         return sum(WIDTH_V[kind] for kind in self.joint_kind)
 
     @property
     def nu(self) -> int:
-        """The number of motors."""
+        """The number of actuators."""
         return len(self.motor_joint)
 
     @property
@@ -101,35 +101,35 @@ class Layout:
         """The number of activations."""
         return sum(kind != "none" for kind in self.motor_dynamics)
 
-    # Places are numbers of 32 bits: jax 0.12 keeps the type that an array which outlives a program
-    # had there, and a program of the other precision in the same process could not take them.
+    # Indices are int32: for an array that outlives a program, jax 0.12 keeps the type that it had
+    # there, and a program of the other precision in the same process could not use it.
 
     @cached_property
     def joint_q(self) -> np.ndarray:
-        """[J] where a joint's coordinates begin."""
+        """Index [J] of the first coordinate of each joint."""
         widths = [WIDTH_Q[kind] for kind in self.joint_kind]
         return np.cumsum([0, *widths])[:-1].astype(np.int32)
 
     @cached_property
     def joint_v(self) -> np.ndarray:
-        """[J] where a joint's degrees of freedom begin."""
+        """Index [J] of the first dof of each joint."""
         widths = [WIDTH_V[kind] for kind in self.joint_kind]
         return np.cumsum([0, *widths])[:-1].astype(np.int32)
 
     @cached_property
     def freedom_joint(self) -> np.ndarray:
-        """[V] the joint of each degree of freedom."""
+        """Joint [V] of each dof."""
         widths = [WIDTH_V[kind] for kind in self.joint_kind]
         return np.repeat(np.arange(len(widths)), widths).astype(np.int32)
 
     @cached_property
     def freedom_body(self) -> np.ndarray:
-        """[V] the body that each degree of freedom moves."""
+        """Body [V] that each dof moves relative to its parent."""
         return np.array(self.joint_body, np.int32)[self.freedom_joint]
 
     @cached_property
     def below(self) -> np.ndarray:
-        """[B, B] whether body i is body j or hangs below it; the world holds none."""
+        """Mask [B, B]: True if body i is body j or a descendant of it; False for the world as j."""
         out = np.eye(self.nbody, dtype=bool)
         for i, parent in enumerate(self.body_parent[1:], start=1):
             out[i] |= out[parent]
@@ -138,21 +138,21 @@ class Layout:
 
     @cached_property
     def moves(self) -> np.ndarray:
-        """[B, V] whether a degree of freedom moves a body."""
+        """Mask [B, V]: True if a dof moves a body."""
         return self.below[:, self.freedom_body]
 
     @cached_property
     def before(self) -> np.ndarray:
-        """[V, V] whether freedom j lies on the way from the world to i, or is i."""
+        """Mask [V, V]: True if dof j is on the path from the world to dof i, or is i."""
         same = self.freedom_body[:, None] == self.freedom_body[None]
         order = np.arange(self.nv)
         return (self.moves[self.freedom_body] & ~same) | (same & (order[None] <= order[:, None]))
 
     @cached_property
     def turned_by(self) -> np.ndarray:
-        """[V, V] whether freedom j carries the axis of i along: those of joints before its own.
+        """Mask [V, V]: True if dof j, of an earlier joint, carries the axis of dof i.
 
-        The turns of a free joint are carried by its shifts, those of a ball by none of its own.
+        Within a joint, only the translations of a free joint carry its rotation axes.
         """
         earlier = self.before & (self.freedom_joint[:, None] != self.freedom_joint[None])
         for joint, kind in enumerate(self.joint_kind):
@@ -163,7 +163,7 @@ class Layout:
 
     @cached_property
     def lone(self) -> np.ndarray:
-        """[n] where the freedoms of bodies begin that fly free and carry nothing."""
+        """First dofs [n] of free bodies without children."""
         parents = set(self.body_parent)
         alone = [
             kind == "free" and body not in parents
@@ -172,9 +172,9 @@ class Layout:
         return self.joint_v[np.flatnonzero(alone)]
 
     def kinds(self, kind: str) -> np.ndarray:
-        """The joints of one kind."""
+        """Return the joints of one type."""
         return np.array([j for j, name in enumerate(self.joint_kind) if name == kind], int)
 
     def named(self, kind: str) -> tuple[str, ...]:
-        """The names of all bodies, joints, geoms, sites, tendons, actuators or keys."""
+        """Return the names of all bodies, joints, geoms, sites, tendons, actuators or keys."""
         return dict(self.names)[kind]

@@ -1,4 +1,4 @@
-"""Which shapes may touch, by MuJoCo's rules, sorted by kind into few batches."""
+"""Pairs of geoms that can collide, by MuJoCo's rules, grouped by type into few batches."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from ..collision.kernels import KINDS, kinds
 from . import grounds
 from .layout import PairGroup
 
-# what does not touch in MuJoCo either
+# These types do not collide in MuJoCo either.
 NEVER = (("plane", "hfield"), ("hfield", "hfield"))
 
 
 def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
-    """Groups of pairs of the same batch, the same fields and dimension of friction.
+    """Return groups of geom pairs with the same batch, the same fields and the same condim.
 
-    `field` says which of the shapes by their signed distance each geom is, or -1.
+    `field` has the index of each geom's signed distance, or -1.
     """
     kind = geom_kinds(m, field)
     named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_named(m))}
@@ -56,7 +56,7 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
 
 
 def geom_kinds(m: Any, field: tuple[int, ...]) -> list[str]:
-    """The kind of each geom: `sdf` if it touches by its signed distance."""
+    """Return the type of each geom: `sdf` if it collides by its signed distance."""
     return [KINDS[i] if at < 0 else "sdf" for i, at in zip(m.geom_type, field)]
 
 
@@ -91,5 +91,5 @@ def _may_touch(m: Any, a: int, b: int) -> bool:
 
 
 def _still(m: Any, weld: np.ndarray) -> bool:
-    """Whether both bodies hang on nothing that moves."""
+    """Return whether both bodies are static, as they belong to no kinematic tree."""
     return all(m.body_treeid[i] < 0 for i in weld)

@@ -1,4 +1,4 @@
-"""From MuJoCo's compiled model to ours: the same numbers, sorted by what they are of."""
+"""Conversion of MuJoCo's compiled model to a `Mechanism`: same numbers, grouped by element."""
 
 from dataclasses import fields as fields_of
 from typing import Any
@@ -22,7 +22,7 @@ multiccd""".split()
 
 
 def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]:
-    """The fields of a `Mechanism`, from a compiled model of MuJoCo; `sizes` are of the layout."""
+    """Return the fields of a `Mechanism` from a compiled MuJoCo model; `sizes` go to the layout."""
     cast = lambda x: jnp.asarray(np.array(x), dtype)
     layout = _layout(m, fields.named(m, sdf), sizes)
     return dict(
@@ -53,9 +53,9 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
 
 
 def _take(kind: Any, m: Any, prefix: str, cast: Any, **known: Any) -> Any:
-    """Fields of a part: MuJoCo's of the same names after the prefix, but for those that are known.
+    """Return one group of parameters: MuJoCo's `<prefix>_<name>`, except those in `known`.
 
-    A known field is its value, or the name that it has there.
+    An entry of `known` is a value, or the name of the field in MuJoCo.
     """
     names = {field.name: known.get(field.name, field.name) for field in fields_of(kind)}
     read = lambda x: cast(getattr(m, f"{prefix}_{x}")) if isinstance(x, str) else x
@@ -76,7 +76,7 @@ def _geoms(m: Any, layout: Layout, sdf: Any, dtype: Any, cast: Any) -> model.Geo
 
 
 def _affine(kinds: np.ndarray, prm: np.ndarray, nothing: int = -1) -> np.ndarray:
-    """[U, 3] what is constant, by length and by velocity, of gains or biases of each kind."""
+    """Return constant, length and velocity coefficients [U, 3] of gains or biases by type."""
     out = np.array(prm[:, :3])
     for row, kind in zip(out, kinds):
         if kind == nothing:

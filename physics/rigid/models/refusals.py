@@ -1,4 +1,4 @@
-"""What MuJoCo simulates and this package does not: refused by name, as it changes the motion."""
+"""Errors for features of MuJoCo that change the motion and are not simulated here."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +12,13 @@ _ENABLE = {0: "override", 3: "invdiscrete", 4: "sleep", 5: "diagexact", 6: "ipc"
 
 
 def refuse(m: Any) -> None:
-    """Raise one sentence that names the first thing that would change the motion."""
+    """Raise an error that names the first unsupported feature that would change the motion."""
     for what, instead in _found(m):
         raise ValueError(f"load: {what} is not simulated here; {instead}")
 
 
 def refuse_pairs(layout: Layout) -> None:
-    """Raise one sentence that names two shapes that may touch and whose contact is unknown."""
+    """Raise an error that names two geoms that can collide and have no collision kernel."""
     for group in layout.groups:
         if rows(group.kinds) is not None:
             continue

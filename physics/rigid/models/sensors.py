@@ -1,9 +1,9 @@
-"""The sensors of a file: what each measures, and where its numbers stand."""
+"""Descriptions of a file's sensors: type, object, reference frame and width."""
 
 from dataclasses import dataclass
 from typing import Any
 
-# by MuJoCo's number; what is not named here is not read
+# sensor types by MuJoCo's number; other types are not supported
 KINDS = {
     0: "touch",
     1: "accelerometer",
@@ -35,27 +35,27 @@ KINDS = {
     37: "subtreeangmom",
     45: "clock",
 }
-OBJECTS = {1: "body", 2: "xbody", 5: "geom", 6: "site"}  # what a frame may be of
-FRAMED = frozenset("accelerometer velocimeter gyro force torque touch".split())  # of a site
+OBJECTS = {1: "body", 2: "xbody", 5: "geom", 6: "site"}  # types of objects with a frame
+FRAMED = frozenset("accelerometer velocimeter gyro force torque touch".split())  # at a site
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """One sensor; of those that are not read, why."""
+    """One sensor; if it is not supported, the reason."""
 
-    kind: str  # as in MJCF
-    of: str  # body (its centre of mass), xbody, geom, site; empty where it is plain
-    at: int  # which body, site, joint, tendon or actuator
-    ref: str  # in whose frame, as `of`; empty for the world
-    ref_at: int  # which of those
-    width: int  # numbers
-    cutoff: float  # beyond which numbers are cut; zero for never
-    positive: bool  # whether it is cut above alone
-    refused: str  # why it is not read, empty where it is
+    kind: str  # type, as in MJCF
+    of: str  # object type: body (inertial frame), xbody, geom, site; empty if it needs no frame
+    at: int  # index of the body, site, joint, tendon or actuator
+    ref: str  # object type of the reference frame, as `of`; empty for the world
+    ref_at: int  # index of the reference object
+    width: int  # number of values
+    cutoff: float  # bound on the magnitude of values; zero for no bound
+    positive: bool  # whether only the upper bound applies
+    refused: str  # why it is not supported; empty if it is
 
 
 def sensors(m: Any) -> tuple[Sensor, ...]:
-    """Those of a compiled model of MuJoCo, in its order."""
+    """Return the sensors of a compiled MuJoCo model, in its order."""
     return tuple(_sensor(m, i) for i in range(m.nsensor))
 
 

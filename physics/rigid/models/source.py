@@ -1,4 +1,4 @@
-"""What a source of a mechanism is, compiled by MuJoCo."""
+"""Sources of a mechanism, compiled by MuJoCo."""
 
 import importlib
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-_DEEPEST = 64  # elements within elements
+_DEEPEST = 64  # maximum nesting of XML elements
 
 
 def compiled(source: Any) -> Any:
-    """MuJoCo's compiled model of a path, a text, an `MjSpec` or an `MjModel`."""
-    mujoco: Any = importlib.import_module("mujoco")  # which takes a tenth of a second
+    """Return MuJoCo's compiled model of a path, a text, an `MjSpec` or an `MjModel`."""
+    mujoco: Any = importlib.import_module("mujoco")  # deferred: it takes 0.1 s
 
     if isinstance(source, mujoco.MjModel):
         return source
@@ -39,9 +39,9 @@ def compiled(source: Any) -> Any:
 
 
 def check_text(text: str) -> None:
-    """Raise if a text of XML declares entities or is nested absurdly deep.
+    """Raise an error if an XML text declares entities or is nested too deeply.
 
-    Files that it includes are read by MuJoCo alone, which has a limit of depth of its own.
+    Included files are read by MuJoCo alone, which has a depth limit itself.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("load: the file declares a document type or entities; take them out")
@@ -51,7 +51,7 @@ def check_text(text: str) -> None:
 
 
 def _depth_of(tag: str) -> int:
-    """Of what follows a "<": 1 an element begins, -1 one ends, 0 both or neither."""
+    """Return 1 if the text after a "<" opens an element, -1 if it closes one, else 0."""
     if tag.startswith("/"):
         return -1
     return int(tag[:1].isalpha() and not tag.split(">")[0].endswith("/"))

@@ -1,7 +1,7 @@
-"""Where a mechanism is, how fast it moves, and what moves it.
+"""Kinematics, inertia and unconstrained forces of a mechanism.
 
 Read `poses` first, then `inertia` (axes, velocities, the mass matrix), `fluid` (drag and lift),
-`forces` (springs, dampers, and all that acts without a motor) and `actuators`.
+`forces` (springs, dampers and all other passive forces) and `actuators`.
 """
 
 from .inertia import Motion

@@ -1,7 +1,7 @@
-"""Motors: from controls and activations to forces on joints.
+"""Actuators: from controls and activations to forces on joints.
 
-force = clip(gain(l, l') u + bias(l, l')), with u the control or the activation, l the length of
-what the motor pulls, gear times the joint's coordinate or the tendon's length.
+force = clip(gain(l, l') u + bias(l, l')), with u the control or the activation and l the length of
+the actuator: gear times the joint's coordinate or the tendon's length.
 """
 
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from .inertia import HIGHEST
 
 
 def arms(model: Mechanism) -> Array:
-    """[U, V] how fast a motor's length grows with each freedom."""
+    """Return the moment arms [U, V]: derivatives of actuator lengths by dofs."""
     layout = model.layout
     joint, tendon = np.array(layout.motor_joint, int), np.array(layout.motor_tendon, int)
     at = np.where(joint >= 0, layout.joint_v[joint], -1) if layout.nv else joint
@@ -29,7 +29,7 @@ def arms(model: Mechanism) -> Array:
 def actuation(
     model: Mechanism, qpos: Array, qvel: Array, act: Array, ctrl: Array
 ) -> tuple[Array, Array, Array]:
-    """Forces [U] of the motors, rates [A] of activations, and slopes [U] of forces by speeds."""
+    """Return actuator forces [U], activation rates [A] and derivatives [U] of force by velocity."""
     layout, motors = model.layout, model.actuators
     if not layout.nu or "actuation" in layout.disabled:
         zero = jnp.zeros(layout.nu, qvel.dtype)
@@ -53,7 +53,7 @@ def actuation(
 
 
 def lengths(model: Mechanism, qpos: Array) -> Array:
-    """[U] of what the motors pull."""
+    """Return the lengths [U] of the actuators."""
     layout = model.layout
     joint, tendon = np.array(layout.motor_joint, int), np.array(layout.motor_tendon, int)
     at = np.where(joint >= 0, layout.joint_v[joint], 0)
@@ -65,7 +65,7 @@ def lengths(model: Mechanism, qpos: Array) -> Array:
 
 
 def _activations(model: Mechanism, act: Array, ctrl: Array) -> tuple[Array, Array]:
-    """Rates [A] of the activations, and what drives each motor [U]."""
+    """Return the rates [A] of the activations, and the input [U] to each actuator's gain."""
     layout, motors = model.layout, model.actuators
     kept = np.array([kind != "none" for kind in layout.motor_dynamics])
     if not kept.any():
@@ -80,7 +80,7 @@ def _activations(model: Mechanism, act: Array, ctrl: Array) -> tuple[Array, Arra
 
 
 def next_activation(model: Mechanism, act: Array, rate: Array) -> Array:
-    """Activations [A] a step later."""
+    """Return the activations [A] one step later."""
     layout, motors, h = model.layout, model.actuators, model.option.timestep
     own = np.array([i for i, kind in enumerate(layout.motor_dynamics) if kind != "none"], int)
     exact = np.array([layout.motor_dynamics[i] == "filterexact" for i in own], bool)

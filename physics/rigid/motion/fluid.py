@@ -1,8 +1,8 @@
-"""Forces of the fluid around: on the box that has a body's inertia, or on its shapes as ellipsoids.
+"""Forces of the surrounding fluid: on a body's inertia box, or on its geoms as ellipsoids.
 
 They are MuJoCo's two models (doi:10.1109/IROS.2012.6386109 and its manual's chapter on fluid
-forces). Both are functions of the velocity and the spin of a point in a frame that a body carries,
-which is all that the rest of this module needs to know.
+forces). Both are functions of the linear and angular velocity of a point in a body-fixed frame,
+and the rest of this module treats them alike.
 """
 
 from collections.abc import Callable
@@ -20,32 +20,32 @@ from .poses import Poses, cross, matrices, product
 
 @dataclass(frozen=True)
 class Wet:
-    """N points that the fluid drags at."""
+    """N points at which the fluid exerts a force."""
 
     body: np.ndarray | slice  # [N]
     at: Array  # [3, N] m
     frame: Array  # [3, 3, N]
-    law: Callable[[Array], Array]  # spin and velocity [6, N] in the frame to moment and force
+    law: Callable[[Array], Array]  # angular, linear velocity [6, N] in the frame to torque, force
 
     def velocity(self, m: Motion, wind: Array) -> Array:
-        """Spin and velocity [6, N] against the fluid, in the frame."""
+        """Return angular and linear velocity [6, N] relative to the fluid, in the frame."""
         turn, shift = m.velocity[:3, self.body], m.velocity[3:, self.body]
         shift = shift + cross(turn, self.at - m.origin[:, self.body]) - wind[:, None]
         return jnp.concatenate([self.own(turn), self.own(shift)])
 
     def slope(self, v: Array) -> Array:
-        """The derivative [6, 6, N] of moment and force by spin and velocity."""
+        """Return the derivative [6, 6, N] of torque and force by angular and linear velocity."""
         seeds = jnp.broadcast_to(jnp.eye(6, dtype=v.dtype)[:, :, None], (6, *v.shape))
         return jax.vmap(lambda seed: jax.jvp(self.law, (v,), (seed,))[1], out_axes=1)(seeds)
 
     def own(self, a: Array) -> Array:
-        """Vectors of the world [3, N, ...] in the frame."""
+        """Rotate world vectors [3, N, ...] into the frame."""
         frame = self.frame.reshape(*self.frame.shape, *(1,) * (a.ndim - 2))
         return jnp.sum(frame * a[:, None], 0)
 
 
 def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
-    """Forces [V] of the fluid."""
+    """Return the fluid forces [V]."""
     total = jnp.zeros(model.layout.nv, where.pos.dtype)
     for wet in _wet(model, where):
         moment, force = jnp.split(wet.law(wet.velocity(m, model.option.wind)), 2)
@@ -55,10 +55,10 @@ def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
 
 
 def resistance(model: Mechanism, where: Poses, m: Motion) -> Array:
-    """Minus the derivative [V, V] of the forces by velocities, at fixed coordinates.
+    """Return minus the derivative [V, V] of the forces by velocities, at fixed coordinates.
 
-    As MuJoCo's implicitfast has it: the matrix of each point is made symmetric, but of bodies that
-    fly alone.
+    As in MuJoCo's implicitfast, the matrix of each point is made symmetric, except for free bodies
+    without children.
     """
     layout = model.layout
     alone = np.isin(np.arange(layout.nbody), layout.freedom_body[layout.lone])
@@ -74,13 +74,13 @@ def resistance(model: Mechanism, where: Poses, m: Motion) -> Array:
 
 
 def _wet(model: Mechanism, where: Poses) -> list[Wet]:
-    """Boxes of bodies, and shapes, where there are any."""
+    """Return the boxes of bodies, and the geoms as ellipsoids, if there are any."""
     layout, geoms, bodies = model.layout, model.geoms, model.bodies
     shapes = np.array(layout.geom_wet, int)
     of_shape = np.array(layout.geom_body, int)[shapes]
     out = []
     boxes = np.setdiff1d(np.arange(layout.nbody), of_shape) if shapes.size else slice(None)
-    if layout.nbody > len(set(of_shape)) + 1:  # the world is no box
+    if layout.nbody > len(set(of_shape)) + 1:  # the world has no box
         frame = matrices(product(where.quat[:, boxes], bodies.iquat[boxes].T))
         out.append(Wet(boxes, where.centre[:, boxes], frame, lambda v: _box(model, boxes, v)))
     if shapes.size:
@@ -90,7 +90,7 @@ def _wet(model: Mechanism, where: Poses) -> list[Wet]:
 
 
 def _box(model: Mechanism, body: np.ndarray | slice, v: Array) -> Array:
-    """Moments and forces [6, N] on the boxes that have the bodies' inertia.
+    """Return torques and forces [6, N] on the inertia boxes of bodies.
 
     f_i = -3 beta pi s v_i - rho b_j b_k |v_i| v_i / 2 and
     g_i = -beta pi s^3 w_i - rho b_i (b_j^4 + b_k^4) |w_i| w_i / 64
@@ -113,14 +113,14 @@ def _box(model: Mechanism, body: np.ndarray | slice, v: Array) -> Array:
 
 
 def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
-    """Moments and forces [6, N] on shapes, as ellipsoids of half axes r.
+    """Return torques and forces [6, N] on geoms, as ellipsoids with semi-axes r.
 
-    The fluid that is moved along, m_A and I_A, gives rho (m_A v) x w, and the moment
-    rho ((m_A v) x v + (I_A w) x w). Magnus's lift is c_M rho V w x v. With u = v / |v|,
-    q_i = r_j r_k and the area A = pi sqrt(sum q^4 u^2 / sum q^2 u^2) that the shape shows,
-    Kutta's lift is c_K rho A |v|^2 (sum q^2 u^2 / sum q^4 u^2) ((q^2 u) x u) x u, and the drag is
-    that of Stokes on a sphere of the mean size, and rho |v| (c_b A + c_s (A_max - A)) v; about
-    each axis likewise by the largest moments of area.
+    The added mass m_A and inertia I_A give the force rho (m_A v) x w and the torque
+    rho ((m_A v) x v + (I_A w) x w). The Magnus lift is c_M rho V w x v. With u = v / |v|,
+    q_i = r_j r_k and the projected area A = pi sqrt(sum q^4 u^2 / sum q^2 u^2), the Kutta lift is
+    c_K rho A |v|^2 (sum q^2 u^2 / sum q^4 u^2) ((q^2 u) x u) x u. The drag is Stokes drag on a
+    sphere of the mean size, plus rho |v| (c_b A + c_s (A_max - A)) v. The drag torque about each
+    axis has the same form, with the largest moments of area.
     """
     w, v = jnp.split(v, 2)
     c = model.geoms.fluid.T  # [12, N]
@@ -158,7 +158,7 @@ def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
 
 
 def _half_axes(model: Mechanism, geom: np.ndarray) -> Array:
-    """[3, N] of the ellipsoids that stand for shapes."""
+    """Return the semi-axes [3, N] of the ellipsoids that represent geoms."""
     size = model.geoms.size[geom]
     kind = np.array(model.layout.geom_kind)[geom]
     x, y, z = size.T
@@ -169,7 +169,7 @@ def _half_axes(model: Mechanism, geom: np.ndarray) -> Array:
 
 
 def _others(a: Array) -> Array:
-    """Products [3, N] of the two other components."""
+    """Return the products [3, N] of the two other components."""
     return jnp.stack([a[1] * a[2], a[0] * a[2], a[0] * a[1]])
 
 
@@ -178,6 +178,6 @@ def _sum(a: Array) -> Array:
 
 
 def _norm(a: Array) -> Array:
-    """[1, N], whose derivative at zero is zero."""
+    """Return the norms [1, N]; their derivative at zero is zero."""
     square = _sum(a * a)
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)

@@ -1,4 +1,4 @@
-"""Forces of springs, dampers, held weight and the fluid: what acts without a motor."""
+"""Passive forces: springs, dampers, gravity compensation and the fluid."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ from .poses import Poses, product
 
 
 def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Array:
-    """Forces [V] of springs, dampers, tendons, held weight and the fluid."""
+    """Return the passive forces [V]: springs, dampers, tendons, gravcomp and the fluid."""
     layout = model.layout
     total = jnp.zeros_like(qvel)
     if {"spring", "damper"} <= layout.disabled:
@@ -33,7 +33,7 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
 
 
 def coordinates(model: Mechanism, qpos: Array) -> Array:
-    """[V] of the freedoms; zero for those of balls and free joints."""
+    """Return the coordinates [V] of hinges and slides; zero for ball and free joints."""
     layout = model.layout
     one = np.array([kind in ("hinge", "slide") for kind in layout.joint_kind])[layout.freedom_joint]
     at = layout.joint_q[layout.freedom_joint]
@@ -41,7 +41,7 @@ def coordinates(model: Mechanism, qpos: Array) -> Array:
 
 
 def springs(model: Mechanism, qpos: Array) -> Array:
-    """Forces [V] of the springs of joints."""
+    """Return the forces [V] of joint springs."""
     layout = model.layout
     stiffness = model.joints.stiffness[layout.freedom_joint]
     out = -stiffness * (coordinates(model, qpos) - coordinates(model, model.qpos_spring))
@@ -61,7 +61,7 @@ def springs(model: Mechanism, qpos: Array) -> Array:
 
 
 def rotation_between(rest: Array, turn: Array) -> Array:
-    """The rotation vector [3, ...] from one unit quaternion to another, in its frame."""
+    """Return the rotation vector [3, ...] from one unit quaternion to another, in its frame."""
     w, *u = product(rest * jnp.array([1.0, -1, -1, -1], rest.dtype), turn)
     vector = jnp.stack(u)
     square = jnp.sum(vector * vector, 0)
@@ -73,12 +73,12 @@ def rotation_between(rest: Array, turn: Array) -> Array:
 
 
 def lengths(model: Mechanism, qpos: Array) -> Array:
-    """[T] of the fixed tendons."""
+    """Return the lengths [T] of the fixed tendons."""
     return jnp.einsum("tv,v->t", model.tendons.weight, coordinates(model, qpos), precision=HIGHEST)
 
 
 def _tendons(model: Mechanism, qpos: Array, qvel: Array) -> Array:
-    """Forces [V] of springs and dampers of tendons."""
+    """Return the forces [V] of tendon springs and dampers."""
     t = model.tendons
     length = lengths(model, qpos)
     speed = jnp.einsum("tv,v->t", t.weight, qvel, precision=HIGHEST)

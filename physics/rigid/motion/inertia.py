@@ -1,9 +1,9 @@
-"""Axes, inertias and velocities as six-vectors about the centre of each tree's mass.
+"""Axes, inertias and velocities as six-vectors about the centre of mass of each tree.
 
-A motion is (turn, shift of the point at the origin), a force (moment about the origin, force);
-the origin of a tree is its centre of mass, as in MuJoCo, which keeps float32 exact far from the
-world's origin. With them the mass matrix and the bias are sums over "moves": which freedom moves
-which body, a constant of zeros and ones, so that no loop runs along the tree.
+A motion is (angular velocity, velocity of the point at the origin), a force (torque about the
+origin, force). The origin of a tree is its centre of mass, as in MuJoCo, which keeps float32 exact
+far from the world's origin. The mass matrix and the bias are sums over `moves`, a constant mask of
+which dof moves which body, so that no loop runs along the tree.
 
 Composite bodies and Newton-Euler: Featherstone (2008), doi:10.1007/978-1-4899-7560-7.
 """
@@ -24,19 +24,19 @@ HIGHEST = lax.Precision.HIGHEST
 
 @pytree
 class Motion:
-    """Of V degrees of freedom and B bodies, about the origins of their trees."""
+    """Six-vectors of V dofs and B bodies, about the origins of their trees."""
 
     origin: Array  # [3, B] m
     inertia: Array  # [10, B]: xx, yy, zz, xy, xz, yz, mass times centre (3), mass
-    axes: Array  # [6, V] of the degrees of freedom
-    rates: Array  # [6, V] how fast the axes change
+    axes: Array  # [6, V] of the dofs
+    rates: Array  # [6, V] time derivatives of the axes
     velocity: Array  # [6, B]
 
     def jacobian(self, layout: Layout, at: Array, sign: Array) -> tuple[Array, Array]:
-        """Of points [3, N] that bodies carry, by freedoms: shifts and turns, [3, N, V] each.
+        """Return the translational and rotational Jacobians [3, N, V] of points [3, N] on bodies.
 
-        sign: [N, V] one where the freedom moves the point's body, minus one for another body whose
-            motion is taken off.
+        sign: [N, V] 1 where the dof moves the point's body, -1 for another body whose motion is
+            subtracted.
         """
         arm = at[:, :, None] - self.origin[:, layout.freedom_body][:, None]
         turn, shift = self.axes[:3, None], self.axes[3:, None]
@@ -46,7 +46,7 @@ class Motion:
     def spread(
         self, layout: Layout, body: np.ndarray | slice, at: Array, moment: Array, force: Array
     ) -> Array:
-        """Forces [V] of moments and forces [3, N] on points [3, N] that bodies carry."""
+        """Return the forces [V] of torques and forces [3, N] at points [3, N] on bodies."""
         about = moment + cross(at - self.origin[:, body], force)
         moves = np.asarray(layout.moves[body], force.dtype)
         pushed = jnp.concatenate([about, force])
@@ -55,7 +55,7 @@ class Motion:
 
 
 def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
-    """Axes, inertias and velocities at poses."""
+    """Return axes, inertias and velocities at given poses."""
     layout, bodies = model.layout, model.bodies
     origin = _origins(layout, bodies.mass, where)
     inertia = _inertias(model, where, origin)
@@ -73,7 +73,7 @@ def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
 
 
 def mass_matrix(model: Mechanism, m: Motion) -> Array:
-    """The mass matrix [V, V], with the inertia of motors."""
+    """Return the joint-space mass matrix [V, V], including armature."""
     layout = model.layout
     composite = _sum("bv,kb->kv", layout.moves, m.inertia)
     force = weighed(composite, m.axes)
@@ -85,45 +85,45 @@ def mass_matrix(model: Mechanism, m: Motion) -> Array:
 
 
 def accelerations(model: Mechanism, m: Motion, qvel: Array, qacc: Array) -> Array:
-    """[6, B] of the bodies, less that of free fall: what accelerometers at the origins read."""
+    """Return body accelerations [6, B] minus gravity, as accelerometers at the origins read."""
     layout, g = model.layout, weight(model)
     rise = jnp.concatenate([jnp.zeros_like(g), -g])[:, None]
     return _sum("bv,kv->kb", layout.moves, m.rates * qvel[None] + m.axes * qacc[None]) + rise
 
 
 def bias(model: Mechanism, m: Motion, qvel: Array) -> Array:
-    """Forces [V] that hold the mechanism at its velocity against its inertia and its weight."""
+    """Return the bias forces [V]: Coriolis, centrifugal and gravitational, `qfrc_bias`."""
     acceleration = accelerations(model, m, qvel, jnp.zeros_like(qvel))
     gathered = _sum("bv,kb->kv", model.layout.moves, forces(m, acceleration))
     return jnp.sum(m.axes * gathered, 0)
 
 
 def forces(m: Motion, acceleration: Array) -> Array:
-    """Forces [6, B] that give each body an acceleration [6, B] at its velocity."""
+    """Return the forces [6, B] that give bodies accelerations [6, B] at their velocities."""
     momentum = weighed(m.inertia, m.velocity)
     return weighed(m.inertia, acceleration) + pushed(m.velocity, momentum)
 
 
 def weight(model: Mechanism) -> Array:
-    """The acceleration [3] of free fall, m/s^2; zero where the option says so."""
+    """Return the gravitational acceleration [3], m/s^2; zero if gravity is disabled."""
     g = model.option.gravity
     return jnp.zeros_like(g) if "gravity" in model.layout.disabled else g
 
 
 def moved(velocity: Array, a: Array) -> Array:
-    """How fast motions [6, N] change that are carried with a velocity [6, N]."""
+    """Return the rates of change of motions [6, N] carried along at velocities [6, N]."""
     turn = cross(velocity[:3], a[:3])
     return jnp.concatenate([turn, cross(velocity[:3], a[3:]) + cross(velocity[3:], a[:3])])
 
 
 def pushed(velocity: Array, f: Array) -> Array:
-    """How fast forces or momenta [6, N] change that are carried with a velocity [6, N]."""
+    """Return the rates of change of forces or momenta [6, N] carried along at velocities [6, N]."""
     moment = cross(velocity[:3], f[:3]) + cross(velocity[3:], f[3:])
     return jnp.concatenate([moment, cross(velocity[:3], f[3:])])
 
 
 def weighed(inertia: Array, v: Array) -> Array:
-    """Momenta [6, N] of inertias [10, N] that move at [6, N]."""
+    """Return the momenta [6, N] of inertias [10, N] with velocities [6, N]."""
     xx, yy, zz, xy, xz, yz, *rest = inertia
     h, mass = inertia[6:9], rest[3]
     w, u = v[:3], v[3:]
@@ -138,7 +138,7 @@ def weighed(inertia: Array, v: Array) -> Array:
 
 
 def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
-    """[3, B] the centre of mass of the tree that a body is in; a body's own where all is light."""
+    """Return the centre of mass [3, B] of each body's tree; of its root if it has no mass."""
     root = np.array(layout.body_root)
     tree = np.asarray(layout.below[:, root].T, mass.dtype)  # [B, B] body j in the tree of i
     whole = jnp.einsum("ij,j->i", tree, mass, precision=HIGHEST)
@@ -148,7 +148,7 @@ def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
 
 
 def _inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
-    """[10, B] about the origins, in the world's axes."""
+    """Return the inertias [10, B] about the origins, in world axes."""
     bodies = model.bodies
     own = matrices(product(where.quat, bodies.iquat.T))  # principal axes are columns
     scaled = own * bodies.inertia.T[None]
@@ -161,7 +161,7 @@ def _inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
 
 
 def _axes(layout: Layout, where: Poses, origin: Array) -> Array:
-    """[6, V] of the freedoms: hinges and slides along their axes, free and ball in their order."""
+    """Return the axes [6, V] of hinges, slides, balls and free joints, in the order of the dofs."""
     parts: list[Array] = []
     for kind in ("hinge", "slide", "ball", "free"):
         own = layout.kinds(kind)
@@ -177,7 +177,7 @@ def _axes(layout: Layout, where: Poses, origin: Array) -> Array:
             axis = where.axis[:, own]
             parts.append(jnp.concatenate([axis, cross(axis, arm)]))
             continue
-        frame = matrices(where.quat[:, body])  # [3, 3, n], columns are the body's own axes
+        frame = matrices(where.quat[:, body])  # [3, 3, n], columns are the body's axes
         if kind == "free":
             arm = origin[:, body] - where.pos[:, body]
             for k in range(3):
@@ -188,7 +188,7 @@ def _axes(layout: Layout, where: Poses, origin: Array) -> Array:
 
 
 def _order(layout: Layout) -> np.ndarray:
-    """[V] where the axis of each freedom stands among those sorted by kind."""
+    """Return the index [V] of each dof among the axes sorted by joint type."""
     at, place = 0, np.zeros(layout.nv, int)
     for kind, width in (("hinge", 1), ("slide", 1), ("ball", 3), ("free", 6)):
         own = layout.kinds(kind)
@@ -199,5 +199,5 @@ def _order(layout: Layout) -> np.ndarray:
 
 
 def _sum(equation: str, chosen: np.ndarray, a: Array) -> Array:
-    """Sums over what is chosen, a constant of zeros and ones."""
+    """Sum over the entries that a constant mask of zeros and ones selects."""
     return jnp.einsum(equation, np.asarray(chosen, a.dtype), a, precision=HIGHEST)

@@ -1,8 +1,8 @@
-"""Where everything is: poses of bodies, axes of joints, by doubling along the tree.
+"""Forward kinematics: poses of bodies and axes of joints, by pointer doubling along the tree.
 
-Every body is a chain of nodes, one a joint. A node knows its pose in the one before; after
-log2(depth) rounds, in each of which a node takes over what the node it is placed in knows, all
-stand in the world. Vectors are rows of components, [3, N], so that a batch may follow as last axis.
+Every body is a chain of nodes, one per joint. A node has its pose relative to an ancestor node. In
+each of log2(depth) rounds it composes this pose with the ancestor's own, until all poses are
+relative to the world. Vectors are rows of components, [3, N], so that a batch axis may come last.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ..models.model import Mechanism
 
 @pytree
 class Poses:
-    """Of bodies, joints, geoms and sites in the world."""
+    """World poses of bodies, and anchors and axes of joints."""
 
     pos: Array  # [3, B] of the bodies, m
     quat: Array  # [4, B]
@@ -30,7 +30,7 @@ class Poses:
     axis: Array  # [3, J] of the joints
 
     def of(self, body: np.ndarray, pos: Array, quat: Array | None = None) -> tuple[Array, Array]:
-        """Places [N, 3] and turns [N, 4] in bodies' frames, in the world: [3, N], [4, N]."""
+        """Return world poses [3, N], [4, N] of body-fixed frames `pos` [N, 3], `quat` [N, 4]."""
         here = self.quat[:, body]
         place = self.pos[:, body] + turned(here, pos.T)
         return place, here if quat is None else product(here, quat.T)
@@ -38,18 +38,18 @@ class Poses:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The chain of joints of every body, as one tree."""
+    """The chains of joints of all bodies, as one tree."""
 
-    offset: np.ndarray  # [N] the body in whose frame the node begins, 0 where it follows another
-    source: np.ndarray  # [N] where its own motion stands: 0 none, then hinges, slides, balls, free
-    rounds: tuple[np.ndarray, ...]  # of each the node [N] that a node is placed in
-    body: np.ndarray  # [B] the last node of a body
-    joint: np.ndarray  # [J] the node of a joint
+    offset: np.ndarray  # [N] body in whose frame the node starts, 0 if it follows another node
+    source: np.ndarray  # [N] index of its joint motion: 0 none, then hinges, slides, balls, free
+    rounds: tuple[np.ndarray, ...]  # ancestor [N] of each node, for each round
+    body: np.ndarray  # [B] last node of each body
+    joint: np.ndarray  # [J] node of each joint
 
 
 @lru_cache(maxsize=64)
 def nodes(layout: Layout) -> Nodes:
-    """The tree of nodes."""
+    """Return the tree of nodes."""
     order = np.concatenate([layout.kinds(kind) for kind in ("hinge", "slide", "ball", "free")])
     place = {int(joint): 1 + i for i, joint in enumerate(order)}
     offset, source, parent, last = [0], [0], [0], [0]
@@ -80,7 +80,7 @@ def nodes(layout: Layout) -> Nodes:
 
 
 def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = None) -> Poses:
-    """Where everything is at the coordinates `qpos` [Q]; `mocap` places bodies that are held."""
+    """Return all poses at the coordinates `qpos` [Q]; `mocap` has the poses of mocap bodies."""
     layout, tree = model.layout, nodes(model.layout)
     pos, quat = model.bodies.pos, model.bodies.quat
     held = np.array([body for body, at in enumerate(layout.body_mocap) if at >= 0], int)
@@ -106,7 +106,7 @@ def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = Non
 
 
 def _motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
-    """What joints do in their frames: none, hinges, slides, balls, free; [3|4, 1 + J]."""
+    """Return joint translations [3, 1 + J] and rotations [4, 1 + J], in `Nodes.source` order."""
     layout, joints = model.layout, model.joints
     zero = jnp.zeros((3, 1), qpos.dtype)
     still = jnp.zeros((4, 1), qpos.dtype).at[0].set(1)
@@ -137,22 +137,22 @@ def _motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
 
 
 def turned(quat: Array, a: Array) -> Array:
-    """Vectors [3, N] turned by unit quaternions [4, N]."""
+    """Rotate vectors [3, N] by unit quaternions [4, N]."""
     w, u = quat[0], quat[1:]
     t = 2 * jnp.stack(vectors.cross(u, a))
     return a + w[None] * t + jnp.stack(vectors.cross(u, t))
 
 
 def product(a: Array, b: Array) -> Array:
-    """Products of quaternions [4, N]."""
+    """Return the products of quaternions [4, N]."""
     return jnp.stack(rotations.product(a, b))
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross products of vectors [3, N]."""
+    """Return the cross products of vectors [3, N]."""
     return jnp.stack(vectors.cross(a, b))
 
 
 def matrices(quat: Array) -> Array:
-    """Rotation matrices [3, 3, N] of unit quaternions [4, N]; the first axis is the world's."""
+    """Return the rotation matrices [3, 3, N] of unit quaternions [4, N], world axis first."""
     return jnp.stack([jnp.stack(row) for row in rotations.matrix(quat)])

@@ -1,8 +1,8 @@
-"""What a mechanism measures: MuJoCo's sensors, and the forces of contacts on bodies.
+"""Readings of MuJoCo's sensors, and forces of contacts on bodies.
 
-`read` takes the sensors of a file, kind by kind; `frames` are places, velocities and accelerations
-of what carries them, `forces` those of contacts and joints on bodies, `touch` the sensors of touch.
-Which sensors there are stands in `models.sensors`.
+`read` evaluates the sensors of a file by type; `frames` has poses, velocities and accelerations of
+the frames they are attached to, `forces` the contact and joint forces on bodies, `touch` the touch
+sensors. `models.sensors` lists the supported sensors.
 """
 
 from .forces import contact_forces

@@ -1,4 +1,4 @@
-"""Forces on bodies by contacts and by joints: six numbers each, turns first, then shifts."""
+"""Forces on bodies by contacts and by joints: six components each, torque first, then force."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,10 +16,10 @@ from ..motion.poses import cross
 
 @explained
 def contact_forces(model: Mechanism, d: Dynamics) -> Array:
-    """Moments and forces [B, 6] of contacts on the bodies, N m and N, in the world's axes.
+    """Return torques and forces [B, 6] of contacts on bodies, N m and N, in world axes.
 
-    They are MuJoCo's `cfrc_ext` where no equality holds bodies together: the moment is about the
-    centre of mass of the body's tree, and the world, which does not move, has none.
+    They are MuJoCo's `cfrc_ext` if no equality connects bodies: the torque is about the centre of
+    mass of the body's tree, and the world, which does not move, has no forces.
 
     >>> import jax
     >>> from jaxgpu.physics import rigid
@@ -34,7 +34,7 @@ def contact_forces(model: Mechanism, d: Dynamics) -> Array:
     total = jnp.zeros((6, model.layout.nbody), d.qacc.dtype)
     for c, push in zip(d.contacts, d.pushes):
         force, turn = _in_world(c, push)
-        for side, sign in enumerate((-1, 1)):  # a push acts on the second body
+        for side, sign in enumerate((-1, 1)):  # the second body has the positive sign
             of = body[c.geoms[:, side]]
             moment = turn + cross(c.pos.T - d.motion.origin[:, of], force)
             own = (of[:, None] == each[None]).astype(push.dtype)
@@ -44,7 +44,7 @@ def contact_forces(model: Mechanism, d: Dynamics) -> Array:
 
 
 def _in_world(c: Contacts, push: Array) -> tuple[Array, Array]:
-    """Forces and moments [3, C] of pushes [C, d] in the frames of contacts."""
+    """Return world forces and torques [3, C] of contact-frame forces [C, d]."""
     into = lambda part: jnp.einsum(
         "cij,ci->jc", c.frame[:, : part.shape[1]], part, precision=HIGHEST
     )
@@ -53,10 +53,10 @@ def _in_world(c: Contacts, push: Array) -> tuple[Array, Array]:
 
 
 def joint_forces(model: Mechanism, qvel: Array, d: Dynamics) -> Array:
-    """Moments and forces [6, B] by which bodies are held by those they hang on.
+    """Return the torques and forces [6, B] that parents exert on bodies.
 
-    They are MuJoCo's `cfrc_int`: what the body and all below it need for their motion, less what
-    contacts give them; moments are about the centre of mass of the tree.
+    They are MuJoCo's `cfrc_int`: the forces that the body and its descendants need for their
+    motion, minus their contact forces; torques are about the centre of mass of the tree.
     """
     acceleration = inertia.accelerations(model, d.motion, qvel, d.qacc)
     needed = inertia.forces(d.motion, acceleration) - contact_forces(model, d).T

@@ -1,4 +1,4 @@
-"""Frames of bodies, shapes and sites: where they are, and how they move."""
+"""Frames of bodies, geoms and sites: poses, velocities and accelerations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from ..motion.poses import cross, product, turned
 
 @dataclass(frozen=True)
 class Frames:
-    """N frames that bodies carry."""
+    """N frames that are fixed to bodies."""
 
     body: np.ndarray  # [N]
     pos: Array  # [3, N] m
     quat: Array  # [4, N]
 
     def inward(self, a: Array) -> Array:
-        """Vectors [3, N] of the world in the frames."""
+        """Rotate world vectors [3, N] into the frames."""
         return turned(conjugate(self.quat), a)
 
     def velocity(self, d: Dynamics) -> tuple[Array, Array]:
-        """Of turn and of the frames' origins [3, N], in the world's axes."""
+        """Return angular and linear velocities [3, N] of the frame origins, in world axes."""
         six = d.motion.velocity[:, self.body]
         return six[:3], six[3:] + cross(six[:3], self.pos - d.motion.origin[:, self.body])
 
     def acceleration(self, model: Mechanism, qvel: Array, d: Dynamics) -> tuple[Array, Array]:
-        """As `velocity`; a frame at rest accelerates upwards, as what it carries feels weight."""
+        """Return accelerations as `velocity`, minus gravity: upwards for a frame at rest."""
         six = inertia.accelerations(model, d.motion, qvel, d.qacc)[:, self.body]
         turn, shift = self.velocity(d)
         carried = six[3:] + cross(six[:3], self.pos - d.motion.origin[:, self.body])
@@ -39,7 +39,7 @@ class Frames:
 
 
 def frames(model: Mechanism, d: Dynamics, of: Sequence[str], at: Sequence[int]) -> Frames:
-    """The frames of the things number `at` of the kinds `of`; the world for an empty word."""
+    """Return the frames of objects of types `of` and indices `at`; the world for an empty type."""
     layout, bodies = model.layout, model.bodies
     zero = jnp.zeros((1, 3), model.qpos0.dtype)
     still = jnp.zeros((1, 4), zero.dtype).at[0, 0].set(1)
@@ -59,12 +59,12 @@ def frames(model: Mechanism, d: Dynamics, of: Sequence[str], at: Sequence[int]) 
 
 
 def conjugate(quat: Array) -> Array:
-    """The inverse of unit quaternions [4, N]."""
+    """Return the inverses of unit quaternions [4, N]."""
     return quat * jnp.array([1, -1, -1, -1], quat.dtype)[:, None]
 
 
 def seen(frame: Frames, ref: Frames, d: Dynamics) -> dict[str, Array]:
-    """What sensors of frames read in others' frames: [3, N], and `framequat` [4, N]."""
+    """Return readings of frame sensors relative to `ref`: [3, N], and `framequat` [4, N]."""
     turn, shift = frame.velocity(d)
     ref_turn, ref_shift = ref.velocity(d)
     away = frame.pos - ref.pos

@@ -1,4 +1,4 @@
-"""All sensors of a mechanism at a state, kind by kind."""
+"""Readings of all sensors of a mechanism at a state, type by type."""
 
 from collections.abc import Callable
 
@@ -22,10 +22,10 @@ _TURNS = frozenset("ballquat framequat framexaxis frameyaxis framezaxis".split()
 
 
 def read(model: Mechanism, state: State, d: Dynamics) -> Array:
-    """What the sensors read [S], in the order of the file; `d` is of the same state.
+    """Return the sensor readings [S] in file order; `d` is of the same state.
 
     Raises:
-        ValueError: the file has a sensor that is not read here.
+        ValueError: the file has a sensor that is not supported.
     """
     sensors, kinds = model.layout.sensors, dict[str, list[int]]()
     for i, sensor in enumerate(sensors):
@@ -50,7 +50,7 @@ def _cut(sensor: Sensor, value: Array) -> Array:
 
 
 def _of_kind(model: Mechanism, state: State, d: Dynamics, kind: str, own: list[Sensor]) -> Array:
-    """What sensors of one kind read, [width, n]."""
+    """Return the readings [width, n] of sensors of one type."""
     which = np.array([sensor.at for sensor in own], int)
     if kind in _PLAIN:
         return _PLAIN[kind](model, state, d, which)
@@ -74,7 +74,7 @@ def _of_kind(model: Mechanism, state: State, d: Dynamics, kind: str, own: list[S
 
 
 def _subtrees(model: Mechanism, d: Dynamics) -> dict[str, Array]:
-    """[3, B] of all bodies, each with what hangs on it."""
+    """Return centre of mass, velocity and angular momentum [3, B] of each body's subtree."""
     below = model.layout.below | (np.arange(model.layout.nbody) == 0)[None]
     tree = jnp.asarray(below.T, d.qacc.dtype)
     total = lambda a: jnp.einsum("ij,kj->ki", tree, a, precision=HIGHEST)
@@ -92,7 +92,7 @@ def _subtrees(model: Mechanism, d: Dynamics) -> dict[str, Array]:
 
 
 def _at_joints(values: Callable[[State, Dynamics], Array], width: int = 1) -> Callable[..., Array]:
-    """Of joints: numbers of the degrees of freedom."""
+    """Make a reader of values at the dofs of joints."""
 
     def reads(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
         return values(state, d)[model.layout.joint_v[which] + np.arange(width)[:, None]]

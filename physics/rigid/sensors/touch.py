@@ -1,4 +1,4 @@
-"""Sensors of touch: the normal forces of contacts whose ray meets the volume of a site."""
+"""Touch sensors: the normal forces of contacts whose ray meets the volume of a site."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,10 +11,10 @@ from .frames import Frames, conjugate
 
 
 def touch(model: Mechanism, site: Frames, which: np.ndarray, d: Dynamics) -> Array:
-    """[N] of sites that bodies carry: sums over the contacts of each one's body, N.
+    """Return the readings [N] of touch sensors: sums over the contacts of each site's body, N.
 
-    A contact counts if the ray from it along its normal, away from what the body touches, meets
-    the site's volume.
+    A contact counts if the ray from it along its normal, out of the site's body, meets the site's
+    volume.
     """
     total = jnp.zeros(len(which), d.qacc.dtype)
     body = jnp.asarray(np.array(model.layout.geom_body, np.int32))
@@ -33,7 +33,7 @@ def touch(model: Mechanism, site: Frames, which: np.ndarray, d: Dynamics) -> Arr
 
 
 def _meets(kind: str, size: Array, begin: Array, along: Array) -> Array:
-    """Whether rays [3, C] meet a shape at the origin."""
+    """Return a mask [C] of rays [3, C] that meet a site's shape at the origin."""
     if kind in ("sphere", "ellipsoid"):
         radii = size[:, None] if kind == "ellipsoid" else size[0]
         return _ball(begin / radii, along / radii)
@@ -55,7 +55,7 @@ def _ball(begin: Array, along: Array) -> Array:
 
 
 def _roots(begin: Array, along: Array) -> tuple[Array, Array, Array]:
-    """Where rays [k, C] enter and leave the unit ball, and whether they do at all."""
+    """Return where rays [k, C] enter and leave the unit ball, and a mask of rays that meet it."""
     a, b = jnp.sum(along * along, 0), jnp.sum(along * begin, 0)
     c = jnp.sum(begin * begin, 0) - 1
     square = b * b - a * c
@@ -67,7 +67,7 @@ def _roots(begin: Array, along: Array) -> tuple[Array, Array, Array]:
 
 
 def _slabs(begin: Array, along: Array, half: Array) -> tuple[Array, Array]:
-    """Where rays [k, C] enter and leave all of k slabs."""
+    """Return where rays [k, C] enter and leave the intersection of k slabs."""
     tilted = jnp.abs(along) > 1e-15
     safe = jnp.where(tilted, along, 1)
     ends = (-half - begin) / safe, (half - begin) / safe
