@@ -1,10 +1,10 @@
-"""Tactile sensors: forces on soft pads, pictures of gels, and a gripper that feels what it holds.
+"""Tactile sensors: forces on soft pads, images of gels, and a gripper with tactile pads.
 
-Read `pad` first (where taxels are, what they see of an object, and how high it lies over them),
-then `force_field` (the forces on them); apart from these `optical` (pictures of a gel that is
-pressed) and `calibration` (the tables they are made of). `parts` are pegs, nuts and what they go
-into, `gripper` has the fields of a gripper with two pads and its state, `grasp` moves a part by
-that field, `implicit` has its steps, and `bonds` the contact of points in them.
+Read `pad` first (positions of taxels, and an object's distance, velocity and height at them), then
+`force_field` (the forces on them). `optical` (images of a pressed gel) and `calibration` (its
+tables) are independent of these. `parts` has pegs, nuts and their fixtures, `gripper` the fields
+and the state of a gripper with two pads; `grasp` moves a part by the forces on the pads,
+`implicit` has its time steps, and `bonds` the contact of points in them.
 """
 
 from .calibration import gelsight

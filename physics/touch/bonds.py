@@ -1,23 +1,22 @@
-"""Points of one body on the shape of another: implicit contact of a hand, a part and a fixture.
+"""Implicit contact of a hand, a part and a fixture: points of one body on the shape of another.
 
 The velocities of the scene are u [13], in this order,
 
     hand: velocity 3, spin 3;   half opening of the fingers: rate 1;   part: velocity 3, spin 3.
 
 Relative to the owner of B points x_i the other body moves with the twist w = G u [6], its velocity
-at the part's centre and its spin, so that its surface at x_i moves at v_i = J_i w, with
-J_i = [1, -r_i x]. The law of the springs, with the distance d_i - dt n_i . v_i that there will be,
-gives the force f_i on the owner, and -G^T sum J_i^T f_i on u. Where there is contact it grows with
-v_i by dt K_i,
+at the part's centre and its spin. Its surface at x_i moves at v_i = J_i w, with J_i = [1, -r_i x].
+The law of the springs, at the distance d_i - dt n_i . v_i after the step, gives the force f_i on
+the owner, and -G^T sum J_i^T f_i on u. In contact, f_i grows with v_i by dt K_i,
 
     K_i = k n n^T + k_t g w w^T + k_t s (1 - n n^T - w w^T),
 
-w the way along which the surface slides, s the share of the springs' stretch that friction lets
-stand, and g the secant from rest, what the stretch gains along w over the length of the slide: 1
-where it sticks, 0 where it has slipped before. It is symmetric and never negative, so that the
-matrix of the implicit step is positive whatever dt is, and the secant of a force that friction
-bounds does not overshoot. With J_i^T n_i, J_i^T w_i and (1, r_i) the sums over the points are three
-products of matrices, two 6 B 6 and one 4 B 4.
+where w is here the direction in which the surface slides, and s the fraction of the springs'
+stretch that friction allows. The secant g from rest is the gain of stretch along w divided by the
+length of the slide: 1 where the point sticks, 0 where it slipped before. K_i is symmetric and
+positive semidefinite, so the matrix of the implicit step is positive definite for any dt, and the
+secant of a force that friction bounds does not overshoot. With J_i^T n_i, J_i^T w_i and (1, r_i)
+the sums over the points are three matrix products, two 6 B 6 and one 4 B 4.
 """
 
 from collections.abc import Callable
@@ -38,24 +37,24 @@ HAND, OPENING, PART = slice(0, 6), 6, slice(7, 13)
 
 @pytree
 class Bonds:
-    """Points of bodies, held against the shapes of others, frozen over a step.
+    """Contact points of bodies on the shapes of others, frozen over a step.
 
-    All are taken at once; the first 2 T are the taxels of both fingers, which the part touches, the
-    others those at which the part and what stands touch each other. Vectors are by components [B].
+    All points are evaluated together. The first 2 T are the taxels of both fingers, which the part
+    touches. At the others part and fixture or table touch each other. Vectors have components [B].
     """
 
     distance: Array  # [B] m
     normal: Vec  # out of the shape
     arm: Vec  # from the part's centre, m
-    sign: Array  # [B] -1 where the part is the owner of the point, and moves against the twist
-    twists: Array  # [3, 6, 13] G of either finger, and of what stands
+    sign: Array  # [B] -1 where the part owns the point, and moves against the twist
+    twists: Array  # [3, 6, 13] G of either finger, and of the fixture
     anchors: Vec  # m
     laws: ForceField  # of each point, [B]
-    taxels: int = size(least=1)  # T, of a finger
+    taxels: int = size(least=1)  # T, per finger
 
     def load(self, u: Array, dt: Array | float) -> tuple[Array, Array]:
-        """Force [13] on u, and how it falls with u, [13, 13]."""
-        # what many kernels read is made once: fused into them, a processor takes 1.15 times as long
+        """Return the force [13] on u, and minus its derivative [13, 13] by u."""
+        # Fused into the kernels that use them, these values would take a CPU 1.15 times as long.
         velocity = jax.lax.optimization_barrier(self.velocity(u))
         force, anchors = jax.lax.optimization_barrier(self.forces(velocity, dt))
         force = tuple(self.sign * a for a in force)
@@ -68,7 +67,7 @@ class Bonds:
         )
 
     def velocity(self, u: Array) -> Vec:
-        """Of the other body's surface relative to the owner, m/s."""
+        """Return the velocity of the other body's surface relative to the owner, m/s."""
         w = jnp.einsum("giv,v->gi", self.twists, u, precision=HIGHEST)
         i = jnp.arange(len(self.sign))
         left, pads = i < self.taxels, i < 2 * self.taxels
@@ -76,12 +75,12 @@ class Bonds:
         return tuple(a + b for a, b in zip(w[:3], cross(w[3:], self.arm)))
 
     def forces(self, velocity: Vec, dt: Array | float) -> tuple[Vec, Vec]:
-        """On the owner at each point, N, and the new anchors."""
+        """Return the forces on the owner at each point, N, and the new anchors."""
         ahead = self.distance - dt * dot(self.normal, velocity)
         return self.laws.by_components(self.anchors, ahead, self.normal, velocity, dt)
 
     def _stiffness(self, velocity: Vec, anchors: Vec, dt: Any) -> Array:
-        """Sums of J^T K J over the points of each twist, [3, 6, 6]."""
+        """Return the sums [3, 6, 6] of J^T K J over the points of each twist."""
         along = dot(self.normal, velocity)
         touching = self.distance < dt * along
         slide = tuple(dt * (v - along * n) for v, n in zip(velocity, self.normal))
@@ -103,7 +102,7 @@ class Bonds:
         return self._of_each(_gram, weights, ways) + jax.vmap(_isotropic)(alike)
 
     def _of_each(self, f: Callable[..., Array], *points: Array) -> Array:
-        """f of the points [..., N] of either finger, and of the others: [3, ...]."""
+        """Apply f to the points [..., N] of each finger, and to the others; return [3, ...]."""
         count = 2 * self.taxels
         fingers = (a[..., :count].reshape(*a.shape[:-1], 2, self.taxels) for a in points)
         standing = f(*(a[..., count:] for a in points))
@@ -115,12 +114,12 @@ def _sum(a: Array) -> Array:
 
 
 def _gram(weights: Array, ways: Array) -> Array:
-    """Sum of k a a^T [I, I] of weights [K, N] and vectors [K, I, N]."""
+    """Return the sum of k a a^T [I, I] over weights [K, N] and vectors [K, I, N]."""
     return jnp.einsum("kin,kjn->ij", weights[:, None] * ways, ways, precision=HIGHEST)
 
 
 def _isotropic(sums: Array) -> Array:
-    """Sum of k J^T J [6, 6] of points, of sum k q q^T [4, 4]."""
+    """Return the sum of k J^T J [6, 6] over points, from the sum of k q q^T [4, 4]."""
     one, (x, y, z) = jnp.eye(3, dtype=sums.dtype), sums[0, 1:]
     zero = jnp.zeros_like(x)
     skew = jnp.stack([jnp.stack(row) for row in ((zero, -z, y), (z, zero, -x), (-y, x, zero))])
@@ -129,20 +128,20 @@ def _isotropic(sums: Array) -> Array:
 
 
 def of_part(dtype: Any) -> Array:
-    """G [6, 13] of the part in space."""
+    """Return G [6, 13] of the part in space."""
     return jnp.eye(13, dtype=dtype)[PART]
 
 
 def of_part_from_finger(arm: Array, out: Array) -> Array:
-    """G [6, 13] of the part seen from a finger.
+    """Return G [6, 13] of the part relative to a finger.
 
     Args:
         arm: [3] from the hand's centre to the part's, m.
-        out: [3] the way in which the finger opens, a unit vector.
+        out: [3] the direction in which the finger opens, a unit vector.
     """
     zero = jnp.zeros_like(arm[0])
     x, y, z = arm
-    # spin x arm = -[arm] spin, taken away
+    # spin x arm = -[arm] spin is subtracted
     skew = jnp.stack([jnp.stack(row) for row in ((zero, -z, y), (z, zero, -x), (-y, x, zero))])
     one, none = jnp.eye(3, dtype=arm.dtype), jnp.zeros((3, 3), arm.dtype)
     hand = jnp.block([[-one, skew], [none, -one]])

@@ -1,8 +1,8 @@
-"""Sensors of measured tables, read from the package `taxim` (MIT), which is not shipped with this.
+"""Sensors from measured tables of the package `taxim` (MIT), which is not shipped with this one.
 
-Its tables are those of two sensors: the colours of the slopes of a gel, fitted to presses of a
-ball, a picture of the gel at rest, and its height. The file of lengths is the same for both: the
-true pixel of a GelSight Mini is another, and may be given.
+The tables are for two sensors: colours by slope of the gel, fitted to presses of a ball, an image
+of the gel at rest, and its height. The file of lengths is the same for both; the true pixel size of
+a GelSight Mini is different and can be passed.
 """
 
 import json
@@ -19,7 +19,7 @@ from jaxgpu.inputs.extras import extra
 from .optical import REFERENCE, GelSight
 
 SENSORS = ("gelsight", "gelsight_mini")
-SQUARE = 129  # entries of the smooth table along either axis
+SQUARE = 129  # entries of the smooth table along each axis
 
 
 @explained
@@ -32,17 +32,17 @@ def gelsight(
     pixel: float | None = None,
     dtype=None,
 ) -> GelSight:
-    """A sensor whose pictures have `height` rows and `width` columns.
+    """Return a sensor whose images have `height` rows and `width` columns.
 
     Args:
         name: "gelsight" (a dome) or "gelsight_mini" (flat at rest).
-        height, width: at least 8; 480 x 640 is the camera's, 60 x 80 what policies look at.
-        smooth: a table that is interpolated, with slopes, in place of bins. Of 255 its pictures
-            are off those of bins by about one half on average.
-        blur: of the smooth table, the standard deviation in its entries (129 along either axis).
-            Neighbouring bins differ by more than 1 of 255, which is noise of their measurement:
-            slopes mean something after a blur of 1.5 or so.
-        pixel: the length of a pixel of the camera, m; if None 29.5 micrometres, as the tables say.
+        height, width: at least 8; 480 x 640 is the camera's size, 60 x 80 that for policies.
+        smooth: interpolate the table, which then has derivatives, instead of using bins. Its images
+            differ from those of bins by about 0.5 of 255 on average.
+        blur: standard deviation of the smooth table's blur, in entries (129 along each axis).
+            Neighbouring bins differ by more than 1 of 255, which is measurement noise, so
+            derivatives are meaningful from a blur of about 1.5.
+        pixel: the length of a pixel of the camera, m; if None 29.5 micrometres, as in the tables.
         dtype: of the arrays; the default of JAX if None.
     Raises:
         ModuleNotFoundError: the extra `touch` is not installed.
@@ -92,10 +92,10 @@ def gelsight(
 
 
 def weights(sigma: float) -> np.ndarray:
-    """The weights [K] of a blur of a standard deviation in pixels, an odd number, of sum 1.
+    """Return the weights [K] of a blur of `sigma` pixels, with K odd and the sum 1.
 
-    Taxim's rule: the half width at which a Gaussian falls to 1e-5 is taken for the whole, so that
-    it is cut near 1.9 standard deviations.
+    Taxim's rule uses the half width at which a Gaussian falls to 1e-5 as the full width, which
+    truncates it near 1.9 standard deviations.
 
     >>> len(weights(30.5)), weights(0.2).tolist()
     (117, [1.0])
@@ -107,7 +107,7 @@ def weights(sigma: float) -> np.ndarray:
 
 
 def _blur(n: int, sigma: float) -> np.ndarray:
-    """The matrix [n, n] that blurs a line of n pixels, mirrored at its ends, not doubled there."""
+    """Return the matrix [n, n] that blurs a line of n pixels, mirrored about its end pixels."""
     bell = weights(sigma)
     reach = np.arange(len(bell)) - len(bell) // 2
     at = np.abs(np.arange(n)[:, None] + reach)
@@ -117,7 +117,7 @@ def _blur(n: int, sigma: float) -> np.ndarray:
 
 
 def _resize(n: int, count: int) -> np.ndarray:
-    """The matrix [count, n] that resizes a line of n pixels linearly, without aliasing."""
+    """Return the matrix [count, n] that resizes a line of n pixels linearly, without aliasing."""
     scale = n / count
     middle = (np.arange(count) + 0.5) * scale - 0.5
     near = np.maximum(0, 1 - np.abs(middle[:, None] - np.arange(n)) / max(scale, 1))
@@ -125,12 +125,12 @@ def _resize(n: int, count: int) -> np.ndarray:
 
 
 def _along(down: np.ndarray, across: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """An array [H, W, ...] multiplied along its first two axes."""
+    """Multiply an array [H, W, ...] by matrices along its first two axes."""
     return np.moveaxis(np.tensordot(across, np.tensordot(down, a, 1), (1, 1)), 0, 1)
 
 
 def _blurs(model: dict, height: int, width: int) -> tuple[list[np.ndarray], list[np.ndarray], bool]:
-    """The weights of all blurs of more than a pixel, down and across, and whether the last is."""
+    """Return the weights of blurs wider than a pixel, down and across, and if the last is."""
     x, y = (list(part) for part in model["deform_pyramid_sigma_rel"])
     x_last, y_last = model["deform_final_sigma_rel"]
     down = [weights(sigma * height) for sigma in (*y, y_last)]
@@ -142,7 +142,7 @@ def _blurs(model: dict, height: int, width: int) -> tuple[list[np.ndarray], list
 
 @lru_cache(maxsize=len(SENSORS))
 def _at_rest(folder: Path, share: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    """The gel at rest [480, 640], pixels, and its picture [480, 640, 3], 0 to 1."""
+    """Return the gel at rest [480, 640], pixels, and its image [480, 640, 3], 0 to 1."""
     high, wide = REFERENCE
     gel = _along(_blur(high, 2.0), _blur(wide, 2.0), np.load(folder / "gelmap.npy").astype(float))
     with np.load(folder / "dataPack.npz") as data:
@@ -153,16 +153,16 @@ def _at_rest(folder: Path, share: float, sigma: float) -> tuple[np.ndarray, np.n
 
 @lru_cache(maxsize=len(SENSORS))
 def _colours(folder: Path) -> np.ndarray:
-    """The coefficients [125, 125, 6, 3] of red, green and blue: in the file red and blue change."""
+    """Return coefficients [125, 125, 6, 3] of red, green, blue; the file swaps red and blue."""
     with np.load(folder / "polycalib.npz") as table:
         return np.stack([table[f"grad_{c}"] for c in "bgr"], -1) / 255
 
 
 def _square(table: np.ndarray) -> np.ndarray:
-    """A table of bins of angle and direction, sampled over the square of (s / (1 + s)) e(a).
+    """Sample a table of bins of angle and direction over the square of (s / (1 + s)) e(a).
 
-    Bins are taken at their middles and interpolated, directions around the circle; beyond slopes
-    of 999 the last is kept, and within one entry of rest the mean over directions.
+    Bins are interpolated between their centres, directions periodically. Above slopes of 999 the
+    last bin is used, and within one entry of rest the mean over directions.
     """
     n, count = SQUARE, table.shape[0] - 1
     at = np.linspace(-1, 1, n)

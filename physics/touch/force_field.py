@@ -1,11 +1,11 @@
-"""Forces on the taxels of a soft pad: springs that hold what they touch, until friction gives way.
+"""Forces on the taxels of a soft pad: springs that stick to an object up to the friction limit.
 
-Taxel i lies at a signed distance d_i from an object, negative inside, with n_i the slope of that
+Taxel i is at a signed distance d_i from an object, negative inside, with n_i the gradient of that
 distance; v_i is the velocity of the object's surface there relative to the pad. It is pressed by
 
     depth  h = max(-d, 0),     normal force  f_n = max(k h + c n . v, 0) where h > 0, else 0,
 
-along n: damped, and never drawn by the object. The two laws differ in the shear force.
+along n: damped, and never attracted by the object. The two laws differ in the shear force.
 """
 
 import jax.numpy as jnp
@@ -20,20 +20,20 @@ from .pad import floating, unit_length
 
 @pytree
 class ForceField:
-    """The law of anchored springs: stick and slip, with a memory.
+    """The law of anchored springs: stick and slip, with memory.
 
     Each taxel in contact carries its anchor u, the tangential stretch of its spring. Over a step
 
         u <- P u + v_t dt where h > 0, else 0;   u <- u min(1, friction f_n / (k_t |u|)),
 
-    with P the projection onto the present tangent plane at kept length, and the force on the pad is
-    f = f_n n + k_t u. Under load at rest the shear force stays; what lost contact is forgotten.
-    A bed of such springs has a law of its own, as an elastic half space has that of Cattaneo and
-    Mindlin (Johnson 1985, doi:10.1017/CBO9781139171731): under a ball pressed by P, shifted by s,
+    with P the projection onto the present tangent plane at constant length, and the force on the
+    pad is f = f_n n + k_t u. Under load at rest the shear force remains; losing contact resets u.
+    A bed of such springs has its own law, as an elastic half space has that of Cattaneo and Mindlin
+    (Johnson 1985, doi:10.1017/CBO9781139171731): under a ball pressed by P and shifted by s,
 
         Q = friction P (1 - (1 - s / s*)^2),   s* = friction k_n h / k_t,   h the greatest depth.
 
-    Slopes are those of the branch; at the cone that of sticking.
+    Derivatives are those of the active branch; at the friction cone, those of sticking.
 
     >>> field = ForceField(stiffness=100.0, shear_stiffness=50.0, friction=0.5)
     >>> up = jnp.array([[0.0, 0.0, 1.0]])
@@ -49,22 +49,22 @@ class ForceField:
     damping: Array | float = number(default=0.0, least=0, unit="N s/m", one=True)  # [] normal
 
     def init(self, taxels: int, dtype=None) -> Array:
-        """The anchors [T, 3], m, of taxels that touch nothing yet."""
+        """Return the anchors [T, 3], m, of taxels that touch nothing yet."""
         return _rest("ForceField.init", self, taxels, 3, dtype)
 
     def force(
         self, anchors: Array, distance: Array, normal: Array, velocity: Array, dt: Array | float
     ) -> tuple[Array, Array]:
-        """The force [..., T, 3] on the pad at each taxel, N, and the new anchors.
+        """Return the force [..., T, 3] on the pad at each taxel, N, and the new anchors.
 
         Args:
-            anchors: [..., T, 3] of the step before, m; at first those of `init`.
+            anchors: [..., T, 3] of the previous step, m; initially those of `init`.
             distance: [..., T] signed distance of the object, m, negative where it is pressed in.
             normal: [..., T, 3] out of the object, of length one, or zero where there is none.
             velocity: [..., T, 3] of the object's surface relative to the pad, m/s.
-            dt: the step, s.
+            dt: the time step, s.
         Raises:
-            ValueError: shapes that do not fit, numbers that are not finite or out of range,
+            ValueError: shapes that do not match, numbers that are not finite or out of range,
                 normals of another length.
         """
         name = "ForceField.force"
@@ -78,7 +78,7 @@ class ForceField:
     def by_components(
         self, anchors: Vec, distance: Array, normal: Vec, velocity: Vec, dt: Array | float
     ) -> tuple[Vec, Vec]:
-        """`force` of vectors by components [..., T], which nobody looks at; numbers may be [T]."""
+        """Return `force` for vectors by components [..., T], unchecked; parameters may be [T]."""
         pressed, load, slide = _loads(self, distance, normal, velocity)
         turned = _turned(anchors, normal)
         moved = tuple(jnp.where(pressed, a + b * dt, 0) for a, b in zip(turned, slide))
@@ -100,17 +100,17 @@ class ForceField:
         friction: Array | float,
         area: Array | float,
     ) -> "ForceField":
-        """Springs whose bed is nearest to an elastic pad under a ball.
+        """Return springs whose bed is closest to an elastic pad under a ball.
 
-        At the load P the contact has Hertz's radius, a^3 = 3 P R / (4 E*), and full slip comes at
-        1.184 times the shift of Cattaneo and Mindlin, 3 friction P / (16 G* a): the factor with the
-        least largest error of the shear force while loading, 2.9 % of friction P; over a reversal
-        it is 4.3 % of the span, 2 friction P. At other loads the contact's radius goes by the
-        fourth root of the load, in Hertz's law by its cube root.
+        At the load P the contact has Hertz's radius, a^3 = 3 P R / (4 E*), and full slip begins at
+        1.184 times the shift of Cattaneo and Mindlin, 3 friction P / (16 G* a). This factor has the
+        smallest maximum error of the shear force while loading, 2.9 % of friction P; over a
+        reversal it is 4.3 % of the span, 2 friction P. At other loads the contact radius scales
+        with the fourth root of the load, in Hertz's law with its cube root.
 
         Args:
-            young: the pad's modulus, Pa; its thickness is many times the contact's radius.
-            poisson: its ratio, from 0 to 0.5.
+            young: the pad's Young's modulus, Pa; its thickness is many times the contact radius.
+            poisson: its Poisson's ratio, from 0 to 0.5.
             radius: of the ball, R, m.
             load: P, N.
             friction: between ball and pad.
@@ -127,10 +127,10 @@ class ForceField:
         ranges.numbers(f"{name}: load", load, (), above=0, unit="N")
         ranges.numbers(f"{name}: friction", friction, (), above=0)
         ranges.numbers(f"{name}: area", area, (), above=0, unit="m^2")
-        # of the pad alone: what presses is rigid
+        # These moduli are of the pad only, because the ball is rigid.
         normal, shear = young / (1 - poisson**2), young / (2 * (1 + poisson) * (2 - poisson))
         contact = jnp.cbrt(0.75 * load * radius / normal)
-        depth = contact**2 / (2 * radius)  # of the bed, whose surface between taxels is free
+        depth = contact**2 / (2 * radius)  # of the bed, whose springs move independently
         stiffness = load / (jnp.pi * radius * depth**2)
         slip = 1.184 * 3 * friction * load / (16 * shear * contact)
         across = friction * stiffness * depth / slip
@@ -139,13 +139,13 @@ class ForceField:
 
 @pytree
 class ViscousField:
-    """The published law without a memory: shear that is viscous up to the limit of friction.
+    """The published law without memory: shear that is viscous up to the friction limit.
 
         f = f_n n + v_t / |v_t| min(b |v_t|, friction f_n)
 
-    At rest its shear force is zero whatever came before, so that it feels slip and not load.
-    Akinola et al. (2024), TacSL, doi:10.48550/arXiv.2408.06506, whose k_t is the b here: it
-    multiplies a velocity. Departure: damping is added to the spring's force and not times depth.
+    At rest its shear force is zero regardless of the past, so it shows slip and not load.
+    Akinola et al. (2024), TacSL, doi:10.48550/arXiv.2408.06506, whose k_t is b here, as it
+    multiplies a velocity. Departure: the damping added to the spring's force is not times depth.
 
     >>> field = ViscousField(stiffness=1.0, shear_damping=0.1, friction=2.0)
     >>> up, still = jnp.array([[0.0, 0.0, 1.0]]), jnp.zeros((1, 3))
@@ -159,15 +159,15 @@ class ViscousField:
     damping: Array | float = number(default=0.0, least=0, unit="N s/m", one=True)  # [] normal
 
     def init(self, taxels: int, dtype=None) -> Array:
-        """An array without numbers [T, 0], which stands where other laws have anchors."""
+        """Return an empty array [T, 0], in the place of the anchors of other laws."""
         return _rest("ViscousField.init", self, taxels, 0, dtype)
 
     def force(
         self, anchors: Array, distance: Array, normal: Array, velocity: Array, dt: Array | float
     ) -> tuple[Array, Array]:
-        """The force [..., T, 3] on the pad at each taxel, N, and the anchors as they were.
+        """Return the force [..., T, 3] on the pad at each taxel, N, and unchanged anchors.
 
-        Arguments and errors are those of `ForceField.force`, but for anchors [..., T, 0].
+        Arguments and errors are those of `ForceField.force`, except for anchors [..., T, 0].
         """
         name = "ViscousField.force"
         ranges.check(name, self)
@@ -192,7 +192,7 @@ def _rest(name: str, field: ForceField | ViscousField, taxels: int, width: int, 
 def _seen(
     name: str, distance: Array, normal: Array, velocity: Array, anchors: Array, width: int
 ) -> tuple[Array, Vec, Vec]:
-    """What a field is read from, vectors by components [..., T], after it was checked."""
+    """Check the inputs of a field; return them with vectors by components [..., T]."""
     distance = ranges.numbers(f"{name}: distance", distance, unit="m")
     normal = ranges.numbers(f"{name}: normal", normal)
     velocity = ranges.numbers(f"{name}: velocity", velocity, unit="m/s")
@@ -212,7 +212,7 @@ def _seen(
 def _loads(
     field: ForceField | ViscousField, distance: Array, normal: Vec, velocity: Vec
 ) -> tuple[Array, Array, Vec]:
-    """Where taxels are pressed [..., T], their normal force, and the tangential velocity."""
+    """Return a mask of pressed taxels [..., T], their normal force, and tangential velocity."""
     pressed = distance < 0
     approach = dot(normal, velocity)
     load = field.stiffness * -distance + field.damping * approach
@@ -221,9 +221,9 @@ def _loads(
 
 
 def _turned(anchors: Vec, normal: Vec) -> Vec:
-    """Anchors laid into the plane across the normals, at their lengths.
+    """Rotate anchors into the plane across the normals, preserving their lengths.
 
-    The slope at an anchor of zero is that of the projection, since the ratio is one there.
+    The derivative at an anchor of zero is that of the projection, since the ratio is one there.
     """
     out = dot(anchors, normal)
     flat = tuple(u - out * n for u, n in zip(anchors, normal))

@@ -1,20 +1,20 @@
 """A gripper with two soft pads, the part that it holds, and a fixture that the part goes into.
 
-The hand is a free rigid body, moved by an impedance in the space of the task as in TacSL
-(doi:10.1109/TRO.2025.3547267): at each control step its target is its own pose, shifted and turned,
+The hand is a free rigid body under task-space impedance control as in TacSL
+(doi:10.1109/TRO.2025.3547267): at each control step its target is its own pose, moved and rotated,
 
     F = K (target - pose) - D velocity,
 
-so that it yields where the part meets the fixture. Two fingers part along the hand's y axis, both
-by the `opening` from the middle, pressed together by springs. On their faces lie the taxels; what
-they feel is what moves hand and part: there is one field of forces. Part and fixture touch at
-points by the same law, with stiffer springs.
+so that it yields where the part touches the fixture. Two fingers open along the hand's y axis, each
+by `opening` from the middle, and springs press them together. The taxels are on their faces; the
+forces that they sense are the ones that move hand and part. Part and fixture touch at points by the
+same law, with stiffer springs.
 
-A control step is `substeps` steps of implicit Euler in the 13 velocities: the shapes are seen once,
-at the start of a step, as planes; `iterations` of a secant method find the velocities at whose ends
-springs, friction, impedance and momenta agree. Momentum and, while nothing acts, angular
-momentum are kept to rounding, whatever the iterations leave over. A step takes some 90 operations
-a point for a shape, and 400 an iteration.
+A control step is `substeps` steps of implicit Euler in the 13 velocities. The shapes are evaluated
+once, at the start of a step, as planes. `iterations` of a secant method find the velocities for
+which springs, friction, impedance and momenta balance at the end of the step. Momentum and, without
+external forces, angular momentum are conserved to rounding, even before convergence. A step takes
+about 90 operations per point for a shape, and 400 per iteration.
 """
 
 from typing import Any
@@ -37,14 +37,14 @@ from .parts import Fixture, Part
 
 WIDE, LONG = 0.020, 0.026  # m, of the pads
 FOUNDATION = 5e7  # N/m^3 of the pads, as 4 mm of gel with a modulus of 0.2 MPa
-SHEAR = 0.4  # stiffness of springs along the surface, of that across it
+SHEAR = 0.4  # tangential stiffness of springs, relative to normal stiffness
 STIFFNESS = 5e4  # N/m of a point of metal
-MOST, BISECTIONS = 0.04, 16  # m of the fingers' way; halvings of it, to a micrometre
+MOST, BISECTIONS = 0.04, 16  # maximum opening, m; bisections of it, to a micrometre
 
 
 @pytree
 class Grasp(Gripper):
-    """What is where, and what it is made of; `init` and `step` move it.
+    """A gripper with part and fixture; `init` and `step` simulate it.
 
     >>> from jaxgpu.physics.touch import peg_and_socket
     >>> grasp = Grasp.of(*peg_and_socket())
@@ -65,16 +65,16 @@ class Grasp(Gripper):
         pad_friction: float = 2.0,
         **numbers: Any,
     ) -> "Grasp":
-        """A gripper with pads 20 mm wide and 26 mm long.
+        """Return a gripper with pads 20 mm wide and 26 mm long.
 
         Args:
-            part, fixture: what is held, and what it goes into.
+            part, fixture: the held part, and the fixture that it goes into.
             taxels: rows along each finger, and columns across it.
             friction: between part and fixture or table.
             pad_friction: between part and pads.
             numbers: other fields of `Grasp`.
         Raises:
-            ValueError: a number out of its range.
+            ValueError: a parameter out of its range.
 
         >>> from jaxgpu.physics.touch import peg_and_pad
         >>> Grasp.of(*peg_and_pad(), taxels=(10, 8)).taxels.shape
@@ -108,16 +108,16 @@ class Grasp(Gripper):
         hand_quat: Array | None = None,
         opening: Array | float | None = None,
     ) -> GraspState:
-        """A state at rest, with nothing stretched.
+        """Return a state at rest, with no spring stretched.
 
         Args:
-            hand: [3] middle between the pads, m.
+            hand: [3] midpoint of the pads, m.
             part: [3] the part's centre, m.
-            fixture: [3] the middle of its underside, m; the origin.
-            part_quat, hand_quat: [4] orientations, unit quaternions (w, x, y, z); upright.
-            opening: of each finger from the middle, m; `closed()`.
+            fixture: [3] the centre of its underside, m; by default the origin.
+            part_quat, hand_quat: [4] unit quaternions (w, x, y, z); by default upright.
+            opening: of each finger from the middle, m; by default `closed()`.
         Raises:
-            ValueError: another shape, or a number that is not finite.
+            ValueError: a wrong shape, or a number that is not finite.
         """
         ranges.check("Grasp.init", self)
         dtype = jnp.result_type(jnp.asarray(hand), jnp.float32)
@@ -150,9 +150,9 @@ class Grasp(Gripper):
         )
 
     def closed(self, below: Array | float = 0.0) -> Array:
-        """The opening, m, at which the fingers press an upright part as hard as they are pressed.
+        """Return the opening, m, at which an upright part balances the springs of the fingers.
 
-        By halving, to a micrometre.
+        It is found by bisection, to a micrometre.
 
         Args:
             below: how far the part's centre is below the middle between the pads, m.
@@ -180,15 +180,15 @@ class Grasp(Gripper):
         turn: Array | None = None,
         opening: Array | float = 0.0,
     ) -> GraspState:
-        """The state a control step later.
+        """Return the state after a control step.
 
         Args:
-            state: of `init` or of a step before.
-            shift: [3] of the target from the hand, m; none.
-            turn: [3] of the target from the hand, a rotation vector in space, rad; none.
-            opening: to which the fingers are driven, m; 0 closes them.
+            state: of `init` or of a previous step.
+            shift: [3] translation from the hand to its target, m; by default zero.
+            turn: [3] rotation to the target, a rotation vector in space, rad; by default zero.
+            opening: target of the fingers, m; 0 closes them.
         Raises:
-            ValueError: another shape, or a number that is not finite.
+            ValueError: a wrong shape, or a number that is not finite.
         """
         dtype = state.hand.dtype
         zero = jnp.zeros(3, dtype)

@@ -1,4 +1,4 @@
-"""A substep of a grasp: where points touch, what drives the bodies, and the velocities that agree.
+"""A substep of a grasp: contact points, drives of the bodies, and the implicit velocities.
 
 See `grasp` for the method, and `bonds` for the forces at points.
 """
@@ -21,13 +21,13 @@ from .pad import outward
 
 
 def pad_points(grasp: Gripper, state: GraspState) -> Array:
-    """Where the taxels are, [2 T, 3] m: of the finger towards +y of the hand, then the other."""
+    """Return the positions [2 T, 3] of the taxels, m: those of the finger towards +y first."""
     x = rotations.turned(state.hand_quat, _pads(grasp, state.opening))
     return state.hand[None] + jnp.stack(x, 1)
 
 
 def _pads(grasp: Gripper, opening: Array) -> Vec:
-    """The taxels [2 T] in the hand's frame."""
+    """Return the taxels [2 T] in the hand's frame."""
     across, along = jnp.asarray(grasp.taxels, opening.dtype).T
     y = jnp.full(len(across), opening)
     twice = lambda a, b: jnp.concatenate([a, b])
@@ -35,7 +35,7 @@ def _pads(grasp: Gripper, opening: Array) -> Vec:
 
 
 def contacts(grasp: Gripper, state: GraspState) -> Bonds:
-    """Where the part touches both fingers, and the fixture or the table."""
+    """Return the contact points of the part with the fingers, and with fixture or table."""
     dtype = state.hand.dtype
     hand, part = (rotations.matrix(quat) for quat in (state.hand_quat, state.part_quat))
     taxels = matvec(hand, _pads(grasp, state.opening))
@@ -67,7 +67,7 @@ def _joined(*points: Vec) -> Vec:
 
 
 def _standing(grasp: Gripper, state: GraspState, arm: Vec) -> tuple[Array, Vec]:
-    """Distance and normal of the fixture, or of the table z = 0 where that is nearer."""
+    """Return distance and normal of the fixture, or of the table z = 0 if that is closer."""
     above = tuple(a + b for a, b in zip(state.part - state.fixture, arm))
     distance, normal = outward(grasp.fixture.shape, above)
     height = state.part[2] + arm[2]
@@ -79,7 +79,7 @@ def _standing(grasp: Gripper, state: GraspState, arm: Vec) -> tuple[Array, Vec]:
 def substep(
     grasp: Gripper, state: GraspState, place: Array, quat: Array, opening: Array
 ) -> GraspState:
-    """Implicit Euler over a substep towards a pose of the hand and an opening."""
+    """Advance by a substep of implicit Euler towards a pose of the hand and an opening."""
     dtype = state.hand.dtype
     dt = jnp.asarray(grasp.dt / grasp.substeps, dtype)
     turn = rotations.matrix(state.part_quat)
@@ -103,7 +103,7 @@ def substep(
 
 
 def _masses(grasp: Gripper, inertia: Array, dtype: Any) -> Array:
-    """The matrix of masses [13, 13]."""
+    """Return the mass matrix [13, 13]."""
     ones = jnp.ones(3, dtype)
     hand, fingers = grasp.hand_mass * ones, 2 * grasp.finger_mass * ones[:1]
     diagonal = [hand, grasp.hand_inertia * ones, fingers, grasp.part.mass * ones, 0 * ones]
@@ -113,7 +113,7 @@ def _masses(grasp: Gripper, inertia: Array, dtype: Any) -> Array:
 def _drive(
     grasp: Gripper, state: GraspState, place: Array, quat: Array, opening: Array
 ) -> tuple[Array, Array, Array]:
-    """Stiffness and damping of the drives of u [13], and their forces at rest with gravity."""
+    """Return stiffness and damping of the drives of u [13], and static forces with gravity."""
     ones, zeros = jnp.ones(3, state.hand.dtype), jnp.zeros(6, state.hand.dtype)
     grip = 2 * grasp.grip_stiffness, 2 * grasp.grip_damping
     springs = [grasp.stiffness * ones, grasp.turn_stiffness * ones, grip[0] * ones[:1], zeros]
@@ -132,7 +132,7 @@ def _moved(
     bonds: Bonds,
     dt: Array,
 ) -> GraspState:
-    """The state after a substep at the velocities u."""
+    """Return the state after a substep at the velocities u."""
     count, (force, anchors) = 2 * bonds.taxels, bonds.forces(bonds.velocity(u), dt)
     reaction = -jnp.stack([jnp.sum((bonds.sign * a)[count:]) for a in force])
     hand, part = u[HAND], u[PART]
@@ -163,7 +163,7 @@ def _moved(
 
 
 def way(start: Array, end: Array) -> Array:
-    """The rotation vector [3], rad, in space that turns a quaternion [4] into another.
+    """Return the rotation vector [3], rad, in space that rotates a quaternion [4] to another.
 
     >>> upright = jnp.array([1.0, 0.0, 0.0, 0.0])
     >>> way(upright, jnp.array([0.0, 0.0, 0.0, 1.0])).round(4).tolist()

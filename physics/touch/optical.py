@@ -1,10 +1,10 @@
-"""Pictures of a soft gel that a camera looks at from within, as an object presses it.
+"""Images of a soft gel, seen by a camera from inside, while an object presses it.
 
 Taxim's model (Si & Yuan 2022, doi:10.1109/LRA.2022.3142412): the gel's surface is that of the
-object where they surely touch, and falls off from there by blurs from wide to narrow; its slope at
-a pixel gives a polynomial of the pixel's place, which is added to the picture of the gel at rest.
-All lengths of the model are shares of the picture's size, so that small pictures are a model of
-their own. What the tables are read from stands in `calibration`.
+object where they surely touch, and falls off from there by blurs from wide to narrow. Its slope at
+a pixel gives a polynomial in the pixel's position, which is added to the image of the gel at rest.
+All lengths of the model are relative to the image size, so small images are a different model.
+`calibration` reads the tables.
 """
 
 from functools import partial
@@ -19,49 +19,49 @@ from jaxgpu.inputs.fields import number, pytree, static
 
 from .pad import floating
 
-REFERENCE = (480, 640)  # rows and columns of the camera, in whose pixels tables are given
+REFERENCE = (480, 640)  # rows and columns of the camera, whose pixels the tables use
 
 
 @pytree
 class GelSight:
-    """A sensor of a GelSight's kind; `touch.gelsight` makes one of measured tables.
+    """A sensor of the GelSight type; `touch.gelsight` makes one from measured tables.
 
     Heights h [H, W] of an object are in metres from the highest point of the gel at rest, smaller
-    where it is nearer to the camera: what is below 0 touches. With g <= 0 the gel at rest, j the
-    smaller of h and g, and p = -min h, the part surely in contact is
+    where it is closer to the camera; points below 0 touch. With g <= 0 the gel at rest, j the
+    smaller of h and g, and p = -min h, the region surely in contact is
 
         m = (j - g < -0.4 p) and (h < 0);   z <- j;   z <- j where m, else blur(z), wide to narrow;
 
-    at last z is blurred once more. In reference pixels (480 x 640, each `pixel` long) its slope is
-    s e(a), at the pixel (x, y), and the picture
+    at the end z is blurred once more. In reference pixels (480 x 640, each `pixel` long) its slope
+    is s e(a) at the pixel (x, y), and the image is
 
-        colour = rest + sum_k c_k(s, a) (x^2, y^2, xy, x, y, 1)_k,   held to 0 ... 1.
+        colour = rest + sum_k c_k(s, a) (x^2, y^2, xy, x, y, 1)_k,   clipped to 0 ... 1.
 
-    The coefficients c stand in a table of bins of arctan s and a; with `smooth` the same table is
-    sampled over the square of (s / (1 + s)) e(a) and interpolated bilinearly, which has slopes and
-    no pole. Departures from the paper: no shadows; at rest the smooth form takes the mean over
-    directions, where a bin is chosen by rounding.
+    The coefficients c are in a table of bins of arctan s and a. With `smooth` the same table is
+    sampled over the square of (s / (1 + s)) e(a) and interpolated bilinearly, which has derivatives
+    and no pole. Departures from the paper: no shadows; at rest the smooth table has the mean over
+    directions, where rounding selects a bin otherwise.
 
-    Cost: as many multiplications a pixel as the blurs have taps (68 at 60 x 80), and 18 numbers
-    gathered, four times 18 where smooth. Taps are added up, and coefficients gathered one power of
-    x and y at a time: products of matrices, and 18 numbers at once, take a CPU a few times as long.
+    Cost per pixel: one multiplication per tap of the blurs (68 at 60 x 80), and 18 gathered
+    numbers, or four times 18 if smooth. Taps are added up, and coefficients gathered one power of x
+    and y at a time; matrix products, or 18 numbers together, take a CPU a few times as long.
     """
 
     gel: Array = number(unit="pixels")  # [H, W] the gel at rest, its highest point 0
-    rest: Array = number()  # [H, W, 3] the picture at rest, 0 to 1
+    rest: Array = number()  # [H, W, 3] the image at rest, 0 to 1
     table: Array = number()  # [6, A, B, 3] coefficients
     down: tuple[Array, ...]  # [K] odd weights of blurs along the first axis, in their order
     across: tuple[Array, ...]  # [K] of the same blurs along the second axis
-    pixel: Array | float = number(above=0, unit="m", one=True)  # [] of the reference
-    contact: Array | float = number(default=0.4, above=0, below=1, one=True)  # [] share of p
-    smooth: bool = static(default=False)  # a table over the square, interpolated
-    last: bool = static(default=False)  # of the blurs the last is the one at last
+    pixel: Array | float = number(above=0, unit="m", one=True)  # [] of the camera
+    contact: Array | float = number(default=0.4, above=0, below=1, one=True)  # [] fraction of p
+    smooth: bool = static(default=False)  # whether the table is over the square, interpolated
+    last: bool = static(default=False)  # whether the last blur is the final one, applied everywhere
 
     def image(self, height: Array) -> Array:
-        """The picture [H, W, 3], red, green and blue from 0 to 1, of heights [H, W] in metres.
+        """Return the RGB image [H, W, 3], 0 to 1, of heights [H, W] in metres.
 
         Raises:
-            ValueError: heights of another shape, not finite, or deeper than the picture is high.
+            ValueError: heights of another shape, not finite, or deeper than the image is high.
         """
         slope = self._slope(self._surface("GelSight.image", height))
         high, wide = self.gel.shape
@@ -73,16 +73,16 @@ class GelSight:
         return jnp.clip(shade + self.rest, 0, 1)
 
     def depth(self, height: Array) -> Array:
-        """How far the gel is pressed in [H, W], m, at least 0, under heights [H, W] in metres.
+        """Return the depth [H, W] of the pressed gel, m, at least 0, under heights [H, W], m.
 
         Raises:
-            ValueError: heights of another shape, not finite, or deeper than the picture is high.
+            ValueError: heights of another shape, not finite, or deeper than the image is high.
         """
         surface = self._surface("GelSight.depth", height)
         return jnp.maximum(self.gel - surface, 0) * self.pixel
 
     def _surface(self, name: str, height: Array) -> Array:
-        """The gel's surface [H, W] under an object, in pixels."""
+        """Return the gel's surface [H, W] under an object, in pixels."""
         ranges.check(name, self)
         ranges.finite(name, down=self.down, across=self.across)
         height = ranges.numbers(f"{name}: height", height, jnp.shape(self.gel), unit="m")
@@ -99,9 +99,9 @@ class GelSight:
         return surface
 
     def _slope(self, surface: Array) -> Vec:
-        """The slopes [H, W] of a surface toward the camera, by x and by y, in reference pixels.
+        """Return the slopes [H, W] of a surface to the camera, by x and by y, in reference pixels.
 
-        Central differences of the pixels within; those of the edge are repeated outwards.
+        They are central differences of the inner pixels, repeated outwards at the edges.
         """
         high, wide = surface.shape
         y = (surface[:-2, 1:-1] - surface[2:, 1:-1]) * (high / REFERENCE[0] / 2)
@@ -110,9 +110,9 @@ class GelSight:
 
 
 def _blurred(a: Array, weights: Array, axis: int) -> Array:
-    """A picture [H, W] blurred along an axis, mirrored at its ends, which are not doubled.
+    """Blur an image [H, W] along an axis, mirrored about its end pixels.
 
-    The mirrored picture is held: else each tap would copy it anew.
+    The barrier keeps the mirrored image; without it each tap would copy it again.
     """
     reach, n = len(weights) // 2, a.shape[axis]
     pads = [(reach, reach) if i == axis else (0, 0) for i in range(2)]
@@ -122,19 +122,19 @@ def _blurred(a: Array, weights: Array, axis: int) -> Array:
 
 
 def _binned(table: Array, slope: Vec, places: Vec) -> Array:
-    """Colours [H, W, 3] by the bins of slopes [H, W]; the last bin is that of the ends."""
+    """Return the colours [H, W, 3] by the bins of slopes [H, W]; the last bin is the upper end."""
     steps, ways = table.shape[1] - 1, table.shape[2] - 1
     angle = jnp.arctan(length(slope))
     i = jnp.floor(angle * (steps / (jnp.pi / 2))).astype(jnp.int32)
     k = jnp.floor((_direction(slope) + jnp.pi) * (ways / (2 * jnp.pi))).astype(jnp.int32)
-    i, k = lax.optimization_barrier((i, k))  # else worked out again for each coefficient
+    i, k = lax.optimization_barrier((i, k))  # else recomputed for each coefficient
     return _shade(table, i, k, places)
 
 
 def _direction(slope: Vec) -> Array:
-    """The angles of vectors of the plane, from -pi to pi; 0 for none.
+    """Return the angles of plane vectors, from -pi to pi; 0 for zero vectors.
 
-    By one arctangent of a ratio of at most 1, in a tenth of the time of `arctan2` on a CPU.
+    One arctangent of a ratio of at most 1 takes a tenth of the time of `arctan2` on a CPU.
     """
     x, y = slope
     near, far = jnp.abs(x), jnp.abs(y)
@@ -146,7 +146,7 @@ def _direction(slope: Vec) -> Array:
 
 
 def _interpolated(table: Array, slope: Vec, places: Vec) -> Array:
-    """Colours [H, W, 3] between the four nearest entries of a table over the square of slopes."""
+    """Return the colours [H, W, 3] between the four closest entries of a table over slopes."""
     size, most = length(slope), table.shape[1] - 1
     at = [(a / (1 + size) + 1) * (most / 2) for a in slope]
     first = [jnp.clip(jnp.floor(a), 0, most - 1) for a in at]
@@ -158,12 +158,12 @@ def _interpolated(table: Array, slope: Vec, places: Vec) -> Array:
 
 
 def _refuse_deep(name: str, height: Array, pixel: Array | float) -> None:
-    """Refuse heights deeper than the picture is high: of no sensor, but of millimetres."""
+    """Raise an error for heights deeper than the image is high, as if given in millimetres."""
     deepest = ranges.Range(least=-REFERENCE[0] * float(pixel), unit="m")
     ranges.refuse(f"{name}: height", height, deepest)
 
 
 def _shade(table: Array, i: Array, k: Array, places: Vec) -> Array:
-    """Colours [H, W, 3] of the entries i, k [H, W] of a table at places, one power at a time."""
+    """Return the colours [H, W, 3] of table entries i, k [H, W], one power of x and y at a time."""
     terms = [table.at[n, i, k].get(mode="clip") * a[..., None] for n, a in enumerate(places)]
     return sum(terms[1:], terms[0])

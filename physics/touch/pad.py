@@ -1,4 +1,4 @@
-"""Where the taxels of a pad are, and what they see of an object: distance, normal, velocity."""
+"""Positions of the taxels of a pad, and an object's distance, normal and velocity at them."""
 
 from functools import partial
 from typing import Any
@@ -14,20 +14,20 @@ from jaxgpu.inputs import ranges
 from jaxgpu.inputs.calls import when_known
 from jaxgpu.inputs.doors import explained
 
-DEEP, STEPS, MET = 4e-3, 24, 2e-5  # m within the pad where rays begin; steps; m from a shape
+DEEP, STEPS, MET = 4e-3, 24, 2e-5  # depth of ray origins, m; steps; distance of a hit, m
 
 
 @explained
 def taxels(
     width: float, height: float, rows: int, columns: int, margin: float = 3e-3, dtype=None
 ) -> Array:
-    """Places [rows columns, 3], m, of taxels on the face z = 0 of a pad about its centre, by rows.
+    """Return the positions [rows columns, 3], m, of taxels on the face z = 0 of a pad, by rows.
 
-    The pad is `width` along x and `height` along y. Taxels are as far apart along both,
+    The pad, centred at 0, is `width` along x and `height` along y. Taxels have in both directions
 
         spacing = min((width - 2 margin) / (columns + 1), (height - 2 margin) / (rows + 1)),
 
-    as in TacSL (doi:10.48550/arXiv.2408.06506); x rises along a row, y from row to row.
+    as in TacSL (doi:10.48550/arXiv.2408.06506); x increases along a row, y from row to row.
 
     Raises:
         ValueError: the margin leaves no room, or a number is out of range.
@@ -55,15 +55,15 @@ def taxels(
 def probe(
     shape: Any, points: Array, pos: Array, quat: Array, velocity: Array, spin: Array
 ) -> tuple[Array, Array, Array]:
-    """What taxels see of a shape: distance [T], normal [T, 3], velocity of its surface [T, 3].
+    """Return a shape's distance [T], normal [T, 3] and surface velocity [T, 3] at taxels.
 
     With R the rotation of `quat` and D the shape's signed distance, for a taxel at x
 
         y = R^T (x - pos),             d = D(y),
         n = R grad D(y) / |grad D(y)|, v = velocity + spin x (x - pos),
 
-    exact, by differentiation; n is zero where the distance has no slope. All is in the frame of the
-    pad, and velocities are relative to it.
+    exact, by automatic differentiation; n is zero where the distance has no gradient. Everything is
+    in the frame of the pad, and velocities are relative to it.
 
     Args:
         shape: of `jaxgpu.geometry.sdf`, in 3-D, or anything else with `distance(x)`.
@@ -73,7 +73,7 @@ def probe(
         velocity: [3] of the shape's origin, m/s.
         spin: [3] its angular velocity, rad/s.
     Raises:
-        ValueError: another shape of array, a number that is not finite, a quaternion of another
+        ValueError: a wrong array shape, a number that is not finite, a quaternion of another
             length; radii and sizes of the shape that are out of range.
 
     >>> from jaxgpu.geometry import sdf
@@ -100,7 +100,7 @@ def probe(
 
 
 def outward(shape: Any, x: vectors.Vec) -> tuple[Array, vectors.Vec]:
-    """Distance of a shape at points of its own frame, and the way out of it, of length one or 0.
+    """Return a shape's distance at points of its frame, and its unit or zero outward direction.
 
     >>> from jaxgpu.geometry import sdf
     >>> d, n = outward(sdf.Ball(0.5), tuple(jnp.array([0.0, 0.0, 2.0])))
@@ -116,21 +116,21 @@ def outward(shape: Any, x: vectors.Vec) -> tuple[Array, vectors.Vec]:
 def heights(
     shape: Any, points: Array, pos: Array, quat: Array, *, far: Array | float = 0.02
 ) -> Array:
-    """How high a shape lies over points of a pad, along the pad's normal z: [T] m, or `far`.
+    """Return the height [T] of a shape over points of a pad along its normal z, m, or `far`.
 
-    It is the z at which a ray from `DEEP` below the point upwards meets the shape, so that it is
-    negative where the shape is pressed in, and what `GelSight.image` takes. Rays are walked along
-    by the signed distance (Hart 1996, doi:10.1007/s003710050084), `STEPS` times; the last step,
-    -D / (dD/dz), has the exact derivatives by pose and shape.
+    It is the z at which an upward ray from `DEEP` below the point meets the shape: negative where
+    the shape is pressed in, and the input of `GelSight.image`. Rays advance by the signed distance
+    (Hart 1996, doi:10.1007/s003710050084), `STEPS` times; the last step, -D / (dD/dz), has the
+    exact derivatives by pose and shape.
 
     Args:
         shape: of `jaxgpu.geometry.sdf`, in 3-D, or anything else with `distance(x)`.
         points: [T, 3] of the pad, m.
         pos: [3] the shape's origin in the pad's frame, m.
         quat: [4] its orientation, a quaternion (w, x, y, z) of length one.
-        far: where a ray meets nothing below it, m.
+        far: result where a ray meets nothing below this height, m.
     Raises:
-        ValueError: as of `probe`.
+        ValueError: as for `probe`.
 
     >>> from jaxgpu.geometry import sdf
     >>> over, upright = jnp.array([0.0, 0.0, 3e-3]), jnp.array([1.0, 0.0, 0.0, 0.0])
@@ -161,11 +161,11 @@ def heights(
 
 @explained
 def wrench(points: Array, force: Array) -> tuple[Array, Array]:
-    """Force [3], N, and torque [3] about the pad's origin, N m, of a field on the pad.
+    """Return force [3], N, and torque [3] about the pad's origin, N m, of a field on the pad.
 
         F = sum f_i,   M = sum x_i x f_i;
 
-    the object takes -F at the origin and -M. Points [T, 3] in m, force [T, 3] in N.
+    the object receives -F at the origin and -M. Points [T, 3] in m, force [T, 3] in N.
 
     >>> points, up = jnp.array([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]), jnp.array([[0.0, 0.0, 1.0]] * 2)
     >>> [a.tolist() for a in wrench(points, up)]
@@ -185,12 +185,12 @@ def _refuse_margin(free: Array, margin: float, width: float, height: float) -> N
 
 
 def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
-    """Refuse vectors [..., D] whose length is not 1 within 1e-3; what is traced passes.
+    """Raise an error if vectors [..., D] differ from length 1 by over 1e-3; traced ones pass.
 
     Args:
-        name: of function and argument.
-        vectors: what was given.
-        zero: vectors of length 0 are right too.
+        name: name of function and argument, for the message.
+        vectors: the vectors to check.
+        zero: vectors of length 0 are valid, too.
 
     >>> unit_length("probe: quat", jnp.array([2.0, 0.0, 0.0, 0.0]))
     Traceback (most recent call last):
@@ -210,7 +210,7 @@ def _refuse_lengths(name: str, zero: bool, vectors: Array) -> None:
 
 
 def floating(a: ArrayLike) -> Array:
-    """An array of JAX; whole numbers become those of its own precision.
+    """Convert to a JAX array of floats; integers become floats of the default precision.
 
     >>> floating(np.array([1, 2])).dtype, floating(jnp.zeros(2, jnp.float16)).dtype
     (dtype('float32'), dtype('float16'))

@@ -1,10 +1,10 @@
-"""Parts that are put together: pegs and their sockets, nuts and bolts, with points on them.
+"""Parts for assembly: pegs and their sockets, nuts and bolts, with contact points on them.
 
 Sizes of pegs and holes are those of the insertion tasks of Factory (Narang et al. 2022,
 arXiv:2205.03532) and TacSL (Akinola et al. 2024, arXiv:2408.06506), which follow the task board of
-NIST. A hole is `clearance` wider than its peg, both diameters or both widths, unless its published
-size is asked for. What touches are points: those of a part against the shape it goes into, and
-those of an edge of that shape against the part, so that no corner slips through between points.
+NIST. A hole is `clearance` wider than its peg, in diameter or width, unless its published size is
+requested. Contact is tested at points: those of a part against the shape it goes into, and those on
+an edge of that shape against the part, so that no corner slips through between points.
 """
 
 import math
@@ -20,9 +20,9 @@ from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import number, pytree
 
 STEEL = 8000.0  # kg/m^3
-LENGTH, HEIGHT, DEPTH = 0.050, 0.028, 0.023  # m, of pegs, of sockets, of their holes
+LENGTH, HEIGHT, DEPTH = 0.050, 0.028, 0.023  # m: of pegs, of sockets, of the sockets' holes
 OUTER = 0.030  # m, half the width of a socket
-PEGS = {  # widths of a peg along x and y, and of its hole along x, m; round ones by their diameter
+PEGS = {  # widths of a peg along x and y, and of its hole along x, m; diameters if round
     "round-4": ((0.003988,), 0.004100),
     "round-8": ((0.007986,), 0.008100),
     "round-12": ((0.011983,), 0.012200),
@@ -42,14 +42,14 @@ THREADS = {
 
 @pytree
 class Part:
-    """A rigid part that moves, its centre of mass and principal axes those of its frame.
+    """A rigid part that moves; its frame is at the centre of mass, along the principal axes.
 
     >>> peg("round-12").points.shape
     (52, 3)
     """
 
     shape: Any  # signed distance, `jaxgpu.geometry.sdf`
-    points: Any = number(unit="m")  # [S, 3] on its surface, which are held against other shapes
+    points: Any = number(unit="m")  # [S, 3] on its surface, which are tested against other shapes
     mass: Any = number(above=0, unit="kg", one=True)  # []
     inertia: Any = number(above=0, unit="kg m^2")  # [3] its principal moments
     tip: Any = number(above=0, unit="m", one=True)  # [] from the centre down to its lower face
@@ -57,20 +57,20 @@ class Part:
 
 @pytree
 class Fixture:
-    """A part that stands still, z up and the origin in the middle of its underside.
+    """A part that does not move, with z up and the origin at the centre of its underside.
 
     >>> round(1e3 * peg_and_socket().fixture.goal)  # mm, of the hole's floor
     5
     """
 
     shape: Any  # signed distance, `jaxgpu.geometry.sdf`
-    points: Any = number(unit="m")  # [R, 3] on its edges, which are held against what moves
-    goal: Any = number(unit="m", one=True)  # [] height of the tip of a part in its place
-    top: Any = number(above=0, unit="m", one=True)  # [] height of what the part goes into or over
+    points: Any = number(unit="m")  # [R, 3] on its edges, which are tested against moving parts
+    goal: Any = number(unit="m", one=True)  # [] height of the tip of an assembled part
+    top: Any = number(above=0, unit="m", one=True)  # [] height at which the part enters
 
 
 class Pair(NamedTuple):
-    """What moves and where it belongs."""
+    """A moving part and the fixture that it belongs to."""
 
     part: Part
     fixture: Fixture
@@ -78,14 +78,14 @@ class Pair(NamedTuple):
 
 @explained
 def peg_and_socket(name: str = "round-8", clearance: float | None = 0.5e-3) -> Pair:
-    """A steel peg and the socket with a blind hole for it.
+    """Return a steel peg and the socket with a blind hole for it.
 
     Args:
-        name: of `PEGS`, "round-4" to "rectangular-16".
-        clearance: width of the hole less that of the peg, m; None takes the published hole, whose
-            width along y, which is not published, has the same clearance as along x.
+        name: a key of `PEGS`, "round-4" to "rectangular-16".
+        clearance: width of the hole minus that of the peg, m; None selects the published hole. Its
+            width along y is not published, and has the same clearance as along x.
     Raises:
-        ValueError: another name, or a clearance that is not positive.
+        ValueError: an unknown name, or a clearance that is not positive.
 
     >>> part, fixture = peg_and_socket("round-8", None)
     >>> round(1e3 * float(part.mass), 2), round(2e3 * float(fixture.shape.radius), 3)
@@ -108,10 +108,10 @@ def peg_and_socket(name: str = "round-8", clearance: float | None = 0.5e-3) -> P
 
 @explained
 def peg_and_pad(name: str = "round-8", diameter: float = 0.1, height: float = 0.025) -> Pair:
-    """A steel peg and the round pad, without a hole, on which it is to stand.
+    """Return a steel peg and the round pad, without a hole, on which it must be placed.
 
     Raises:
-        ValueError: another name, or a size that is not positive.
+        ValueError: an unknown name, or a size that is not positive.
 
     >>> float(peg_and_pad().fixture.goal)
     0.025
@@ -126,22 +126,22 @@ def peg_and_pad(name: str = "round-8", diameter: float = 0.1, height: float = 0.
 
 @explained
 def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: float = 0.041) -> Pair:
-    """A steel nut and the bolt, thread all over, that stands upright to take it.
+    """Return a steel nut and an upright bolt, threaded over its full length.
 
     Args:
         name: "M8", "M12" or "M16", with the coarse pitch.
-        clearance: diameter of the nut's thread less that of the bolt's, m; None takes a fifth of
-            the pitch.
+        clearance: diameter of the nut's thread minus that of the bolt's, m; if None a fifth of the
+            pitch.
         length: of the bolt, m.
     Raises:
-        ValueError: another name, a clearance that is not positive, or a bolt shorter than its nut.
+        ValueError: an unknown name, a clearance out of range, or a bolt shorter than its nut.
 
     >>> part, fixture = nut_and_bolt("M8")
     >>> round(1e3 * float(part.mass), 1), len(part.points)
     (5.5, 220)
     """
     diameter, pitch, height, over = _named("nut_and_bolt", name, THREADS)
-    most = 0.3 * pitch  # beyond half of the overlap of the threads they would slip past each other
+    most = 0.3 * pitch  # above half of the overlap of the threads they would slip past each other
     clearance = 0.2 * pitch if clearance is None else clearance
     ranges.numbers("nut_and_bolt: clearance", clearance, (), above=0, most=most, unit="m")
     ranges.numbers("nut_and_bolt: length", length, (), least=height, unit="m")
@@ -149,7 +149,7 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
     inner = 0.25 * (wide + float(minor_diameter(wide, pitch)))  # mean radius of the thread
     area = 0.5 * math.sqrt(3) * over**2 - math.pi * inner**2
     mass = STEEL * area * height
-    # of a ring of the same area about the thread
+    # The moments of inertia are those of a ring of the same area about the thread.
     square = inner**2 + area / math.pi + inner**2  # sum of the squares of both radii
     along, across = 0.5 * mass * square, mass * (0.25 * square + height**2 / 12)
     shape = Nut(wide, pitch, 0.5 * height, 0.5 * over)
@@ -169,12 +169,12 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
 
 @explained
 def peg(name: str = "round-8") -> Part:
-    """A steel peg 50 mm long, its middle at the origin and its axis along z.
+    """Return a steel peg 50 mm long, with its centre at the origin and its axis along z.
 
-    Points lie on both rims, on the lower face and on two rings of the side.
+    Points are on both rims, on the lower face and on two rings of the side.
 
     Raises:
-        ValueError: another name.
+        ValueError: an unknown name.
 
     >>> [round(1e7 * float(a), 2) for a in peg("round-8").inertia]  # kg m^2
     [42.54, 42.54, 1.6]
@@ -213,13 +213,13 @@ def _named(function: str, name: str, table: dict[str, Any]) -> Any:
 
 
 def _ring(radius: float, count: int) -> np.ndarray:
-    """Points [count, 2] evenly on a circle."""
+    """Return points [count, 2] evenly spaced on a circle."""
     angle = 2 * np.pi * np.arange(count) / count
     return radius * np.stack([np.cos(angle), np.sin(angle)], 1)
 
 
 def _frame(half: Any, side: int) -> np.ndarray:
-    """Points [4 side, 2] on a rectangle: its corners, and evenly between them."""
+    """Return points [4 side, 2] on a rectangle: its corners, and evenly spaced ones between."""
     t = np.linspace(-1, 1, side, endpoint=False)
     one = np.ones(side)
     edges = ((t, -one), (one, t), (-t, one), (-one, -t))
@@ -227,12 +227,12 @@ def _frame(half: Any, side: int) -> np.ndarray:
 
 
 def _nut_points(diameter: float, pitch: float, height: float, over: float) -> np.ndarray:
-    """Points [S, 3] along crest and flanks of the nut's thread, and on its faces."""
+    """Return points [S, 3] along crest and flanks of the nut's thread, and on its faces."""
     along = np.linspace(-0.5, 0.5, 64) * height
     root, crest = 0.5 * float(minor_diameter(diameter, pitch)), 0.5 * diameter
     middle = 0.5 * (root + crest)
     lines = []
-    # of the pitch, from the groove: the ridge, and the middles of the flanks
+    # Offsets from the groove, in pitches, are those of the ridge and the middles of the flanks.
     for radius, offset in ((root, 0.5), (middle, -0.21875), (middle, 0.21875)):
         angle = 2 * np.pi * (along / pitch - offset)
         lines.append(np.stack([radius * np.cos(angle), radius * np.sin(angle), along], 1))
