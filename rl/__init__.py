@@ -2,16 +2,16 @@
 
 Reading order:
 
-    environment   the protocol of an environment, and environments by name; `spaces`
+    environment   the environment protocol and the registry of environments; `spaces`
     envs          classic, locomotion, surgical, tactile, fluid and rearrangement tasks
-    vector        many copies of an environment, begun anew where episodes end
-    learners      PPO, also with a memory or a teacher, PQN, SAC, SHAC, DAgger, ES; Policies
-    loops         `learn`, pure; `train`, with checkpoints; `sweep`, of many seeds
-    devices       one training on several of them; `shares`, what they do together
-    policies      what was learnt, by itself: saved, loaded and exported
-    evaluation    complete episodes of a policy, statistics over runs
-    plan          sequences of actions, without a policy
-    animation     films of the tasks;  adapters: other libraries;  logs: TensorBoard
+    vector        vectorized environments with automatic resets
+    learners      PPO, also recurrent or kickstarted, PQN, SAC, SHAC, DAgger, ES; `Policies`
+    loops         `learn`, a pure function; `train`, with checkpoints; `sweep`, over many seeds
+    devices       data-parallel training on several devices; `shares`, its collective operations
+    policies      learned policies, saved, loaded and exported
+    evaluation    scores of complete episodes, statistics over runs
+    plan          trajectory optimization, without a policy
+    animation     videos of the tasks;  adapters: other libraries;  logs: TensorBoard
 """
 
 from .environment import Checked, Environment, Step, checked, make, names, register
@@ -98,7 +98,7 @@ __all__ = [
     "Swimmer",
     "Track",
     "Walker2d",
-    # many at once
+    # vectorized environments
     "Outcome",
     "Vector",
     "VectorState",
@@ -114,7 +114,7 @@ __all__ = [
     "RecurrentPPO",
     "SAC",
     "SHAC",
-    # their networks
+    # networks of the learners
     "CNN",
     "MLP",
     "ResNet",

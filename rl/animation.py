@@ -1,4 +1,4 @@
-"""Films of tasks: what is there at each state, drawn on the device."""
+"""Videos of tasks, rendered on the device from environment states."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -13,22 +13,22 @@ from jaxgpu.devices import memory, precision
 from jaxgpu.inputs import arguments
 from jaxgpu.render import Camera
 
-_FRAMES = 4  # of a call on a processor, whose cores take a call each
+_FRAMES = 4  # frames per call on a CPU, where each core runs one call
 
 
 def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
-    """8-bit images [T, H, W, 3] of the states [T, ...] of any environment with a method `scene`.
+    """Render states [T, ...] of an environment with a method `scene` as images [T, H, W, 3], uint8.
 
     Args:
-        env: `env.scene(state)` gives what is there, a `jaxgpu.render.Scene`: an object whose
-            method `picture(camera)` gives the image [H, W, 3] in 0 ... 1. Built-in tasks have it.
-        states: of an episode, one after the other.
-        camera: where it is seen from.
+        env: environment whose `env.scene(state)` returns a `jaxgpu.render.Scene`, an object whose
+            method `picture(camera)` returns the image [H, W, 3] in 0 ... 1. Built-in tasks have it.
+        states: consecutive states of an episode.
+        camera: the camera.
         options: further arguments of `env.scene`, such as the `radius` of an arm's links, m.
     Raises:
-        TypeError: the environment has no method `scene`.
-        ValueError: states that are no rows of one length, or none.
-        MemoryError: the images have no room.
+        TypeError: if the environment has no method `scene`.
+        ValueError: if the leaves of `states` have no common leading axis, or it is empty.
+        MemoryError: if the images do not fit into memory.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("pendulum")

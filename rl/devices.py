@@ -1,11 +1,11 @@
-"""One training on several devices: each plays its share of the environments and learns from it.
+"""Data-parallel training: each device steps its shard of the environments and learns from it.
 
-Each takes an equal part of every minibatch out of the rows that it played, and the devices' mean
-gradient, reduced once a minibatch, is what all of them descend: the networks are the same on every
-device, and stay so. What is random is drawn for all environments and shared out, so that a training
-plays the same episodes on one device and on many, to rounding. One thing depends on how many there
-are: where a learner cuts a rollout into more than one minibatch, a device shuffles its own rows,
-so that other rows come together.
+Each device takes an equal part of every minibatch from its own rollout rows. The gradient is
+averaged over the devices, with one reduction per minibatch, so that the networks are replicated.
+Random values are sampled for all environments and then sharded, so that a training has the same
+episodes on one device and on many, up to rounding. One thing depends on the number of devices:
+where a learner splits a rollout into several minibatches, each device shuffles only its own rows,
+so that minibatches combine different rows.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from .environment import Environment
 
 
 def check(name: str, learner: Any, mesh: Mesh) -> None:
-    """Raise where a learner cannot be spread over this mesh; `name` begins the sentence.
+    """Raise if a learner cannot be sharded over this mesh; `name` starts the error message.
 
     Raises:
-        TypeError: a learner that knows nothing of devices.
-        ValueError: environments, candidates or minibatches that cannot be shared out evenly.
+        TypeError: if the learner does not support several devices.
+        ValueError: if environments, candidates or minibatches cannot be sharded evenly.
     """
     if not hasattr(learner, "check_devices"):
         raise TypeError(
@@ -36,9 +36,9 @@ def check(name: str, learner: Any, mesh: Mesh) -> None:
 
 
 def shardings(state: Any, mesh: Mesh) -> Any:
-    """Where each part of a learner's state belongs on a mesh of one axis, for `jax.device_put`.
+    """Return the sharding of each part of a learner's state on a one-axis mesh.
 
-    Environments are shared out, all else is on every device. Example in `shard_update`.
+    Environments are sharded, all else is replicated. `shard_update` has an example.
     """
     mesh = flat("shardings: mesh", mesh)
     (axis,) = mesh.axis_names
@@ -46,16 +46,16 @@ def shardings(state: Any, mesh: Mesh) -> Any:
 
 
 def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, Array], Any]:
-    """A function of a spread state and a key: the state after an update on all devices; `jit` it.
+    """Return a function (sharded state, key) -> state for one update on all devices.
 
     Args:
-        learner: with `check_devices`, and `update` that takes an `axis`, as all of `rl` have.
-        env: what it plays.
-        mesh: of one axis, as `jaxgpu.devices.mesh.devices` gives it.
+        learner: learner with `check_devices` and an `update` that accepts `axis`, as all in `rl`.
+        env: the environment.
+        mesh: one-axis mesh, see `jaxgpu.devices.mesh.devices`.
 
     Raises:
-        ValueError: environments, candidates or minibatches that cannot be shared out evenly.
-        TypeError: a learner that knows nothing of devices.
+        ValueError: if environments, candidates or minibatches cannot be sharded evenly.
+        TypeError: if the learner does not support several devices.
 
     >>> from jaxgpu import rl
     >>> from jaxgpu.devices import mesh
@@ -76,8 +76,8 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
 
     def spread(state: Any, key: Array) -> Any:
         places = state.places(axis)
-        # gradients are those of a device's own rows, and are reduced once: with `check_vma` JAX
-        # would sum those of the networks, which all devices have, by itself
+        # Each device differentiates the loss of its own rows, and the learner reduces once.
+        # With `check_vma` JAX would also sum the gradients of the replicated networks by itself.
         each = jax.shard_map(
             update,
             mesh=mesh,
@@ -91,14 +91,15 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
 
 
 def shard_seeds(f: Callable[[Any, Any], Any], mesh: Mesh | None) -> Callable[[Any, Any], Any]:
-    """`f(shared, seeds)` of the seeds of each device by itself; without a mesh it is `f`.
+    """Run `f(shared, seeds)` on each device with its shard of the seeds; without a mesh return `f`.
 
-    Left to itself XLA would let the devices ask each other after every turn of a loop whether all
-    seeds are done with it.
+    Otherwise XLA would synchronize the devices after every loop iteration to find out whether all
+    seeds are finished.
 
     Args:
-        f: of what all seeds share, and of leaves [S, ...], a row a seed; returns such leaves.
-        mesh: of one axis, whose devices share out the seeds; they must divide S.
+        f: function of a replicated tree and of leaves [S, ...], one row per seed; returns such
+            leaves.
+        mesh: one-axis mesh over which the seeds are sharded; its size must divide S.
     """
     if mesh is None:
         return f

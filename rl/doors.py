@@ -1,4 +1,4 @@
-"""What the learners and loops of `rl` are given, held against what they take: one sentence each."""
+"""Argument checks of the learners and loops of `rl`; each error is one sentence."""
 
 import dataclasses
 from typing import Any
@@ -17,17 +17,18 @@ _LAYERS = ranges.Range(least=1, whole=True)
 
 
 def widths(default: tuple[int, ...]) -> Any:
-    """A static field for the widths of a network's hidden layers, whole numbers of at least 1."""
+    """Declare a static field for the widths of a network's hidden layers, each at least 1."""
     return dataclasses.field(default=default, metadata={"static": True, ranges.KEY: _LAYERS})
 
 
 def check_learner(name: str, learner: Any, env: Any) -> None:
-    """Refuse hyper-parameters and environments that cannot be learnt with; `name` is the learner's.
+    """Raise if a learner cannot train on an environment; `name` is the learner's name for errors.
 
     Raises:
-        ValueError: a number out of its range, or observations of another shape than the space's.
-        TypeError: no environment, observations that the networks do not take, actions that are
-            neither a vector nor one of finitely many, or a step that is no `rl.Step` as it must be.
+        ValueError: if a value is out of its range, or observations differ in shape from their
+            space.
+        TypeError: if `env` is not an environment, the networks do not support its observations,
+            actions are neither a vector nor discrete, or `step` does not return a valid `rl.Step`.
     """
     ranges.check("learn", learner)
     ranges.check("learn", env)
@@ -60,14 +61,14 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
 
 
 def _check_observation(name: str, learner: Any, env: Any, observation: Any) -> None:
-    """Refuse observations that the networks of the learner do not take.
+    """Raise if the networks of the learner do not support the observations.
 
-    Without a field `network` a learner takes one vector, with it trees of vectors, and of pictures
-    where a network is given.
+    A learner without a field `network` accepts one vector. Others accept trees of vectors, and also
+    of images if a network is given.
 
     Raises:
-        ValueError: another shape than that of the space, or keys that a dictionary does not have.
-        TypeError: neither a vector nor a picture, or a picture without a network.
+        ValueError: if the shape differs from the space's, or a dictionary lacks the required keys.
+        TypeError: if a leaf is neither a vector nor an image, or is an image without a network.
     """
     seen = {keystr(at): list(x.shape) for at, x in jax.tree.leaves_with_path(observation)}
     several = hasattr(learner, "network")
@@ -109,10 +110,10 @@ def _check_observation(name: str, learner: Any, env: Any, observation: Any) -> N
 
 
 def _check_step(name: str, step: Any) -> None:
-    """Refuse what is no Step, ends that are no truth values, and an info that is no dictionary.
+    """Raise if `step` is not a Step, its end flags are not boolean, or `info` is not a dictionary.
 
     Raises:
-        TypeError: as above.
+        TypeError: in each of these cases.
     """
     if not isinstance(step, Step):
         raise TypeError(
@@ -131,5 +132,5 @@ def _check_step(name: str, step: Any) -> None:
 
 
 def check_count(name: str, value: Any) -> None:
-    """Refuse what is no whole number of at least 1; `name` begins the sentence."""
+    """Raise unless `value` is an integer of at least 1; `name` starts the error message."""
     ranges.refuse(name, value, ranges.Range(least=1, whole=True, one=True))

@@ -1,21 +1,21 @@
-"""The protocol of an environment, and environments by name.
+"""The environment protocol and the registry of environments.
 
-An environment is a pytree: its physical parameters are leaves, so that `vmap` over them randomises
-the domain, its sizes static. It has two pure methods,
+An environment is a pytree. Its physical parameters are leaves, so that `vmap` over them gives
+domain randomization, and its sizes are static. It has two pure methods,
 
     reset(key) -> (state, observation)
     step(state, action, key) -> Step
 
-and `observation_space`, `action_space` and `differentiable`. A third is optional,
+and the properties `observation_space`, `action_space` and `differentiable`. A third method is
+optional,
 
-    scene(state) -> render.Capsules, render.Balls, or what else has a method `picture(camera)`
+    scene(state) -> render.Capsules, render.Balls, or any object with a method `picture(camera)`
 
-which says what is there to see: films (`pictures.film`), `jaxgpu.show` and depth cameras
-(`scene(state).depth(camera)`) come of it. An episode ends in one of two ways:
-`terminated`, when nothing of value can follow, and `truncated`, when only the clock has run out and
-the value of the last observation still counts. Tasks of this package look at vectors of actions
-(`whole_actions`); else both methods take what they are given, and those of `checked(env)`, for
-scripts that play by hand, look at all of it first.
+It returns the visible geometry, which videos (`pictures.film`), `jaxgpu.show` and depth cameras
+(`scene(state).depth(camera)`) use. An episode ends in one of two ways: `terminated`, in a terminal
+state, or `truncated`, at the time limit, where the value of the last observation still counts. The
+tasks of this package check the shape of vector actions (`whole_actions`). Otherwise both methods
+accept their arguments unchecked. Those of `checked(env)`, for interactive use, check all of them.
 """
 
 import difflib
@@ -34,56 +34,56 @@ from .spaces import Space
 
 
 class Step(NamedTuple):
-    """What an action leads to."""
+    """Result of one environment step."""
 
-    state: Any  # of the environment after the step
-    observation: Any  # [O]; or a picture [H, W, C], or a dictionary of these
-    reward: Array  # []; of several objectives [K], which `evaluate` sums and no learner here takes
-    terminated: Array  # [] bool: the episode is over for good
-    truncated: Array  # [] bool: cut by the clock; the last observation keeps its value
-    info: dict[str, Array]  # measurements; `success` [] bool counts in reports, none without it
+    state: Any  # environment state after the step
+    observation: Any  # [O]; or an image [H, W, C], or a dictionary of these
+    reward: Array  # []; or [K] for K objectives, which `evaluate` sums and no learner here accepts
+    terminated: Array  # [] bool: the episode ended in a terminal state
+    truncated: Array  # [] bool: the time limit was reached; the last observation keeps its value
+    info: dict[str, Array]  # measurements; `success` [] bool is averaged in reports, zero if absent
 
 
 @runtime_checkable
 class Environment(Protocol):
-    """What every environment has."""
+    """Protocol of all environments."""
 
     @property
     def observation_space(self) -> Space | dict[str, Space]:
-        """What `observation` may be; of dictionaries, what stands under each key."""
+        """Space of the observations; for dictionary observations, one space per key."""
         ...
 
     @property
     def action_space(self) -> Space:
-        """What `action` may be."""
+        """Space of the actions."""
         ...
 
     @property
     def differentiable(self) -> bool:
-        """Whether rewards have useful derivatives in actions."""
+        """True if derivatives of the reward with respect to actions are useful for learning."""
         ...
 
     def reset(self, key: Array) -> tuple[Any, Any]:
-        """A random first state and its observation."""
+        """Return a random initial state and its observation."""
         ...
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
-        """One step; beyond the end of an episode it is not defined."""
+        """Advance the environment by one step; undefined after the end of an episode."""
         ...
 
 
 def whole_actions(step: Callable[..., Step]) -> Callable[..., Step]:
-    """A method `step` that refuses an action of another shape than the task's, or with nan.
+    """Wrap `step` so that it rejects actions with NaN or with a shape other than the task's.
 
-    Without it an index beyond the end of an array gives its last number. Values are looked at
-    outside of programs alone.
+    Without this check an index out of range would silently read the last entry of an array. Values
+    are checked only outside of compiled programs.
 
     Args:
-        step: the method, of a state, an action of the shape of `action_space`, and a key.
+        step: method that takes a state, an action of the shape of `action_space`, and a key.
 
     Raises:
-        ValueError: when it is called, an action of another shape, or one that is not finite.
-        TypeError: what is no number.
+        ValueError: on a call, if the action has another shape or is not finite.
+        TypeError: on a call, if the action is not numeric.
     """
 
     @functools.wraps(step)
@@ -99,7 +99,7 @@ _REGISTRY: dict[str, Callable[..., Environment]] = {}
 
 @explained
 def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
-    """Decorator: make an environment, or a function that makes one, known to `make` as `name`.
+    """Return a decorator that registers an environment, or its factory, as `name` for `make`.
 
     >>> from jaxgpu import rl
     >>> _ = rl.register("moon-cartpole")(lambda: rl.make("cartpole", gravity=1.6))
@@ -117,7 +117,7 @@ def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
 
 @explained
 def names() -> list[str]:
-    """The names that `make` knows.
+    """Return the sorted names of the registered environments.
 
     >>> names()[:2]
     ['acrobot', 'ant']
@@ -128,11 +128,11 @@ def names() -> list[str]:
 @explained
 @on_host
 def make(name: str, **parameters: Any) -> Environment:
-    """The environment `name`, with `parameters` in place of its defaults.
+    """Create the environment `name`, with `parameters` instead of its defaults.
 
     Raises:
-        ValueError: no environment of that name, no parameter of that name, or a number out of the
-            range of its parameter.
+        ValueError: if the name or a parameter is unknown, or a value is out of the range of its
+            parameter.
 
     >>> import jaxgpu.rl as rl
     >>> rl.make("cartpole", gravity=1.6).gravity
@@ -153,64 +153,64 @@ def make(name: str, **parameters: Any) -> Environment:
 
 @pytree
 class Wrapped:
-    """The spaces and the start of an environment, for classes that add a step."""
+    """Base of environment wrappers: forwards spaces and `reset`; subclasses define `step`."""
 
-    env: Any  # the environment
+    env: Any  # the wrapped environment
 
     @property
     def observation_space(self) -> Space | dict[str, Space]:
-        """That of the environment."""
+        """Observation space of the wrapped environment."""
         return self.env.observation_space
 
     @property
     def action_space(self) -> Space:
-        """That of the environment."""
+        """Action space of the wrapped environment."""
         return self.env.action_space
 
     @property
     def differentiable(self) -> bool:
-        """That of the environment."""
+        """True if the wrapped environment is differentiable."""
         return self.env.differentiable
 
     def reset(self, key: Array) -> tuple[Any, Any]:
-        """Return the first state of the environment and its observation."""
+        """Return the initial state of the environment and its observation."""
         return self.env.reset(key)
 
 
 @pytree
 class Checked(Wrapped):
-    """An environment that looks at what it is given; `checked` makes it."""
+    """Environment that validates its arguments, made by `checked`."""
 
     @property
     def scene(self) -> Callable[[Any], Any]:
-        """That of the environment, where it has one."""
+        """The method `scene` of the wrapped environment, if it has one."""
         return self.env.scene
 
     def reset(self, key: Array) -> tuple[Any, Any]:
-        """A random first state and its observation.
+        """Return a random initial state and its observation.
 
         Raises:
-            ValueError: a parameter of the environment out of its range.
+            ValueError: if a parameter of the environment is out of its range.
         """
         refuse_no_environment("reset", self.env)
         ranges.check("reset", self.env)
         return self.env.reset(key)
 
     def step(self, state: Any, action: Any, key: Array) -> Step:
-        """One step, its action checked: the shape always, the values outside of `jit`.
+        """Take one step after checking the action: its shape always, its values outside of `jit`.
 
         Raises:
-            ValueError: an action of another shape, with nan, or out of bounds.
+            ValueError: if the action has another shape, contains NaN or is out of bounds.
         """
         self.env.action_space.check("step: action", action)
         return self.env.step(state, jnp.asarray(action), key)
 
 
 def refuse_no_environment(name: str, env: Any) -> None:
-    """Refuse what cannot be reset, such as the name or the class of an environment.
+    """Raise if `env` has no method `reset`, or is a class instead of an environment.
 
     Raises:
-        TypeError: it has no method `reset`.
+        TypeError: if it is not an environment.
     """
     if isinstance(env, type) or not callable(getattr(env, "reset", None)):
         given = f"the class {env.__name__}" if isinstance(env, type) else f"a {type(env).__name__}"
@@ -222,10 +222,10 @@ def refuse_no_environment(name: str, env: Any) -> None:
 @explained
 @on_host
 def checked(env: Environment) -> Checked:
-    """`env` with a `reset` and a `step` that refuse parameters and actions out of range.
+    """Wrap `env` so that `reset` and `step` reject parameters and actions out of range.
 
     Raises:
-        TypeError: no environment.
+        TypeError: if `env` is not an environment.
 
     >>> import jax
     >>> import jaxgpu.rl as rl

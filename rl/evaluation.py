@@ -1,4 +1,4 @@
-"""How well a policy plays: complete episodes, and statistics over runs."""
+"""Evaluation of policies: complete episodes, and statistics over runs."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ from .policies import Policy, remembering
 
 
 class Scores(NamedTuple):
-    """How complete episodes went, one number an episode."""
+    """Results of E complete episodes, one value per episode."""
 
-    episode_return: Array  # [E] sum of rewards; of several objectives [E, K]
+    episode_return: Array  # [E] return; [E, K] for K objectives
     episode_length: Array  # [E] steps
     success: Array  # [E] whether the last step was a success
 
@@ -35,15 +35,13 @@ def evaluate(
     episodes: int,
     max_steps: int,
 ) -> Scores:
-    """Return the scores of `episodes` episodes of at most `max_steps` steps, played together.
+    """Return the scores of `episodes` episodes of at most `max_steps` steps, run in parallel.
 
-    It is a pure function: under `jit`, `vmap` and `grad` it is its plain body.
-
-    Rewards of several objectives are summed each by itself. Where the environment says nothing of
-    `success` there is none.
+    It is a pure function: under `jit`, `vmap` and `grad` only its body is traced. Multiple
+    objectives are summed separately. `success` is False if the environment does not report it.
 
     Raises:
-        ValueError: no episodes, no steps, or a parameter of the environment out of its range.
+        ValueError: if there are no episodes or steps, or an environment parameter is out of range.
     """
     check_count("evaluate: episodes", episodes)
     check_count("evaluate: max_steps", max_steps)
@@ -84,24 +82,25 @@ def evaluate(
 def interquartile_mean(
     scores: np.ndarray, key: Array, draws: int = 2000
 ) -> tuple[float, float, float]:
-    """Mean of the middle half of `scores`, and the 95 % interval of bootstraps of it, on the host.
+    """Return the interquartile mean of `scores` and its 95 % bootstrap confidence interval.
 
-    For few runs it is steadier than the median, and the tails do not count. A quarter of S, rounded
-    down, is left out at either end; the interval reaches from the 2.5th to the 97.5th percentile of
-    that mean over `draws` samples of S scores with replacement (Agarwal et al. 2021,
-    arXiv:2108.13264), in float32 unless 64-bit types are enabled.
+    For few runs it varies less than the median, and it ignores the tails. S // 4 scores are dropped
+    at either end. The interval spans the 2.5th to the 97.5th percentile of that mean over `draws`
+    samples of S scores with replacement (Agarwal et al. 2021, arXiv:2108.13264), in float32 unless
+    64-bit types are enabled. The results are numbers on the host.
 
     Args:
-        scores: [S], a number a run, in any unit.
-        key: of the samples.
-        draws: how many samples, 1 or more.
+        scores: [S], one per run, in any unit.
+        key: random key of the bootstrap samples.
+        draws: number of bootstrap samples, 1 or more.
 
     Returns:
-        The mean, and where the interval begins and ends, in the unit of the scores.
+        The mean and the lower and upper ends of the interval, in the unit of the scores.
 
     Raises:
-        ValueError: no scores, another shape, one that is not finite, or draws that are no count.
-        TypeError: no key, what is no number, or scores that are being traced.
+        ValueError: if scores are empty, have another shape or are not finite, or draws is not a
+            count.
+        TypeError: if the key is not a random key, or scores are not numeric or are being traced.
 
     >>> import jax, numpy as np
     >>> mean, low, high = interquartile_mean(np.array([0.0, 1.0, 2.0, 3.0]), jax.random.key(0))
@@ -125,7 +124,7 @@ def interquartile_mean(
 @allocation.bounded
 @partial(jax.jit, static_argnums=2)
 def _interval(x: Array, key: Array, draws: int) -> tuple[Array, ...]:
-    """Mean of the middle half, and where 95 % of its bootstraps lie."""
+    """Return the interquartile mean and the ends of its 95 % bootstrap interval."""
 
     def middle(x: Array) -> Array:
         cut = x.shape[0] // 4

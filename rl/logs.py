@@ -1,4 +1,4 @@
-"""The reports of a training as files for TensorBoard, an option."""
+"""TensorBoard logs of training reports, an optional feature."""
 
 from importlib import import_module
 from pathlib import Path
@@ -8,19 +8,19 @@ import numpy as np
 
 
 def to_tensorboard(history: dict[str, Any], folder: str | Path, steps_per_update: int) -> None:
-    """Write the reports of a training, over the steps of environments, to `folder`.
+    """Write the reports of a training to `folder`, indexed by environment steps.
 
     Args:
-        history: arrays [1 + updates], as `train` keeps them from the start on, or with an axis [S]
-            of seeds behind, as `sweep` does; each seed gets a folder of its own, `0`, `1`, ...
-        folder: made if it is not there; look at it by `tensorboard --logdir`.
-        steps_per_update: of the learner.
+        history: arrays [1 + updates], as recorded by `train`, or with a trailing axis [S] of seeds,
+            as by `sweep`; each seed gets its own subfolder, `0`, `1`, ...
+        folder: output folder, created if missing; open it with `tensorboard --logdir`.
+        steps_per_update: environment steps per update of the learner.
 
-    A return is left out where no episode ended in the update.
+    Returns and successes are omitted where no episode ended in the update.
 
     Raises:
-        ModuleNotFoundError: tensorboardX is not installed.
-        ValueError: arrays of different lengths, or with further axes.
+        ModuleNotFoundError: if tensorboardX is not installed.
+        ValueError: if the arrays differ in shape or have more axes.
     """
     rows = {name: np.asarray(x) for name, x in history.items()}
     shapes = {name: x.shape for name, x in rows.items()}

@@ -1,6 +1,6 @@
-"""The loops of learning: `learn`, pure; `train`, in the package's loop; `sweep`, of many seeds.
+"""Training loops: `learn` (pure), `train` (with checkpoints) and `sweep` (many seeds).
 
-Each knows how many updates it has and tells `init`, so that rates and exploration end with it.
+Each passes the number of updates to `Learner.init`, the length of the schedules.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,38 +34,38 @@ from .policies import Policy
 
 
 class Learner(Protocol):
-    """What every algorithm has: a spec with these methods, all pure."""
+    """Protocol of all learners: a spec with these pure methods."""
 
     @property
     def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
+        """Environment steps per update."""
         ...
 
     def init(self, env: Environment, key: Array, num_updates: Array | int | None = None) -> Any:
-        """Return the state before a training.
+        """Return the initial state of a training.
 
         Args:
-            env: what is played, in as many copies at once as the learner says.
-            key: of everything random in it.
-            num_updates: how many the training will have, the length of its schedules; without it
-                the state can be looked at and played, but not updated.
+            env: the environment, of which the learner runs several copies.
+            key: random key.
+            num_updates: length of the training, for the schedules. A state without it can be
+                inspected and used for acting, but not updated.
         """
         ...
 
     def update(self, env: Environment, state: Any, key: Array) -> Any:
-        """The state after one update; `state.report` holds its measurements."""
+        """Return the state after one update; `state.report` holds its metrics."""
         ...
 
     def policy(self, env: Environment, state: Any) -> Policy:
-        """The learnt policy, without noise: a function, or a `RecurrentPolicy`."""
+        """Return the deterministic learned policy: a function, or a `RecurrentPolicy`."""
         ...
 
 
 @dataclass(frozen=True, repr=False)
 class Training(Run[Any]):
-    """What `train` returns: a run that knows what was learnt.
+    """Run returned by `train`, with the learned policy.
 
-    The history holds the report of the start, in which no episode ended, and of every update.
+    Row 0 of the history is the initial report, before any episode has ended; updates follow.
     """
 
     env: Environment
@@ -73,7 +73,7 @@ class Training(Run[Any]):
 
     @property
     def policy(self) -> Policy:
-        """The learnt policy, without noise."""
+        """The deterministic learned policy."""
         return self.learner.policy(self.env, self.state)
 
 
@@ -87,24 +87,24 @@ def learn(
     *,
     measure: Callable[[Any], Any] | None = None,
 ) -> tuple[Any, Any]:
-    """The last state and the history of a whole training, as a pure function.
+    """Return the final state and the history of a complete training, as a pure function.
 
-    `vmap` it over keys and over learners. Learning rates fall, and exploration settles, over these
+    You can `vmap` it over keys and learners. Learning rates and exploration decay over
     `num_updates`.
 
     Args:
-        env: what the learner plays.
-        learner: what learns.
-        key: of the whole training.
-        num_updates: how many there are.
-        measure: pure function of the state; its report by default.
+        env: the environment.
+        learner: the learner.
+        key: random key of the training.
+        num_updates: number of updates.
+        measure: pure function of the state; returns its report by default.
 
     Returns:
-        The last state, and what was measured, [1 + num_updates, ...]; row 0 is the start.
+        The final state, and the measurements [1 + num_updates, ...]; row 0 is the initial state.
 
     Raises:
-        ValueError: a hyper-parameter, or a parameter of the environment, out of its range.
-        TypeError: observations, actions or rewards of a kind that the learner does not take.
+        ValueError: if a hyperparameter or an environment parameter is out of its range.
+        TypeError: if the learner does not support the observations, actions or rewards.
     """
     whole = ranges.Range(least=0, whole=True, one=True)
     ranges.refuse("learn: num_updates", num_updates, whole)
@@ -131,39 +131,40 @@ def train(
     schedule: int | None = None,
     mesh: Mesh | None = None,
 ) -> Training:
-    """`learn` for `steps` steps of environments in the package's loop, with checkpoints in `out`.
+    """Train for `steps` environment steps, like `learn`, with checkpoints in `out`.
 
-    The result is the same whether it was interrupted or not, to the bit. Another call with the
-    same kinds of environment and learner, of other numbers, compiles nothing.
+    An interrupted and resumed training gives bitwise the same result. Another call with the same
+    types and shapes reuses the compiled program, even if values of parameters differ.
 
     Args:
-        env: what the learner plays.
-        learner: what learns.
-        key: of the whole training.
-        steps: of environments in all, those of a resumed training counted in.
-        until: condition on the state, on the device: the training ends after the update where it
-            holds.
-        measure: pure function of the state; its report by default.
+        env: the environment.
+        learner: the learner.
+        key: random key of the training.
+        steps: total number of environment steps, including those before a resume.
+        until: condition on the state, evaluated on the device; training stops after the update
+            where it holds.
+        measure: pure function of the state; returns its report by default.
         out: folder of checkpoints.
-        resume: go on from what is there:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in updates, as `jaxgpu.runs.run` says.
-        guard: stop at the first value that is not finite, with its name, before it is saved.
-        schedule: steps over which learning rates fall to zero and exploration settles; `steps` if
-            not said. It is a part of the training, and a resumed one keeps it: to stop early and
-            go on later, begin with the `schedule` of the whole. The bits are those of the whole
-            training. Steps beyond the end of the schedule have a learning rate of zero.
-        mesh: devices of one axis over which the environments are spread (of `ES`, the candidates),
-            as `jaxgpu.rl.devices` says; one device if not given. Resume on as many devices.
+        resume: continue from the last checkpoint in `out`: True, names of values that may differ,
+            or a `Branch`, see `jaxgpu.runs.run`.
+        keep: checkpoints to retain, counted in updates, see `jaxgpu.runs.run`.
+        guard: stop at the first value that is not finite and report its name, before saving it.
+        schedule: environment steps over which learning rates and exploration decay; `steps` if not
+            given. It is part of the training, and a resume must pass the same. To stop early and
+            continue later, start with the `schedule` of the full training; the result is then
+            bitwise that of the full training. After its end learning rates are zero.
+        mesh: one-axis device mesh over which the environments (for `ES`, the candidates) are
+            sharded, see `jaxgpu.rl.devices`; one device if not given. Resume on the same number of
+            devices.
 
     Returns:
-        A run of updates, whose history begins at the start, with the `policy` that was learnt.
+        A run over updates, whose history starts with the initial state, with the learned `policy`.
 
     Raises:
-        ValueError: fewer steps than one update has, a resumed training whose schedule is
-            another, or environments, candidates or minibatches that a mesh cannot share out evenly.
-        TypeError: what is no mesh, or a learner that knows nothing of devices.
-        CheckpointError: a folder that holds another training, or another network.
+        ValueError: if `steps` is less than one update, a resumed training has another schedule, or
+            a mesh cannot shard environments, candidates or minibatches evenly.
+        TypeError: if `mesh` is not a mesh, or the learner does not support several devices.
+        CheckpointError: if the folder belongs to another training or network.
     """
     ranges.check("train", learner)
     ranges.check("train", env)
@@ -226,28 +227,28 @@ def sweep(
     schedule: int | None = None,
     mesh: Mesh | None = None,
 ) -> Run[Any]:
-    """Train from each of the keys [S], all in one program, with checkpoints in `out`.
+    """Train from each of the keys [S] in one program, with checkpoints in `out`.
 
     Args:
-        env: of all trainings.
-        learner: of all.
-        keys: of the seeds, [S].
-        parts: how often all trainings are measured, the start left aside.
-        every: updates before each measurement.
-        until: condition on the states [S], on the device: the sweep ends where it holds.
-        measure: pure function of the state of one training; its report by default.
-        out: folder of checkpoints, which `resume` and `guard` treat as those of `train` do.
-        schedule: updates over which learning rates fall and exploration settles, `parts * every`
-            if not said; as that of `train`, and kept by a resumed sweep.
-        mesh: devices of one axis over which the seeds are spread, whole trainings that have nothing
-            to do with each other; one device if not given. Resume on as many devices.
+        env: environment of all trainings.
+        learner: learner of all trainings.
+        keys: one key per training, [S].
+        parts: number of measurements after the initial one.
+        every: updates between measurements.
+        until: condition on the states [S], evaluated on the device; the sweep stops where it holds.
+        measure: pure function of the state of one training; returns its report by default.
+        out: folder of checkpoints; `resume` and `guard` are as in `train`.
+        schedule: updates over which learning rates and exploration decay, `parts * every` if not
+            given; as in `train`, a resumed sweep must pass the same.
+        mesh: one-axis device mesh over which the seeds are sharded, as independent trainings; one
+            device if not given. Resume on the same number of devices.
 
     Returns:
-        A run whose state has an axis [S] in front, and whose history is [1 + parts, S, ...].
+        A run whose state has a leading axis [S], and whose history is [1 + parts, S, ...].
 
     Raises:
-        ValueError: one key where a row of them is wanted, or a mesh that cannot share them out.
-        TypeError: what is no key, or no mesh.
+        ValueError: if `keys` is a single key, or a mesh cannot shard them evenly.
+        TypeError: if `keys` are not random keys, or `mesh` is not a mesh.
 
     >>> from jaxgpu import rl
     >>> env, ppo = rl.make("cartpole"), rl.PPO(num_envs=4, num_steps=8, num_minibatches=2)
@@ -297,13 +298,13 @@ def _refuse_one_key(keys: Any) -> None:
         )
 
 
-# What the loops run: functions of the module, so that what they carry are operands of programs
-# that are compiled once, and not parts of new programs.
+# The loops call module-level functions, so that learner and environment are operands of one
+# compiled program and not constants of a new program per call.
 
 
 @pytree
 class _Task:
-    """A learner and its environment; one of a class that is no pytree is baked in whole."""
+    """Learner and environment as one pytree; objects that are not pytrees are static."""
 
     trees: tuple[Any, Any]
     fixed: tuple[Any, Any] = static()
@@ -325,7 +326,7 @@ def _task(learner: Learner, env: Environment) -> _Task:
 
 
 def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) -> Any:
-    """The state before a training; on a mesh no device ever holds all environments."""
+    """Return the initial state; on a mesh no device ever holds all environments."""
     where = None
     if mesh is not None:
         where = devices.shardings(jax.eval_shape(_init, task, key, num_updates), mesh)
@@ -388,7 +389,7 @@ def _measure_seeds(mesh: Mesh | None, measure: Callable[[Any], Any], states: Any
 
 
 def _refuse_broken(env: Environment, state: Any) -> None:
-    """Raise where not one copy can begin: nothing would ever be learnt."""
+    """Raise if no environment has a finite initial observation, since nothing could be learned."""
     env_state = getattr(state, "env_state", None)
     if env_state is None:
         return

@@ -1,7 +1,7 @@
-"""A learnt policy by itself: what acts, without the training that made it.
+"""Learned policies that act without the training that produced them.
 
-It is saved in one file and loaded in another process without the script that trained it, and it is
-exported as a program that runs without this package.
+A policy is saved to one file and loaded in another process without the training script. It can also
+be exported as a program that runs without this package.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ from jaxgpu.runs.saving import catalog, objects, structure
 from jaxgpu.runs.saving.catalog import Trusted
 from jaxgpu.runs.saving.objects import Missing
 
-_KIND = "policy"  # what the file says it holds
+_KIND = "policy"  # type tag in the file's metadata
 
 
 @pytree
 class LearntPolicy:
-    """What a learner makes of observations: actions, without noise. Its methods `policy` make it.
+    """Deterministic policy of a learner, a callable that maps observations to actions.
 
     >>> import tempfile
     >>> from jaxgpu import rl
@@ -43,41 +43,40 @@ class LearntPolicy:
     True
     """
 
-    learner: Any  # the spec that learnt it, whose method `act` knows what to do
+    learner: Any  # spec of the learner, whose method `act` computes the action
     observation_space: Any  # of the environment
     action_space: Any  # of the environment
-    params: Any  # weights of what acts
-    obs_stats: Any  # what observations are scaled by
+    params: Any  # weights of the acting networks
+    obs_stats: Any  # statistics that normalize observations
 
     def __call__(self, *seen: Any) -> Any:
-        """The action of an observation; of a carry and an observation, the carry and the action."""
+        """Return the action for an observation; for a carry and an observation, (carry, action)."""
         return self.learner.act(self, *seen)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, which `load_policy` reads."""
+        """Write the policy to a file that `load_policy` reads."""
         _save(path, self)
 
     def save_weights(self, path: str | Path) -> None:
-        """Write the weights alone, for other programs, as a file of safetensors.
+        """Write only the weights, for other programs, as a safetensors file.
 
         The names are those of Flax joined with dots: `params.actor.Dense_0.kernel`. The statistics
-        that scale observations lie beside the weights, as `obs_stats.mean`, `obs_stats.square` and
-        `obs_stats.count`.
+        that normalize observations are `obs_stats.mean`, `obs_stats.square` and `obs_stats.count`.
 
         Raises:
-            ModuleNotFoundError: safetensors is not installed; with the command that installs it.
+            ModuleNotFoundError: if safetensors is not installed, with the install command.
         """
         _save_weights(path, self)
 
     @on_host
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
-        """The program from observations [B, ...], of any B, to actions, weights included."""
+        """Return the program from observations [B, ...], of any B, to actions, weights included."""
         return _exported(jax.vmap(self), (self.obs_stats.mean,), platforms)
 
 
 @pytree
 class RecurrentPolicy:
-    """A policy with a memory; one without is a function from observation to action.
+    """Recurrent policy; a memoryless policy is a plain function from observation to action.
 
     >>> from jaxgpu import rl
     >>> swing = RecurrentPolicy(jnp.int32(0), lambda carry, observation: (1 - carry, carry))
@@ -86,32 +85,32 @@ class RecurrentPolicy:
     (4,)
     """
 
-    carry: Any  # the memory at the start of an episode
-    act: Callable[[Any, Any], tuple[Any, Any]]  # carry and observation to carry and action
+    carry: Any  # initial carry of an episode
+    act: Callable[[Any, Any], tuple[Any, Any]]  # (carry, observation) -> (carry, action)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, which `load_policy` reads.
+        """Write the policy to a file that `load_policy` reads.
 
         Raises:
-            TypeError: it was not learnt here.
+            TypeError: if no learner of this package made it.
         """
         _save(path, self)
 
     def save_weights(self, path: str | Path) -> None:
-        """Write the weights alone, for other programs, as `LearntPolicy.save_weights` does.
+        """Write only the weights, for other programs, as `LearntPolicy.save_weights` does.
 
         Raises:
-            ModuleNotFoundError: safetensors is not installed; with the command that installs it.
-            TypeError: it was not learnt here.
+            ModuleNotFoundError: if safetensors is not installed, with the install command.
+            TypeError: if no learner of this package made it.
         """
         _save_weights(path, _learnt("save_weights", self))
 
     @on_host
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
-        """The program from carries and observations [B, ...], of any B, to carries and actions.
+        """Return the program from carries and observations [B, ...] to carries and actions.
 
         Raises:
-            TypeError: it was not learnt here.
+            TypeError: if no learner of this package made it.
         """
         act = _learnt("export", self)
         return _exported(jax.vmap(act), (self.carry, act.obs_stats.mean), platforms)
@@ -121,7 +120,7 @@ type Policy = Callable[[Any], Any] | RecurrentPolicy
 
 
 def remembering(policy: Policy) -> RecurrentPolicy:
-    """The policy as one with a memory, which is empty where it has none.
+    """Return the policy as a `RecurrentPolicy`, with an empty carry if it is memoryless.
 
     >>> remembering(lambda observation: 2 * observation).act((), 3)
     ((), 6)
@@ -135,20 +134,20 @@ def remembering(policy: Policy) -> RecurrentPolicy:
 def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | RecurrentPolicy:
     """Return the policy that `policy.save(path)` wrote.
 
-    The file may be a stranger's: learners and networks of this package, networks of Flax and
-    activation functions come back by their names, from a list; no code runs, and nothing is
-    imported for a name.
+    Untrusted files are safe to load: learners and networks of this package, Flax networks and
+    activation functions are restored by name from a fixed list. No code from the file runs, and
+    nothing is imported by name.
 
     Args:
         path: the file.
-        trusted: modules of yours (or their names), already imported, which define a network or a
-            learner. Pass them for files of your own alone: whoever wrote the file chooses among all
-            that they define.
+        trusted: your modules (or their names), already imported, that define a network or a
+            learner. Pass them only for your own files: the author of a file can select any
+            definition in them.
 
     Raises:
-        CheckpointError: no such file, one that was altered, one that holds something else, or a
-            learner or network that is not known here.
-        ValueError, TypeError: `trusted` names a module that is not imported, or no module.
+        CheckpointError: if the file does not exist, was altered or is not a policy, or if its
+            learner or network is unknown.
+        ValueError, TypeError: if `trusted` names a module that is not imported, or is not a module.
 
     >>> load_policy("/nowhere/policy.npz")
     Traceback (most recent call last):
@@ -170,7 +169,7 @@ def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | Re
 
 
 def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
-    """Raise where the learner or its network is not known here, or does not act."""
+    """Raise if the learner or its network is unknown, or if the learner has no method `act`."""
     learner = _learnt("load_policy", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     for part, name in zip(parts, learnt):
@@ -203,10 +202,10 @@ def _save_weights(path: str | Path, policy: LearntPolicy) -> None:
 
 
 def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
-    """What acts in a policy.
+    """Return the `LearntPolicy` that acts in a policy.
 
     Raises:
-        TypeError: it was not learnt here.
+        TypeError: if no learner of this package made it.
     """
     act = policy.act if isinstance(policy, RecurrentPolicy) else policy
     if not isinstance(act, LearntPolicy):
@@ -220,7 +219,7 @@ def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
 def _exported(
     function: Callable[..., Any], like: tuple[Any, ...], platforms: Sequence[str]
 ) -> jax.export.Exported:
-    """The program of arguments [B, ...] that are one by one like `like`."""
+    """Export `function` for arguments [B, ...] whose rows have the shapes of `like`."""
     (count,) = jax.export.symbolic_shape("b")
     rows = lambda x: jax.ShapeDtypeStruct((count, *jnp.shape(x)), jnp.result_type(x))
     return jax.export.export(jax.jit(function), platforms=platforms)(*jax.tree.map(rows, like))
@@ -229,7 +228,7 @@ def _exported(
 def learnt(
     learner: Any, env: Any, params: Any, obs_stats: Any, keys: tuple[str, ...] | None = None
 ) -> LearntPolicy:
-    """The policy of a learner; of observations that are dictionaries it sees `keys` alone."""
+    """Return the policy of a learner; with dictionary observations it reads only `keys`."""
     seen = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
     return LearntPolicy(
         learner=learner,

@@ -1,11 +1,10 @@
-"""What the devices of a mesh do together, seen by one of them inside `jax.shard_map`.
+"""Collective operations of a device mesh, called by each device inside `jax.shard_map`.
 
-Each holds an equal share of the environments. Numbers are drawn for all of them everywhere, and
-each device takes its own: they do not depend on how many devices there are. What is summed over the
-environments is summed over the devices after that, by one reduction a call.
+Each device has an equal shard of the environments. Random values are sampled for all environments
+on every device, which then takes its own rows, so they do not depend on the number of devices. Sums
+over environments are also reduced over the devices, with one reduction per call.
 
-`axis` is the name of the mesh's axis. Without it one device has everything, and these functions add
-no operation.
+`axis` is the name of the mesh axis. None means one device, and no operation is added.
 """
 
 from typing import Any
@@ -17,12 +16,12 @@ from jax.flatten_util import ravel_pytree
 
 
 def count(axis: str | None) -> int:
-    """How many devices there are."""
+    """Return the number of devices."""
     return 1 if axis is None else jax.lax.axis_size(axis)
 
 
 def own(rows: Array, axis: str | None) -> Array:
-    """Of rows [B, ...] that every device has, those of this one, [B / devices, ...]."""
+    """Return this device's rows [B / devices, ...] of the replicated rows [B, ...]."""
     if axis is None:
         return rows
     size = rows.shape[0] // count(axis)
@@ -30,30 +29,30 @@ def own(rows: Array, axis: str | None) -> Array:
 
 
 def apart(key: Array, axis: str | None) -> Array:
-    """A key that is another one on every device; of one device it is `key`."""
+    """Return a key that differs on every device; on one device it is `key`."""
     return key if count(axis) == 1 else jax.random.fold_in(key, jax.lax.axis_index(axis))
 
 
 def joined(rows: Array, axis: str | None, at: int = 0) -> Array:
-    """The rows of all devices one after another along the axis `at` of an array, everywhere."""
+    """Gather the rows of all devices along the array axis `at`; the result is replicated."""
     return rows if axis is None else jax.lax.all_gather(rows, axis, axis=at, tiled=True)
 
 
 def total(tree: Any, axis: str | None) -> Any:
-    """The sum over the devices of each number, by one reduction of one vector."""
+    """Sum each leaf over the devices, in one reduction of one vector."""
     return tree if axis is None else _reduced(jax.lax.psum, tree, axis)
 
 
 def mean(tree: Any, axis: str | None) -> Any:
-    """The mean over the devices of each number, by one reduction of one vector."""
+    """Average each leaf over the devices, in one reduction of one vector."""
     return tree if axis is None else _reduced(jax.lax.pmean, tree, axis)
 
 
 def moments(x: Array, at: tuple[int, ...], axis: str | None) -> tuple[Array, Array]:
-    """The mean over the axes `at` of all devices' `x`, and the sum of squared deviations from it.
+    """Return mean and sum of squared deviations of all devices' `x` over the array axes `at`.
 
-    Those of the devices are brought together and merged (Chan, Golub & LeVeque 1983, equations
-    2.1), as a mean of squares less the square of a mean would lose the digits of a narrow spread.
+    The devices' moments are gathered and merged (Chan, Golub & LeVeque 1983, equations 2.1). The
+    mean of squares minus the squared mean would lose precision where the spread is narrow.
     """
     middle = jnp.mean(x, at)
     square = jnp.sum((x - jnp.expand_dims(middle, at)) ** 2, at)
@@ -63,7 +62,7 @@ def moments(x: Array, at: tuple[int, ...], axis: str | None) -> tuple[Array, Arr
 def merged(
     middle: Array, square: Array, rows: Array | int, axis: str | None
 ) -> tuple[Array, Array]:
-    """`moments` of all devices from those of each, which are of equally many rows."""
+    """Merge the `moments` of all devices, which have equally many rows."""
     if axis is None:
         return middle, square
     middles, squares = jnp.moveaxis(jax.lax.all_gather(jnp.stack([middle, square]), axis), 1, 0)

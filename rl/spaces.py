@@ -1,4 +1,4 @@
-"""What actions and observations may be."""
+"""Spaces of actions and observations."""
 
 from functools import partial
 from typing import Any
@@ -14,21 +14,21 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 
 @pytree
 class Box:
-    """Real vectors between two bounds."""
+    """Real arrays between two bounds."""
 
-    low: float = number(baked=True, infinite=True, one=True)  # least value of every component
-    high: float = number(baked=True, infinite=True, one=True)  # largest value of every component
-    shape: tuple[int, ...] = static()  # of a value
+    low: float = number(baked=True, infinite=True, one=True)  # lower bound of every component
+    high: float = number(baked=True, infinite=True, one=True)  # upper bound of every component
+    shape: tuple[int, ...] = static()  # shape of an element
 
     def sample(self, key: Array) -> Array:
-        """A uniformly random element."""
+        """Sample an element uniformly."""
         return jax.random.uniform(key, self.shape, minval=self.low, maxval=self.high)
 
     def check(self, name: str, x: Any) -> None:
-        """Raise unless `x` has the shape and, where its values are known, lies within the bounds.
+        """Raise unless `x` has the shape and, where its values are known, is within the bounds.
 
         Raises:
-            ValueError: another shape, a nan, or a value out of bounds.
+            ValueError: if the shape differs, a value is NaN or a value is out of bounds.
         """
         if np.shape(x) != self.shape:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must have shape {self.shape}")
@@ -47,7 +47,7 @@ class Box:
 
 @pytree
 class Discrete:
-    """The whole numbers 0 ... size - 1.
+    """The integers 0 ... size - 1.
 
     >>> int(Discrete(3).sample(jax.random.key(0))) in (0, 1, 2)
     True
@@ -57,19 +57,19 @@ class Discrete:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of a number."""
+        """Shape of an element, a scalar."""
         return ()
 
     def sample(self, key: Array) -> Array:
-        """A uniformly random element."""
+        """Sample an element uniformly."""
         return jax.random.randint(key, (), 0, self.size)
 
     def check(self, name: str, x: Any) -> None:
-        """Raise unless `x` is one whole number and, where its value is known, one of them.
+        """Raise unless `x` is an integer scalar and, where its value is known, an element.
 
         Raises:
-            ValueError: another shape, or not one of the numbers.
-            TypeError: not of an integer type.
+            ValueError: if the shape differs or the value is not an element.
+            TypeError: if the type is not an integer type.
         """
         if np.shape(x) != ():
             raise ValueError(f"{name} has shape {np.shape(x)}; it must be one whole number")
@@ -86,5 +86,5 @@ type Space = Box | Discrete
 
 
 def real() -> jnp.dtype:
-    """The type of real numbers: 64-bit ones where they are enabled, else 32-bit ones."""
+    """Return the default float dtype: float64 where it is enabled, else float32."""
     return jnp.zeros(()).dtype

@@ -1,15 +1,15 @@
-"""Many copies of an environment, each beginning anew when its episode ends.
+"""Vectorized environments: B copies of one environment with automatic resets.
 
-The observation after the end of an episode is the first of the next; the true last one is in
-`Outcome.final`, so that a learner can tell what a truncated episode was still worth. Beginnings are
-drawn fresh at every step, one for each copy. With `restart="bank"` they are an eighth as many as
-there are copies, which is faster where a step costs no more than a start; copies that end in the
-same step then share them, and where episodes end by the clock alone all do. With "same" every
-episode begins as the first one of the copy.
+When an episode ends, `Outcome.observation` is the first observation of the next episode and
+`Outcome.final` the last one of the ended episode, from which learners bootstrap truncated episodes.
+By default every copy gets a freshly sampled initial state at every step. `restart="bank"` samples
+one eighth as many, which is faster where a step costs no more than a reset. Copies that end in the
+same step then share them, and all do where episodes end only by the time limit. With
+`restart="same"` a copy always restarts from its first initial state.
 
-A step that leads to a state, an observation or a reward that is not finite never reaches the
-learner: the copy begins anew, and `Outcome.broken` says so. Of a state, which may hold infinities
-on purpose, those that stay as they were are left alone; a nan never is.
+A step whose state, observation or reward is not finite never reaches the learner. The copy is reset
+and marked in `Outcome.broken`. Infinities that a state intentionally holds are accepted as long as
+they do not change; NaNs never are.
 """
 
 import functools
@@ -33,32 +33,32 @@ _RESTARTS = ("bank", "fresh", "same")
 
 
 class Outcome(NamedTuple):
-    """What a step of all B copies leads to; leaves [B, ...]."""
+    """Result of a step of all B copies; leaves [B, ...]."""
 
-    observation: Any  # to act on next
-    final: Any  # the observation this step led to, before any new beginning
+    observation: Any  # observation to act on next
+    final: Any  # observation after this step, before any reset
     reward: Array  # [B], or [B, K]
     terminated: Array  # [B] bool
     truncated: Array  # [B] bool
-    info: dict[str, Array]  # of the environment; `episode_return` and `episode_length` so far
-    # [B] bool, the step led to nan or infinity and the copy begins anew: `reward` is 0, `final` the
-    # observation acted on, the episode neither terminated nor truncated; not to be learnt from
+    info: dict[str, Array]  # with the running `episode_return` and `episode_length`
+    # [B] bool, the step gave NaN or infinity and the copy is reset: `reward` is 0, `final` is the
+    # observation acted on, the episode is neither terminated nor truncated; excluded from learning
     broken: Array
 
     @property
     def done(self) -> Array:
-        """Whether the episode ended here, in either way."""
+        """Mask of copies whose episode ended, terminated or truncated."""
         return self.terminated | self.truncated
 
     @property
     def is_first(self) -> Array:
-        """Whether what is acted on next is a beginning: the episode ended, or broke."""
+        """Mask of copies that start an episode next, after an end or a broken step."""
         return self.done | self.broken
 
     def report(self, axis: str | None = None) -> dict[str, Array]:
-        """Of the episodes that ended: their number, and means of their returns and successes.
+        """Return the number of ended episodes and their mean return and success rate.
 
-        And how many steps were `broken`. They are those of all devices along the `axis` of a mesh.
+        Also the number of `broken` steps. With a mesh `axis` they are totals over all its devices.
         """
         single = lambda x: jnp.sum(jnp.where(self.done, x.astype(jnp.float32), 0.0))
         sums = {
@@ -75,20 +75,20 @@ class Outcome(NamedTuple):
 
 @pytree
 class VectorState:
-    """All copies."""
+    """State of all copies."""
 
-    state: Any  # of the environments, [B, ...]
+    state: Any  # environment states, [B, ...]
     observation: Any  # [B, O]
-    episode_return: Array  # [B] sum of rewards of the running episode; of the first objective
-    episode_length: Array  # [B] its steps
-    # states and observations to begin with: of every copy where restart="same", else of one of
-    # them, [1, ...], for the step of which no new start is finite
+    episode_return: Array  # [B] return of the running episode so far; of the first objective
+    episode_length: Array  # [B] steps of the running episode so far
+    # initial states and observations: of every copy where restart="same", else of one copy,
+    # [1, ...], used in a step in which no sampled initial state is finite
     first: Any
 
     def places(self, axis: str) -> Any:
-        """Where each part belongs on a mesh with this axis: the copies are shared out.
+        """Return the partition specs on a mesh with this axis: the copies are sharded.
 
-        What all of them may begin with is on every device.
+        The stored initial state is replicated, except with restart="same".
         """
         shared, whole = PartitionSpec(axis), PartitionSpec()
         of_each = [x.shape[:1] == self.episode_return.shape for x in jax.tree.leaves(self.first)]
@@ -104,22 +104,22 @@ class VectorState:
 
 @pytree
 class Vector:
-    """`num_envs` copies of `env`; with an `axis`, those of one device inside `jax.shard_map`."""
+    """`num_envs` copies of `env`; with an `axis`, this device's shard in `jax.shard_map`."""
 
     env: Any  # the environment
-    num_envs: int = size(least=1)  # of all devices
-    # where an episode begins that follows another: "fresh", "bank" or "same"
+    num_envs: int = size(least=1)  # total over all devices
+    # initial states after a reset: "fresh", "bank" or "same"
     restart: str = static(default="fresh")
-    axis: str | None = static(default=None)  # of a mesh whose devices have equal shares of them
+    axis: str | None = static(default=None)  # mesh axis over which the copies are sharded
 
     @property
     def here(self) -> int:
-        """How many copies this device has: B below."""
+        """Number of copies on this device, B below."""
         return self.num_envs // shares.count(self.axis)
 
     @allocation.bounded
     def reset(self, key: Array) -> VectorState:
-        """First states of all copies; an environment may `stagger` these, and only these."""
+        """Return the initial states of all copies; only here `env.stagger` is applied, if any."""
         begun = mended(jax.vmap(self.env.reset)(self._keys(key)))
         state, observation = begun
         first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
@@ -136,12 +136,13 @@ class Vector:
     def step(
         self, state: VectorState, action: Array, key: Array, reset: Array | bool = False
     ) -> tuple[VectorState, Outcome]:
-        """One step of all copies, and new beginnings; no gradient flows through a beginning.
+        """Step all copies and reset copies that ended; gradients do not flow through resets.
 
-        Copies that are in `reset` [B] begin anew too, their episodes broken off without an end.
+        Copies in the mask `reset` [B] are also reset, with their episodes neither terminated nor
+        truncated.
 
         Raises:
-            ValueError: actions of another number, or nan outside of `jit`.
+            ValueError: if the number of actions differs, or one is NaN outside of `jit`.
         """
         if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.here:
             raise ValueError(
@@ -152,10 +153,10 @@ class Vector:
         return self.step_with(state, action, self.draw(state, key), reset)
 
     def draw(self, state: VectorState, key: Array) -> Any:
-        """What a step draws: a key, and states to begin with.
+        """Return the random inputs of one step: a key and the sampled initial states.
 
-        `step` draws it itself. Mapped over the keys of many steps before the first of them, the
-        same numbers cost fewer and larger operations, and room for as many states a step.
+        `step` calls it. Batched over the keys of many steps in advance, it uses fewer and larger
+        operations, but needs memory for the initial states of all these steps.
         """
         step_key, start_key = jax.random.split(key)
         return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
@@ -163,16 +164,16 @@ class Vector:
     def step_with(
         self, state: VectorState, action: Array, drawn: Any, reset: Array | bool = False
     ) -> tuple[VectorState, Outcome]:
-        """`step` with what has been drawn."""
+        """Step all copies with the random inputs returned by `draw`."""
         step_key, fresh = drawn
         moved, out = self.move(state, action, step_key)
         after = self.restarted(moved, out.is_first | reset, fresh)
         return after, out._replace(observation=after.observation)
 
     def move(self, state: VectorState, action: Array, key: Array) -> tuple[VectorState, Outcome]:
-        """`step` without new beginnings: copies in `Outcome.is_first` are to begin anew.
+        """Step all copies without resets; those in `Outcome.is_first` must be reset next.
 
-        Their states may hold anything; `Outcome.observation` is `final` here.
+        Their states may hold any values. `Outcome.observation` equals `final` here.
         """
         step = jax.vmap(self.env.step)(state.state, action, self._keys(key))
         good = finite((step.observation, step.reward)) & finite(step.state, state.state)
@@ -187,7 +188,7 @@ class Vector:
             episode_length=state.episode_length + 1,
             first=state.first,
         )
-        # what the episodes that end here come to
+        # totals of the episodes that end here
         info = {"success": jnp.zeros(self.here, bool), **step.info}
         info["episode_return"] = moved.episode_return
         info["episode_length"] = moved.episode_length
@@ -202,7 +203,7 @@ class Vector:
         )
 
     def restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
-        """The copies begun anew `where` [B], from states and observations as `draw` gives them."""
+        """Reset the copies in the mask `where` [B] to the initial states returned by `draw`."""
 
         def repeated(new: Array) -> Array:
             if self.restart != "bank":
@@ -223,19 +224,19 @@ class Vector:
     def _beginnings(self, state: VectorState, key: Array) -> Any:
         if self.restart == "same":
             return state.first
-        bank = -(-self.num_envs // 8)  # every device has the whole of it
+        bank = -(-self.num_envs // 8)  # all devices compute the full bank
         keys = self._keys(key) if self.restart == "fresh" else jax.random.split(key, bank)
         return mended(jax.vmap(self.env.reset)(keys), state.first)
 
     def _keys(self, key: Array) -> Array:
-        """A key of each copy [B], the same however many devices there are."""
+        """Return one key per copy [B], independent of the number of devices."""
         return shares.own(jax.random.split(key, self.num_envs), self.axis)
 
 
 def finite(tree: Any, before: Any = None) -> Array:
-    """Whether all real numbers of a row are finite, [B]; leaves are [B, ...].
+    """Return a mask [B] of rows whose floating-point values are all finite; leaves are [B, ...].
 
-    Or, of a tree like it, what they were `before`: infinite on purpose.
+    Infinities that equal the value in a tree `before` of the same structure are accepted.
     """
     leaves = jax.tree.leaves(tree)
     held = [None] * len(leaves) if before is None else jax.tree.leaves(before)
@@ -249,7 +250,7 @@ def finite(tree: Any, before: Any = None) -> Array:
 
 
 def _chosen(where: Array, new: Any, old: Any) -> Any:
-    """Rows of `new` where `where` [B], else of `old`."""
+    """Return the rows of `new` in the mask `where` [B], and of `old` elsewhere."""
 
     def choose(new: Array, old: Array) -> Array:
         return jnp.where(where.reshape(where.shape + (1,) * (old.ndim - 1)), new, old)
@@ -258,11 +259,11 @@ def _chosen(where: Array, new: Any, old: Any) -> Any:
 
 
 def mended(begun: Any, spare: Any = None) -> Any:
-    """States and observations to begin with, [B, ...]; finite ones in place of those that are not.
+    """Replace non-finite initial states and observations [B, ...] by a finite one.
 
-    The first of them that is, or `spare` [1, ...] where none is.
+    It is the first finite row, or `spare` [1, ...] if none is finite.
     """
-    good = finite(begun[1]) & finite(begun[0], begun[0])  # of a state all but nan
+    good = finite(begun[1]) & finite(begun[0], begun[0])  # states may hold infinities, but no NaN
     good = jnp.broadcast_to(good, len(jax.tree.leaves(begun)[0]))
     found, at = jnp.any(good), jnp.argmax(good)
     other = jax.tree.map(lambda x: x[at][None], begun)
@@ -276,17 +277,17 @@ def mended(begun: Any, spare: Any = None) -> Any:
 def vectorize(
     env: Environment, num_envs: int, restart: str = "fresh", axis: str | None = None
 ) -> Vector:
-    """`num_envs` copies of `env`.
+    """Return a vectorized environment of `num_envs` copies of `env`.
 
     Args:
-        env: what is copied.
-        num_envs: how many copies there are, those of all devices together.
-        restart: "fresh", "bank" or "same", as the module says.
-        axis: inside `jax.shard_map`, the axis of the mesh whose devices share them out.
+        env: the environment.
+        num_envs: number of copies, over all devices.
+        restart: "fresh", "bank" or "same", see the module docstring.
+        axis: inside `jax.shard_map`, the mesh axis over which the copies are sharded.
 
     Raises:
-        ValueError: no copies, or an unknown way to begin anew.
-        TypeError: no environment.
+        ValueError: if there are no copies, or `restart` is unknown.
+        TypeError: if `env` is not an environment.
 
     >>> from jaxgpu import rl
     >>> many = rl.vectorize(rl.make("cartpole"), 4)

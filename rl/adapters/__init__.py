@@ -1,7 +1,7 @@
-"""Environments to and from other libraries, which are imported only where they are needed.
+"""Adapters to other environment libraries, which are imported only when needed.
 
-To be read in this order: `gymnax` and `brax` put an environment of theirs under the protocol of
-this package, `gymnasium` puts one of ours, or many copies of it, under theirs.
+Read in this order: `gymnax` and `brax` wrap their environments for the protocol of this package;
+`gymnasium` wraps an environment of this package, or many copies of it, for Gymnasium.
 """
 
 from .brax import from_brax

@@ -1,4 +1,4 @@
-"""Environments of Brax, and those of MuJoCo Playground, which keep the same protocol."""
+"""Adapter for environments of Brax and of MuJoCo Playground, which has the same protocol."""
 
 from typing import Any
 
@@ -14,36 +14,36 @@ from ..spaces import Box
 
 @pytree
 class Brax:
-    """An environment of Brax under this package's protocol; `done` terminates, the clock truncates.
+    """Brax environment with this package's protocol; `done` terminates, `max_steps` truncates.
 
-    Give it without Brax's wrappers: they begin anew by themselves, from one cached state.
+    Pass it without Brax's wrappers, which reset automatically to one cached state.
     """
 
-    inner: Any = static()  # Brax's environment
-    # after which an episode is truncated
+    inner: Any = static()  # the Brax environment
+    # steps after which an episode is truncated
     max_steps: int = size(default=1000, least=1, unit="steps")
-    part: str = static(default="state")  # of observations that are dictionaries
-    differentiable: bool = static(default=False)  # whether to learn by its derivatives
+    part: str = static(default="state")  # key of the observation, if they are dictionaries
+    differentiable: bool = static(default=False)  # whether its derivatives are used for learning
 
     @property
     def observation_space(self) -> Box:
-        """Any real numbers."""
+        """Unbounded box of the observation's shape."""
         size = self.inner.observation_size
         size = size[self.part] if isinstance(size, dict) else size
         return Box(-np.inf, np.inf, tuple(np.atleast_1d(size).tolist()))
 
     @property
     def action_space(self) -> Box:
-        """-1 ... 1, as all of Brax's."""
+        """Box -1 ... 1, as in all Brax environments."""
         return Box(-1.0, 1.0, (self.inner.action_size,))
 
     def reset(self, key: Array) -> tuple[Any, Array]:
-        """A first state and its observation."""
+        """Return an initial state and its observation."""
         state = self.inner.reset(key)
         return (state, jnp.int32(0)), self._observe(state)
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
-        """One step; `success` is that of the metrics, where there is one."""
+        """Take one step; `success` is taken from the metrics if present."""
         new, t = self.inner.step(state[0], action), state[1] + 1
         success = jnp.asarray(new.metrics.get("success", False), bool)
         reward = jnp.asarray(new.reward, jnp.float32)
@@ -56,16 +56,16 @@ class Brax:
 
 
 def from_brax(env: Any, max_steps: int = 1000, part: str = "state") -> Brax:
-    """`env` of Brax or MuJoCo Playground, cut after `max_steps` steps.
+    """Wrap an environment of Brax or MuJoCo Playground, truncated after `max_steps` steps.
 
     Args:
-        env: without wrappers.
-        max_steps: steps.
-        part: the observation to learn from, where there are several by name.
+        env: environment without wrappers.
+        max_steps: time limit of an episode, steps.
+        part: key of the observation to learn from, if there are several.
 
     Raises:
-        TypeError: not an environment of Brax.
-        ValueError: no observation of that name.
+        TypeError: if `env` is not an environment of Brax.
+        ValueError: if there is no observation of that name.
     """
     for name in ("reset", "step", "observation_size", "action_size"):
         if not hasattr(env, name):

@@ -1,7 +1,7 @@
-"""Environments of this package for libraries that speak gymnasium's language.
+"""Adapters that present environments of this package as Gymnasium environments.
 
-Every step is a call from the host: for learners that live there. The learners of this package are
-thousands of times faster on the environments themselves.
+Every step is a call from the host, for learners that run there. The learners of this package are
+thousands of times faster, because they use the environments directly.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from .pool import Pooled
 
 
 class _Single:
-    """What `to_gymnasium` adds to gymnasium.Env."""
+    """Mixin of `to_gymnasium` with the methods of gymnasium.Env."""
 
     metadata = {"render_modes": []}
 
@@ -30,19 +30,19 @@ class _Single:
         self._move = self._host.program(_move(env))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
-        """A first observation; with the same `seed`, the same one."""
+        """Return the first observation; the same `seed` gives the same one."""
         _seed(self, seed)
         return self._host.begin(seed), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
-        """One step."""
+        """Take one step."""
         seen = self._move(_actions(self._space, action, ()))
         observation, reward, terminated, truncated, info = seen
         return observation, float(reward), bool(terminated), bool(truncated), info
 
 
 class _Many:
-    """What `to_gymnasium_vector` adds to gymnasium.vector.VectorEnv."""
+    """Mixin of `to_gymnasium_vector` with the methods of gymnasium.vector.VectorEnv."""
 
     def __init__(self, env: Environment, num_envs: int):
         gym = _gymnasium()
@@ -60,15 +60,15 @@ class _Many:
         self._pool, self._left = None, 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
-        """First observations of all copies."""
+        """Return the first observations of all sub-environments."""
         _seed(self, seed)
         self._left = 0
         return self._host.begin(seed), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
-        """One step of all copies; where one ended, `final_obs` is its last observation."""
+        """Step all sub-environments; where one ended, `final_obs` has its last observation."""
         actions = _actions(self._space, actions, (self.num_envs,))
-        if self._left < self.num_envs:  # as many as may end in this step
+        if self._left < self.num_envs:  # At most all sub-environments end in this step.
             self._pool = jax.tree.leaves(self._fill())
             self._left = len(self._pool[0])
         seen = self._move(actions, self._pool)
@@ -76,19 +76,19 @@ class _Many:
         if begun := int(seen.begun):
             self._left -= begun
             done = seen.terminated | seen.truncated
-            if done.any():  # else a step has led to nan, and is no end of an episode
+            if done.any():  # otherwise a step gave NaN, which does not end an episode
                 info |= {"final_obs": seen.final, "_final_obs": done}
         return seen.observation, seen.reward, seen.terminated, seen.truncated, info
 
 
 def register_gymnasium() -> None:
-    """Let gymnasium make every task of `rl.names()`, alone and as a vector of many.
+    """Register every task of `rl.names()` with gymnasium, for `make` and `make_vec`.
 
     A slash within a name becomes a dash: `gym.make("jaxgpu/surgical-psm-reach")`, and
     `gym.make_vec("jaxgpu/cartpole", num_envs=64)`. Further keywords are those of `rl.make`.
 
     Raises:
-        ImportError: gymnasium is not installed.
+        ImportError: if gymnasium is not installed.
     """
     gym = _gymnasium()
     for task in names():
@@ -109,19 +109,19 @@ def _many_made(task: str, num_envs: int = 1, render_mode: None = None, **options
 
 
 def to_gymnasium(env: Environment) -> Any:
-    """`env` as a gymnasium.Env.
+    """Return `env` as a gymnasium.Env.
 
     Raises:
-        ImportError: gymnasium is not installed.
+        ImportError: if gymnasium is not installed.
     """
     return type("Single", (_Single, _gymnasium().Env), {})(env)
 
 
 def to_gymnasium_vector(env: Environment, num_envs: int) -> Any:
-    """`num_envs` copies of `env` as a gymnasium.vector.VectorEnv that begins anew in the same step.
+    """Return `num_envs` copies of `env` as a gymnasium.vector.VectorEnv with same-step autoreset.
 
     Raises:
-        ImportError: gymnasium is not installed.
+        ImportError: if gymnasium is not installed.
     """
     return type("Many", (_Many, _gymnasium().vector.VectorEnv), {})(env, num_envs)
 
@@ -136,7 +136,7 @@ def _gymnasium() -> Any:
 
 
 def _observed(env: Environment) -> Any:
-    """The space of observations; pictures of whole numbers keep their type."""
+    """Return the Gymnasium space of the observations; integer images keep their dtype."""
     seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
     space = env.observation_space
     if not isinstance(space, dict):
@@ -154,11 +154,11 @@ def _space(space: Space, dtype: Any = np.float32) -> Any:
 
 
 def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
-    """Actions of `space`, or one action, of the type that is compiled for.
+    """Validate one action or a batch of actions, and cast it to the compiled dtype.
 
     Raises:
-        ValueError: another shape, or a value that `space` does not have.
-        TypeError: real numbers where whole ones are asked for.
+        ValueError: if the shape differs, or a value is not in `space`.
+        TypeError: if a discrete action is not an integer, or a continuous one is not real.
     """
     given, shape = np.asarray(actions), lead + space.shape
     if given.shape != shape:
@@ -170,10 +170,10 @@ def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
     if given.dtype.kind not in kinds:
         raise TypeError(f"step: actions are of type {given.dtype}; they must be {said}")
     if isinstance(space, Box):
-        with np.errstate(over="ignore"):  # an infinity is out of the bounds
+        with np.errstate(over="ignore"):  # overflow to infinity is rejected by the bounds
             given = given.astype(np.float32)
         good = (given >= space.low) & (given <= space.high)
-    else:  # before the cast, which drops all but 32 bits
+    else:  # before the cast, which keeps only 32 bits
         good = (given >= 0) & (given < space.size)
     if not good.all():
         for one in given.reshape(-1, *space.shape):
@@ -182,7 +182,7 @@ def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
 
 
 def _move(env: Environment) -> Callable[..., Any]:
-    """One step: the state, and what gymnasium returns."""
+    """Return a function that takes one step: (next state, the results that gymnasium returns)."""
 
     def move(state: Any, action: Any, key: Any) -> tuple[Any, Any]:
         out = env.step(state, action, key)
@@ -192,7 +192,7 @@ def _move(env: Environment) -> Callable[..., Any]:
 
 
 def _seed(env: Any, seed: int | None) -> None:
-    """Set the generator that gymnasium's own wrappers use."""
+    """Set the random generator that gymnasium's own wrappers use."""
     if seed is not None:
         make = importlib.import_module("gymnasium.utils.seeding").np_random
         env._np_random, env._np_random_seed = make(seed)

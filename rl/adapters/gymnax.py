@@ -1,4 +1,4 @@
-"""Environments of gymnax 1.0 and later: their parameters stay leaves."""
+"""Adapter for environments of gymnax 1.0 and later, whose parameters remain pytree leaves."""
 
 from typing import Any
 
@@ -15,33 +15,33 @@ from ..spaces import Box, Discrete, Space
 
 @pytree
 class Gymnax:
-    """An environment of gymnax under this package's protocol."""
+    """Gymnax environment with this package's protocol."""
 
     params: Any  # gymnax's parameters, leaves
-    inner: Any = static()  # gymnax's environment
+    inner: Any = static()  # the gymnax environment
 
     @property
     def observation_space(self) -> Space:
-        """As gymnax says."""
+        """Observation space of the gymnax environment."""
         return _space("observations", self.inner.observation_space(self.params))
 
     @property
     def action_space(self) -> Space:
-        """As gymnax says."""
+        """Action space of the gymnax environment."""
         return _space("actions", self.inner.action_space(self.params))
 
     @property
     def differentiable(self) -> bool:
-        """Whether gymnax lets gradients through its transitions."""
+        """True if gymnax propagates gradients through its transitions."""
         return bool(self.inner.transition_gradients_enabled)
 
     def reset(self, key: Array) -> tuple[Any, Array]:
-        """A first state and its observation."""
+        """Return an initial state and its observation."""
         observation, state = self.inner.reset_env(key, self.params)
         return jax.tree.map(_strong, state), _strong(observation)
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
-        """One step, without gymnax's own new beginnings; `success` is not known, thus false."""
+        """Take one step without gymnax's automatic reset; `success` is unknown, therefore False."""
         observation, new, reward, over, info = self.inner.step_env(key, state, action, self.params)
         cut = jnp.asarray(self.inner.is_truncated(new, self.params), bool)
         new = jax.tree.map(lambda x, old: jnp.asarray(x, old.dtype), new, state)
@@ -51,10 +51,10 @@ class Gymnax:
 
 
 def from_gymnax(env: Any, params: Any | None = None) -> Gymnax:
-    """`env` of gymnax, with `params` in place of its defaults.
+    """Wrap `env` of gymnax, with `params` instead of its default parameters.
 
     Raises:
-        TypeError: not an environment of gymnax 1.0 or later.
+        TypeError: if `env` is not an environment of gymnax 1.0 or later.
     """
     for name in ("reset_env", "step_env", "is_truncated", "transition_gradients_enabled"):
         if not hasattr(env, name):
@@ -82,6 +82,6 @@ def _space(what: str, space: Any) -> Space:
 
 
 def _strong(x: Any) -> Array:
-    """An array of the type it will have after a step, too."""
+    """Return an array whose dtype is not weak, as it is after a step."""
     x = jnp.asarray(x)
     return jnp.asarray(x, x.dtype)

@@ -1,8 +1,8 @@
-"""A state on the device that the host moves by one call a step, with one array there and one back.
+"""Environment state on the device, advanced by host calls with one array in and one out.
 
-What a call costs is above all the number of its arrays, a few microseconds for each that goes in or
-comes out. So the parts of the state lie one after another in one array of 32-bit
-words, which is given away to each call, and what the host sees comes in another.
+The overhead of a call is mainly the number of its arrays, a few microseconds for each input or
+output. Therefore all parts of the state are packed into one array of 32-bit words, which is donated
+to each call, and the results for the host are packed into another.
 """
 
 import math
@@ -14,19 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-_LARGEST = 1 << 16  # bytes; a leaf with more of them keeps an array of its own
+_LARGEST = 1 << 16  # bytes; larger leaves remain separate arrays
 _WORD = 4  # bytes
 
 
 class Layout:
-    """How the leaves of a tree lie in one array of words; large and unusual ones stay apart."""
+    """Layout of a tree's leaves in one array of words; large ones remain separate."""
 
     def __init__(self, example: Any):
-        """Of trees with the structure, shapes and types of `example`."""
+        """Define the layout for trees with the structure, shapes and dtypes of `example`."""
         leaves, self._tree = jax.tree.flatten(example)
         self._leaves = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
         self._packed = [_fits(x) for x in self._leaves]
-        # those of 8 bytes first: all of them then begin where their type may
+        # 8-byte types come first, so that all leaves are aligned.
         order = [i for i, packed in enumerate(self._packed) if packed]
         self._order = sorted(order, key=lambda i: -self._leaves[i].dtype.itemsize)
         sizes = [-(-_bytes(self._leaves[i]) // _WORD) for i in self._order]
@@ -38,14 +38,14 @@ class Layout:
         ]
 
     def pack(self, tree: Any) -> tuple[Array, ...]:
-        """The words [W], then the leaves that stay apart."""
+        """Return the words [W] and the separate leaves."""
         leaves = jax.tree.leaves(tree)
         words = [_words(leaves[i]) for i in self._order]
         apart = [x for x, packed in zip(leaves, self._packed) if not packed]
         return (jnp.concatenate(words) if words else jnp.zeros(0, jnp.uint32), *apart)
 
     def unpack(self, packed: tuple[Array, ...]) -> Any:
-        """The tree, in a compiled program."""
+        """Return the tree, inside a compiled program."""
         words, *apart = packed
         leaves = self._apart(apart)
         for i, start, end in zip(self._order, self._starts, self._ends):
@@ -53,7 +53,7 @@ class Layout:
         return jax.tree.unflatten(self._tree, leaves)
 
     def seen(self, packed: tuple[Array, ...]) -> Any:
-        """The tree on the host: views of one new array that may be written to."""
+        """Return the tree on the host, as writable views of one new array."""
         words, *apart = packed
         copy, leaves = np.array(words), self._apart([np.array(x) for x in apart])
         for i, shape, dtype, at in self._seen:
@@ -66,21 +66,21 @@ class Layout:
 
 
 class Carried(NamedTuple):
-    """What stays on the device from call to call."""
+    """State kept on the device from call to call."""
 
     state: Any  # of all copies
-    key: Array  # the data of a key
-    calls: Array  # [] so far; the key of each is made from both
+    key: Array  # data of a random key
+    calls: Array  # [] calls so far; each call's key is made from both
 
 
 class Host:
-    """A state with its key on the device, begun and moved by calls from the host.
+    """State and random key on the device, initialized and advanced by calls from the host.
 
-    The same seed and the same calls give the same numbers.
+    The same seed and the same calls give the same results.
     """
 
     def __init__(self, begin: Callable[[Array], Any], seed: int = 0):
-        """Of `begin(key)`, which gives a state and what is seen of it."""
+        """Compile for `begin(key)`, which returns a state and its outputs for the host."""
         self._begin, self._key = begin, _data(seed)
         self._impl = jax.random.key_impl(jax.random.key(0))
         start = jax.eval_shape(lambda: begin(self._drawn(self._key, jnp.uint32(0)))[0])
@@ -90,7 +90,7 @@ class Host:
         self._seen: Layout | None = None
 
     def begin(self, seed: int | None = None) -> Any:
-        """What is seen of a first state; without a seed, of the next one."""
+        """Start from a new state and return its outputs; without a seed, use the next key."""
         if seed is None and self._packed is not None:
             return self._again()
         if seed is not None:
@@ -99,12 +99,12 @@ class Host:
         return jax.tree.map(np.array, seen)
 
     def program(self, move: Callable[..., Any], kept: bool = False) -> Callable[..., Any]:
-        """A call of `move(state, *arguments, key)`, which gives a state and what is seen.
+        """Return a host function that calls the compiled `move(state, *arguments, key)`.
 
-        Arguments in their final shapes and types; what is seen is on the host and may be written
-        to, or, where it is `kept`, on the device.
+        `move` returns a state and outputs; arguments must have fixed shapes and dtypes. The outputs
+        are writable arrays on the host or, with `kept`, remain on the device.
         """
-        layout: list[Layout] = []  # of what is seen: known once it is traced
+        layout: list[Layout] = []  # layout of the outputs, known after tracing
 
         def moved(packed: tuple[Array, ...], *arguments: Any) -> Any:
             now = self._state.unpack(packed)
@@ -130,13 +130,16 @@ class Host:
         return self._state.pack(Carried(state, data, jnp.uint32(1))), seen
 
     def _drawn(self, data: Array, count: Array) -> Array:
-        """The key of a call: a generator is a function of key and counter, so sums will do."""
+        """Return the key of call number `count`, by adding it to the last word of the key data.
+
+        Since the generator is a function of key and counter, adding is sufficient.
+        """
         last = jnp.arange(data.size, dtype=jnp.uint32) == data.size - 1
         return jax.random.wrap_key_data(data + jnp.where(last, count, 0), impl=self._impl)
 
 
 def _data(seed: int) -> Array:
-    """The data of a key far from those of other seeds."""
+    """Return the key data of a seed, far from the data of all other seeds."""
     return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), 0))
 
 
@@ -145,7 +148,7 @@ def _bytes(leaf: Any) -> int:
 
 
 def _fits(leaf: Any) -> bool:
-    """Whether a leaf is of numbers of 1, 2, 4 or 8 bytes, and small."""
+    """Return whether a leaf is small and of 1, 2, 4 or 8 bytes per value."""
     plain = leaf.dtype == bool or (
         jnp.issubdtype(leaf.dtype, jnp.number) and leaf.dtype.itemsize in (1, 2, 4, 8)
     )
@@ -155,7 +158,7 @@ def _fits(leaf: Any) -> bool:
 
 
 def _words(x: Array) -> Array:
-    """The bits of `x` as words [W], zeros after the last of them."""
+    """Return the bits of `x` as words [W], padded with zeros."""
     x = jnp.ravel(x.astype(jnp.uint8) if x.dtype == bool else x)
     several = _WORD // x.dtype.itemsize
     if several > 1:
@@ -164,7 +167,7 @@ def _words(x: Array) -> Array:
 
 
 def _leaf(words: Array, leaf: Any) -> Array:
-    """What `_words` was made from."""
+    """Return the array from which `_words` made these words."""
     dtype = jnp.dtype(jnp.uint8) if leaf.dtype == bool else leaf.dtype
     if dtype.itemsize > _WORD:
         words = words.reshape(-1, dtype.itemsize // _WORD)

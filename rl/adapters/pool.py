@@ -1,8 +1,8 @@
-"""Copies of an environment for a host that steps them one call at a time, begun from a pool.
+"""Vectorized environments for host loops, reset from a precomputed pool of initial states.
 
-A program of its own draws many starts at once, and each episode takes the next of them: a step in
-which few episodes end costs what those few cost, and one in which none ends draws nothing. Each
-start is used once, so that episodes are as independent as with `restart="fresh"` of `rl.vectorize`.
+A separate program samples many initial states in one batch, and each new episode takes the next
+one. A step therefore costs only the resets that it needs. Each initial state is used once, so that
+episodes are as independent as with `restart="fresh"` of `rl.vectorize`.
 """
 
 from typing import Any, NamedTuple
@@ -15,60 +15,60 @@ from jaxgpu.inputs.fields import pytree
 
 from ..vector import Vector, VectorState, mended
 
-_BYTES = 1 << 24  # of a pool, where it holds more starts than there are copies
-_FEWEST, _ROUNDS = 512, 8  # starts; starts for each copy
-_DENSE = 128  # copies whose ranks are counted pair by pair: one kernel in place of many
+_BYTES = 1 << 24  # size of a pool, if it has more initial states than there are copies
+_FEWEST, _ROUNDS = 512, 8  # minimum number of initial states; initial states per copy
+_DENSE = 128  # maximum number of copies for pairwise ranks, one kernel instead of many
 
 
 class Seen(NamedTuple):
-    """What a host sees of a step; leaves [B, ...]."""
+    """Results of a step for the host; leaves [B, ...]."""
 
-    observation: Any  # to act on
+    observation: Any  # observation to act on next
     reward: Array  # [B]
     terminated: Array  # [B] bool
     truncated: Array  # [B] bool
     info: dict[str, Array]  # [B] each
-    final: Any  # the observations before any new beginning
-    begun: Array  # [] how many copies began anew
+    final: Any  # observations before any reset
+    begun: Array  # [] number of copies that were reset
 
 
 class Taken(NamedTuple):
-    """All copies, and how much of the pool they have taken."""
+    """State of all copies and number of used initial states."""
 
     copies: VectorState
-    used: Array  # [] starts
+    used: Array  # [] used initial states of the pool
 
 
 @pytree
 class Pooled:
-    """The copies of `envs`, which begin anew from a pool of starts."""
+    """Vectorized environment `envs` with resets from a pool of initial states."""
 
     envs: Vector  # all copies
 
     def size(self, key: Array) -> int:
-        """How many starts a pool holds: eight a copy and at least 512, fewer of large ones."""
+        """Return the pool's size: eight states per copy, at least 512, fewer if they are large."""
         start = jax.eval_shape(self.envs.env.reset, key)
         each = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(start))
         copies = self.envs.num_envs
         return min(max(_FEWEST, _ROUNDS * copies), max(copies, _BYTES // max(each, 1)))
 
     def fill(self, state: Taken, key: Array) -> tuple[Taken, Any]:
-        """A new pool, of which nothing is taken."""
+        """Sample a new, unused pool."""
         keys = jax.random.split(key, self.size(key))
         starts = mended(jax.vmap(self.envs.env.reset)(keys), state.copies.first)
         return Taken(state.copies, jnp.zeros((), jnp.int32)), starts
 
     def reset(self, key: Array) -> tuple[Taken, Any]:
-        """First states of all copies, and their observations."""
+        """Return the initial states of all copies, and their observations."""
         copies = self.envs.reset(key)
         return Taken(copies, jnp.zeros((), jnp.int32)), copies.observation
 
     def step(
         self, state: Taken, action: Array, starts: list[Array], key: Array
     ) -> tuple[Taken, Seen]:
-        """One step of all copies; at least as many starts are left in the pool as there are.
+        """Step all copies; the pool must have an unused initial state for each of them.
 
-        They come as leaves: a list costs a call less than the tree that they belong to.
+        `starts` has the leaves of the pool, since passing a list costs less per call than a tree.
         """
         moved, out = self.envs.move(state.copies, action, key)
         where = out.is_first
@@ -84,7 +84,7 @@ class Pooled:
 
 
 def _rank(where: Array) -> Array:
-    """How many of those before it are true, for each [B]."""
+    """Return the number of earlier true entries, for each entry [B]."""
     if len(where) > _DENSE:
         return jnp.cumsum(where, dtype=jnp.int32) - where
     before = jnp.tri(len(where), k=-1, dtype=bool)

@@ -1,10 +1,10 @@
-"""Learners: specs with `init`, `update`, `policy`, and `act`, which that policy calls.
+"""Learners: specs with `init`, `update`, `policy`, and `act`, which the learned policy calls.
 
-Reading order: `ppo`, which is the plainest use of what the learners by gradients share, `training`
-(sizes, state), `schedule`, `normaliser`, `networks` and the `encoders` before them, `advantage` and
-`optimiser`; then `recurrent` (PPO with a memory), `pqn`, `sac` with its `replay`,
-`shac`; `kickstart` and `dagger`, which learn from a `teacher`; `evolved` stands apart, whose
-`es` searches by the objective of `neuroevolution`.
+Reading order: `ppo`, the simplest learner by gradients; the modules that these learners share,
+`training` (sizes, state), `schedule`, `normaliser`, `networks` with the `encoders` before them,
+`advantage` and `optimiser`; then `recurrent` (PPO with a GRU), `pqn`, `sac` with its `replay` and
+`shac`; `kickstart` and `dagger`, which imitate a `teacher`. `evolved` is separate: its `es`
+optimizes the objective of `neuroevolution` by evolution strategies.
 """
 
 from .dagger import DAgger

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation: Schulman et al. (2016), arXiv:1506.02438, equation 16."""
+"""Generalized advantage estimation: Schulman et al. (2016), arXiv:1506.02438, equation 16."""
 
 import jax
 import jax.numpy as jnp
@@ -17,19 +17,19 @@ def advantages(
     gae_lambda: Array | float,
     broken: Array | bool = False,
 ) -> Array:
-    """Advantages of the actions taken, [T, ...], by one backward scan.
+    """Return the advantages [T, ...] of the actions taken, by one backward scan.
 
     Args:
-        reward: [T, ...].
-        value: of the observations acted on, [T, ...].
-        final_value: of the observations that the steps led to, before any new beginning, [T, ...];
-            it counts unless the episode terminated: a truncated episode keeps its future.
+        reward: rewards, [T, ...].
+        value: values of the observations acted on, [T, ...].
+        final_value: values of the observations after the steps, before any reset, [T, ...]; ignored
+            where the episode terminated, used to bootstrap where it was truncated.
         terminated: [T, ...] bool.
         truncated: [T, ...] bool.
         gamma: discount, in [0, 1].
         gae_lambda: lambda, in [0, 1].
-        broken: [T, ...] bool, steps that led nowhere: their advantage is 0, and what came before is
-            worth the value of the observation that they were taken from.
+        broken: [T, ...] bool, steps with a non-finite result: their advantage is 0, and the
+            preceding steps bootstrap from the value of the observation acted on.
 
     >>> one, no = jnp.ones(2), jnp.zeros(2, bool)
     >>> advantages(one, 0 * one, 0 * one, no, no, 0.5, 1.0)
@@ -49,6 +49,6 @@ def advantages(
 def outcome_advantages(
     out: Outcome, value: Array, final_value: Array, gamma: Array | float, gae_lambda: Array | float
 ) -> Array:
-    """Return `advantages` of the actions that led to `out`, [T, B]."""
+    """Return the `advantages` [T, B] of the actions that led to `out`."""
     ends = out.terminated, out.truncated
     return advantages(out.reward, value, final_value, *ends, gamma, gae_lambda, out.broken)

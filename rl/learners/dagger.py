@@ -1,17 +1,17 @@
-"""Dataset aggregation: a student learns to do what a teacher would, where the student itself goes.
+"""Dataset aggregation (DAgger): imitation of a teacher on the states that the student visits.
 
-Ross, Gordon & Bagnell (2011), arXiv:1011.0686, algorithm 3.1. In update i every environment is
-played for `num_steps` steps, each of them by the teacher with chance `decay`^i and else by the
-student; whoever played, the teacher says what it would have done, and all that was ever seen is
-what the student is fitted to. `decay=0`, the parameter-free form, plays the first update by the
-teacher and all others by the student; `decay=1` is behaviour cloning (Pomerleau 1989), which never
-sees where the student's own errors lead. Departures: the student goes on from its weights and takes
-`gradient_steps` steps of Adam an update, in place of a fit from nothing; observations are
-normalised; the last `buffer_size` rows are kept, so that what is older is forgotten.
+Ross, Gordon & Bagnell (2011), arXiv:1011.0686, algorithm 3.1. In update i every environment runs
+for `num_steps` steps; each action is the teacher's with probability `decay`^i, else the student's.
+All visited observations are labelled with the teacher's actions, and the student is fitted to all
+labels so far. `decay=0`, the parameter-free form, uses the teacher in the first update and the
+student in all others. `decay=1` is behaviour cloning (Pomerleau 1989), which never visits the
+states to which the student's errors lead. Differences from the paper: the student continues from
+its weights with `gradient_steps` Adam steps per update instead of a fit from scratch; observations
+are normalized; only the last `buffer_size` rows are kept.
 
-Where the teacher has nothing to say the student plays, and does not learn from there. It may see
-what the student does not: of observations that are dictionaries the student sees `actor_keys`
-alone.
+Where the teacher has no valid action the student acts, and that observation is not learned from.
+The teacher may use privileged information: with dictionary observations the student reads only
+`actor_keys`.
 """
 
 from dataclasses import KW_ONLY, replace
@@ -35,25 +35,25 @@ from .training import Rollouts, TrainState
 
 
 class Student(nn.Module):
-    """What acts: one network, from observations to actions or to what each of them is worth."""
+    """Policy network of the student: observations to actions, or to logits of discrete actions."""
 
-    space: Space  # of the actions
+    space: Space  # action space
     hidden_sizes: tuple[int, ...]  # units of each hidden layer
-    encoder: nn.Module | None = None  # what turns observations into features first
+    encoder: nn.Module | None = None  # maps observations to features first
 
     def setup(self) -> None:
-        """Make the network."""
+        """Create the network."""
         count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
         self.actor = MLP(count, self.hidden_sizes, 0.01, encoder=self.encoder)
 
     def __call__(self, x: Any) -> Array:
-        """Observations [..., O] to actions [..., A], or to the logits of A actions."""
+        """Map observations [..., O] to actions [..., A], or to the logits of A actions."""
         return self.actor(x)
 
 
 @pytree
 class DAgger(Rollouts):
-    """What to run; numbers are leaves, to be vmapped over.
+    """Dataset aggregation (Ross et al. 2011). Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("pendulum")
@@ -63,30 +63,30 @@ class DAgger(Rollouts):
     True
     """
 
-    teacher: Any  # a learnt policy without a memory, or `jax.tree_util.Partial` of a function
-    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
-    decay: Array | float = number(default=0.0, least=0, most=1)  # [] of the teacher's share, i^th
-    max_grad_norm: Array | float = number(default=0.5, above=0, infinite=True)  # []
-    gradient_steps: int = size(default=32, least=1)  # descents in an update
-    batch_size: int = size(default=256, least=1)  # N, rows of a descent
-    buffer_size: int = size(default=100_000, least=1)  # C, rows kept
+    teacher: Any  # a memoryless learned policy, or `jax.tree_util.Partial` of a function
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] initial learning rate
+    decay: Array | float = number(default=0.0, least=0, most=1)  # [] teacher acts in share decay^i
+    max_grad_norm: Array | float = number(default=0.5, above=0, infinite=True)  # [] gradient clip
+    gradient_steps: int = size(default=32, least=1)  # gradient steps per update
+    batch_size: int = size(default=256, least=1)  # N, rows per gradient step
+    buffer_size: int = size(default=100_000, least=1)  # C, capacity in rows
     _: KW_ONLY
-    num_envs: int = size(default=64, least=1)  # B
-    num_steps: int = size(default=16, least=1)  # T, steps of each environment between updates
-    actor_keys: tuple[str, ...] | None = static(default=None)  # what the student sees; None: all
+    num_envs: int = size(default=64, least=1)  # B, parallel environments
+    num_steps: int = size(default=16, least=1)  # T, steps of each environment per update
+    actor_keys: tuple[str, ...] | None = static(default=None)  # keys for the student; None: all
     shared_counts = "num_envs", "batch_size"
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> "DAggerState":
-        """The state before a training: a network, an empty buffer, environments at the start.
+        """Return the initial state: a network, an empty buffer and environments after a reset.
 
         `Learner.init` describes the arguments.
 
         Raises:
-            ValueError: a buffer too small for a rollout, or a teacher whose actions are no actions
-                of `env`.
-            TypeError: a teacher that is no pytree to be called, or one with a memory.
+            ValueError: if the buffer is smaller than a rollout, or the teacher's actions are not in
+                `env.action_space`.
+            TypeError: if the teacher is not a callable pytree, or is recurrent.
         """
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
@@ -105,9 +105,9 @@ class DAgger(Rollouts):
     def update(
         self, env: Environment, state: "DAggerState", key: Array, axis: str | None = None
     ) -> "DAggerState":
-        """The state after `num_steps` steps of all environments, and `gradient_steps` descents.
+        """Return the state after `num_steps` steps per environment and `gradient_steps` descents.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, rows, report = self._rollout(env, state, roll_key, axis)
@@ -134,12 +134,12 @@ class DAgger(Rollouts):
         return replace(after, report=report, replay=buffer)
 
     def policy(self, env: Environment, state: "DAggerState") -> LearntPolicy:
-        """What the student does: observation to action."""
+        """Return the student's deterministic policy."""
         alone = replace(self, teacher=None)
         return learnt(alone, env, state.params, state.obs_stats, self.actor_keys)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Any:
-        """What its policy does."""
+        """Return the student's action for an observation."""
         seen = encoders.chosen(observation, self.actor_keys)
         return self._act(policy, policy.params, normaliser.apply(policy.obs_stats, seen))
 
@@ -152,7 +152,7 @@ class DAgger(Rollouts):
         def move(env_state: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
             act_key, drawn = inputs
             observation = env_state.observation
-            # where it is at a loss the student plays, and nothing is learnt
+            # Where the teacher has no valid action, the student acts and the row is not stored.
             advice, silent = teacher.asked(self.teacher, env, observation)
             own = self._act(env, state.params, normaliser.apply(state.obs_stats, observation))
             taught = shares.own(jax.random.bernoulli(act_key, share, (self.num_envs,)), axis)
@@ -166,7 +166,7 @@ class DAgger(Rollouts):
         return env_state, rows, out.report(axis)
 
     def _loss(self, params: Any, env: Environment, x: Any, action: Array) -> Array:
-        """How far the student is from the teacher, []: in half ranges squared, or in nats."""
+        """Return the loss []: squared error in half action ranges, or cross-entropy in nats."""
         out: Any = self._network(env).apply(params, x)
         space = env.action_space
         if not isinstance(space, Box):
@@ -175,7 +175,7 @@ class DAgger(Rollouts):
         return jnp.mean(((out - action) / jnp.where(jnp.isfinite(half), half, 1.0)) ** 2)
 
     def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Any:
-        """What the student does of scaled observations."""
+        """Return the student's actions for normalized observations."""
         out: Any = self._network(env).apply(params, x)
         space = env.action_space
         return feasible(space, out) if isinstance(space, Box) else Categorical(out).mode()
@@ -187,6 +187,6 @@ class DAgger(Rollouts):
 
 @pytree
 class DAggerState(TrainState):
-    """`params` holds the weights of the student."""
+    """Training state; `params` has the weights of the student."""
 
-    replay: replay.Replay  # what was seen, and what the teacher said of it
+    replay: replay.Replay  # observations with the teacher's actions

@@ -1,8 +1,8 @@
-"""What turns observations into features: the first part of a learner's networks, its `network`.
+"""Feature extractors for observations: the `network` of a learner.
 
-Any flax module may stand there that takes observations [N, ...] to features [N, W]. Those of this
-file take pictures [N, H, W, C], one or several, and join what vectors [N, O] there are to the
-features of the pictures. Whole numbers of 8 bits are divided by 255.
+Any flax module that maps observations [N, ...] to features [N, W] can be a `network`. Those of this
+file accept one or several images [N, H, W, C] and append vectors [N, O] to the image features.
+8-bit integers are divided by 255.
 """
 
 import math
@@ -17,10 +17,10 @@ from .networks import as_real, joined
 
 
 class CNN(nn.Module):
-    """Convolutions of pictures: of `features` channels, each after one by `activation`.
+    """Convolutional network for images: layers with `features` channels, each with an activation.
 
-    Those of Mnih et al. (2015), doi:10.1038/nature14236, unless said. Departure: a picture is
-    padded, so that small ones are taken too.
+    By default that of Mnih et al. (2015), doi:10.1038/nature14236. Difference from the paper:
+    images are padded, so that small ones are accepted.
 
     >>> import jax.numpy as jnp
     >>> from jaxgpu import rl
@@ -30,14 +30,14 @@ class CNN(nn.Module):
     (5, 263)
     """
 
-    features: Sequence[int] = (32, 64, 64)  # channels of each convolution
-    kernel_sizes: Sequence[int] = (8, 4, 3)  # pixels of a side of its kernel
-    strides: Sequence[int] = (4, 2, 1)  # pixels from one place of it to the next
-    activation: Callable[[Array], Array] = nn.relu  # after each
+    features: Sequence[int] = (32, 64, 64)  # output channels of each convolution
+    kernel_sizes: Sequence[int] = (8, 4, 3)  # side of each kernel, pixels
+    strides: Sequence[int] = (4, 2, 1)  # stride of each convolution, pixels
+    activation: Callable[[Array], Array] = nn.relu  # after each convolution
 
     @nn.compact
     def __call__(self, x: Any) -> Array:
-        """Observations [N, ...] to features [N, W]."""
+        """Map observations [N, ...] to features [N, W]."""
         pictures, vectors = parted(x)
         return joined([self._seen(picture) for picture in pictures] + vectors)
 
@@ -50,11 +50,11 @@ class CNN(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Residual blocks on pictures: for each of `features` a convolution, a pool, and `blocks`.
+    """Residual network for images: per entry of `features` a convolution, a pooling and `blocks`.
 
-    Those of Espeholt et al. (2018), arXiv:1802.01561, figure 3, unless said. Departure: each
-    convolution of a block follows a normalisation of its channels in `groups` (Wu & He 2018,
-    arXiv:1803.08494), which knows nothing of the other observations of a batch.
+    By default that of Espeholt et al. (2018), arXiv:1802.01561, figure 3. Difference from the
+    paper: each convolution of a block follows a group normalization (Wu & He 2018,
+    arXiv:1803.08494), which is independent of the other observations of a batch.
 
     >>> import jax.numpy as jnp
     >>> from jaxgpu import rl
@@ -64,13 +64,13 @@ class ResNet(nn.Module):
     (5, 512)
     """
 
-    features: Sequence[int] = (16, 32, 32)  # channels of each part, half as large as the last
-    blocks: int = 2  # of each part
-    groups: int = 8  # of channels, at most; as many as divide them
+    features: Sequence[int] = (16, 32, 32)  # channels of each section; each halves the image size
+    blocks: int = 2  # residual blocks per section
+    groups: int = 8  # groups of the group normalization: gcd of this and the channels
 
     @nn.compact
     def __call__(self, x: Any) -> Array:
-        """Observations [N, ...] to features [N, W]."""
+        """Map observations [N, ...] to features [N, W]."""
         pictures, vectors = parted(x)
         return joined([self._seen(picture) for picture in pictures] + vectors)
 
@@ -91,14 +91,14 @@ class ResNet(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A `network` over what a part of a learner sees: the `keys` of observations [..., O]."""
+    """A `network` applied to the entries `keys` of observations [..., O]."""
 
-    network: nn.Module | None  # observations [N, ...] to features [N, W]; None joins vectors
-    keys: tuple[str, ...] | None  # of dictionaries, what is seen; None sees all
-    ndim: int  # axes of the first array of one observation
+    network: nn.Module | None  # maps [N, ...] to features [N, W]; None concatenates vectors
+    keys: tuple[str, ...] | None  # entries of a dictionary to use; None: all
+    ndim: int  # number of axes of the first array of an observation
 
     def __call__(self, x: Any) -> Array:
-        """Features [..., W], of every row by itself."""
+        """Return the features [..., W] of each row."""
         x = chosen(x, self.keys)
         if self.network is None:
             return joined(x)
@@ -111,25 +111,25 @@ class Encoder(nn.Module):
 
 
 def over(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) -> Encoder | None:
-    """A `network` with weights of its own over the `keys` of observations of a space, or of spaces.
+    """Return an encoder with its own copy of `network`, or None if neither is given.
 
-    None where there is neither, and a vector is taken as it is.
+    Without an encoder a vector is used unchanged.
     """
     return None if network is None and keys is None else sight(network, space, keys)
 
 
 def sight(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) -> Encoder:
-    """The same, also where there is neither."""
+    """Return an encoder with its own copy of `network`, or of vectors if it is None."""
     first = jax.tree.leaves(chosen(space, keys), is_leaf=lambda x: hasattr(x, "shape"))[0]
     return Encoder(None if network is None else network.clone(), keys, len(first.shape))
 
 
 def chosen(x: Any, keys: tuple[str, ...] | None) -> Any:
-    """Of a dictionary what stands under `keys`; all of it where there are none."""
+    """Return the entries `keys` of a dictionary, or `x` unchanged if `keys` is None."""
     return x if keys is None else {key: x[key] for key in keys}
 
 
 def parted(x: Any) -> tuple[list[Array], list[Array]]:
-    """Pictures [N, H, W, C] and vectors [N, O] of a tree, as real numbers."""
+    """Split a tree into images [N, H, W, C] and vectors [N, O], as floating point."""
     leaves = [as_real(leaf) for leaf in jax.tree.leaves(x)]
     return [a for a in leaves if a.ndim == 4], [a for a in leaves if a.ndim != 4]

@@ -1,8 +1,7 @@
-"""The networks of the learners: an actor and a critic, and distributions over actions.
+"""Networks of the learners: actor and critic, and distributions over actions.
 
-What turns pictures into features stands in `encoders`.
-
-Every product states full precision, so that scores do not change with the device's default.
+`encoders` has the networks that turn images into features. Every matrix product requests full
+precision, so that scores do not depend on the device's default.
 """
 
 import functools
@@ -19,11 +18,10 @@ from ..spaces import Box, Space
 
 
 class MLP(nn.Module):
-    """Layers of the widths `hidden_sizes`, then one of `outputs` numbers.
+    """Multilayer perceptron with orthogonal initialization and optional LayerNorm.
 
-    Weights start orthogonal, the last layer's times `scale`. Of several vectors their numbers are
-    taken together. As the `network` of a learner it has no `outputs`: its last hidden layer are
-    the features that the learner goes on with.
+    The gain of the last layer is `scale`. A tree of vectors is concatenated. As the `network` of a
+    learner it has no `outputs`, and its last hidden layer gives the features.
 
     >>> from jaxgpu import rl
     >>> wide = rl.PPO(network=rl.MLP(hidden_sizes=(256, 256), activation=nn.relu), hidden_sizes=())
@@ -33,16 +31,16 @@ class MLP(nn.Module):
     (5, 8)
     """
 
-    outputs: int | None = None  # numbers that come out; None leaves the last layer out
+    outputs: int | None = None  # units of the output layer; None omits that layer
     hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer
-    scale: float = 1.0  # gain of the last layer's orthogonal start
+    scale: float = 1.0  # gain of the last layer's orthogonal initialization
     activation: Callable[[Array], Array] = nn.tanh  # after each hidden layer
     layer_norm: bool = False  # LayerNorm before each activation
-    encoder: nn.Module | None = None  # what turns the input into features first
+    encoder: nn.Module | None = None  # maps the input to features first
 
     @nn.compact
     def __call__(self, x: Any) -> Array:
-        """[..., inputs], or a tree of such vectors, to [..., outputs]."""
+        """Map [..., inputs], or a tree of such vectors, to [..., outputs]."""
         x = joined(x) if self.encoder is None else self.encoder(x)
         for width in self.hidden_sizes:
             x = self._dense(width, 2**0.5)(x)
@@ -55,10 +53,10 @@ class MLP(nn.Module):
 
 
 def _product(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
-    """What flax asks for: [..., K] times [K, N], column by column where there are few.
+    """Multiply [..., K] by [K, N] for flax, column by column if N is small.
 
-    The slope of a tall and narrow kernel is a product that takes a processor five times as long as
-    those of its columns (jax 0.12, 64 times 2).
+    On a CPU, the derivative of a tall and narrow kernel is a product that takes five times as long
+    as those of its columns (jax 0.12, 64 times 2).
     """
     multiply = lambda kernel: jnp.matmul(x, kernel, precision="highest")
     if kernel.shape[1] > 4:
@@ -67,7 +65,7 @@ def _product(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
 
 
 def as_real(x: Any) -> Array:
-    """`x` as real numbers: whole ones become them, and 8-bit ones shares of 255.
+    """Convert `x` to floating point; uint8 is divided by 255, other integers are cast.
 
     >>> as_real(jnp.uint8(255)), as_real(jnp.int32(3))
     (Array(1., dtype=float32), Array(3., dtype=float32))
@@ -79,7 +77,7 @@ def as_real(x: Any) -> Array:
 
 
 def joined(x: Any) -> Array:
-    """The numbers of all vectors [..., N] of a tree, one after the other; an array is itself."""
+    """Concatenate all vectors [..., N] of a tree; a single array is returned unchanged."""
     leaves = [as_real(leaf) for leaf in jax.tree.leaves(x)]
     if len(leaves) == 1:
         return leaves[0]
@@ -88,103 +86,103 @@ def joined(x: Any) -> Array:
 
 
 class Normal(NamedTuple):
-    """Independent normal distributions."""
+    """Independent normal distributions (diagonal covariance)."""
 
     mean: Array  # [..., A]
     log_std: Array  # [..., A]
 
     def sample(self, key: Array) -> Array:
-        """Random actions; an environment gets them clipped to its bounds."""
+        """Sample actions; they are clipped to the bounds before they reach an environment."""
         return self.from_noise(jax.random.normal(key, self.mean.shape))
 
     def from_noise(self, noise: Array) -> Array:
-        """Random actions of standard normal `noise` [..., A]."""
+        """Return actions from standard normal `noise` [..., A]."""
         return self.mean + jnp.exp(self.log_std) * noise.astype(self.mean.dtype)
 
     def mode(self) -> Array:
-        """The likeliest actions."""
+        """Return the most likely actions."""
         return self.mean
 
     def log_prob(self, action: Array) -> Array:
-        """Logarithm of the density, [...]."""
+        """Return the log density, [...]."""
         z = (action - self.mean) * jnp.exp(-self.log_std)
         return jnp.sum(-0.5 * z * z - self.log_std - 0.5 * jnp.log(2 * jnp.pi), -1)
 
     def entropy(self) -> Array:
-        """In nats, [...]."""
+        """Return the entropy in nats, [...]."""
         return jnp.sum(self.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e), -1)
 
 
 class Squashed(NamedTuple):
-    """Hyperbolic tangents of independent normal distributions: actions in -1 ... 1."""
+    """Tanh of independent normal distributions: actions in -1 ... 1."""
 
-    mean: Array  # [..., A] before the tangent
+    mean: Array  # [..., A] before the tanh
     log_std: Array  # [..., A]
 
     def from_noise(self, noise: Array) -> tuple[Array, Array]:
-        """Random actions and the logarithms [...] of their densities; differentiable in both.
+        """Return actions and their log densities [...] from standard normal `noise` [..., A].
 
-        Of standard normal `noise` [..., A].
+        Both are differentiable.
         """
         u = Normal(self.mean, self.log_std).from_noise(noise)
         return jnp.tanh(u), self.log_prob(u)
 
     def mode(self) -> Array:
-        """The tangents of the means."""
+        """Return the tanh of the means."""
         return jnp.tanh(self.mean)
 
     def log_prob(self, u: Array) -> Array:
-        """Logarithm of the density of the actions tanh(u), [...]."""
-        # log(1 - tanh(u)^2), which is 0 - inf where tanh rounds to one
+        """Return the log density of the actions tanh(u), [...]."""
+        # this is log(1 - tanh(u)^2), which directly gives -inf where tanh rounds to one
         shrink = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
         return Normal(self.mean, self.log_std).log_prob(u) - jnp.sum(shrink, -1)
 
 
 class Categorical(NamedTuple):
-    """A choice among A."""
+    """Categorical distribution over A actions."""
 
     logits: Array  # [..., A]
 
     def sample(self, key: Array) -> Array:
-        """Random actions."""
+        """Sample actions."""
         return self.from_noise(jax.random.gumbel(key, self.logits.shape, self.logits.dtype))
 
     def from_noise(self, noise: Array) -> Array:
-        """Random actions of Gumbel `noise` [..., A]."""
+        """Return actions from Gumbel `noise` [..., A]."""
         return jnp.argmax(self.logits + noise.astype(self.logits.dtype), -1)
 
     def mode(self) -> Array:
-        """The likeliest actions."""
+        """Return the most likely actions."""
         return jnp.argmax(self.logits, -1)
 
     def log_prob(self, action: Array) -> Array:
-        """Logarithm of the probability, [...]."""
+        """Return the log probability, [...]."""
         total: Any = sum(jnp.where(action == i, x, 0.0) for i, x in enumerate(self._logs()))
         return total
 
     def entropy(self) -> Array:
-        """In nats, [...]."""
+        """Return the entropy in nats, [...]."""
         total: Any = sum(jnp.exp(x) * x for x in self._logs())
         return -total
 
     def _logs(self) -> list[Array]:
-        """Logarithms of all probabilities, A times [...]: wide arrays, unlike rows of few."""
+        """Return the log probabilities as A arrays [...]: wide arrays instead of short rows."""
         each = jnp.unstack(self.logits, axis=-1)
         whole = functools.reduce(jnp.logaddexp, each)
         return [x - whole for x in each]
 
 
 class ActorCritic(nn.Module):
-    """Separate networks for action and value; the spread of real actions is a parameter."""
+    """Separate actor and critic networks; the log standard deviation is a parameter."""
 
-    space: Space  # of the actions
-    hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer, of either network
-    log_std: float = -0.5  # logarithm of the deviation of real actions at the start
-    actor_encoder: nn.Module | None = None  # what turns observations into features first
-    critic_encoder: nn.Module | None = None  # the same of the critic, with weights of its own
+    space: Space  # action space
+    hidden_sizes: Sequence[int] = (64, 64)  # units of each hidden layer, in both networks
+    log_std: float = -0.5  # initial log standard deviation of continuous actions
+    actor_encoder: nn.Module | None = None  # maps observations to features first
+    critic_encoder: nn.Module | None = None  # the same for the critic, with separate weights
 
     def setup(self) -> None:
-        """Make both networks."""
+        """Create both networks."""
         self.count = self.space.shape[0] if isinstance(self.space, Box) else self.space.size
         self.actor = MLP(self.count, self.hidden_sizes, 0.01, encoder=self.actor_encoder)
         self.critic = MLP(1, self.hidden_sizes, 1.0, encoder=self.critic_encoder)
@@ -193,11 +191,11 @@ class ActorCritic(nn.Module):
             self.spread = self.param("spread", start, (self.count,), jnp.float32)
 
     def __call__(self, x: Any) -> tuple[Normal | Categorical, Array]:
-        """Observations [..., O] to a distribution over actions and values [...]."""
+        """Return the action distribution and the values [...] for observations [..., O]."""
         return self.act(x), self.value(x)
 
     def act(self, x: Any) -> Normal | Categorical:
-        """The distribution over actions."""
+        """Return the action distribution."""
         out = self.actor(x)
         if isinstance(self.space, Box):
             lead = (1,) * (out.ndim - 1)
@@ -205,12 +203,14 @@ class ActorCritic(nn.Module):
         return Categorical(out)
 
     def value(self, x: Any) -> Array:
-        """The values."""
+        """Return the values."""
         return self.critic(x)[..., 0]
 
 
 def spreading(params: Any, log_std: Array | float) -> Any:
-    """The weights of an `ActorCritic`, or of what holds one, of another spread of real actions.
+    """Set the log standard deviation of continuous actions in the parameters of an `ActorCritic`.
+
+    Its parameters may be nested in those of another network.
 
     >>> spreading({"heads": {"spread": jnp.zeros(2), "bias": jnp.zeros(1)}}, -2.0)["heads"]
     {'bias': Array([0.], dtype=float32), 'spread': Array([-2., -2.], dtype=float32)}
@@ -223,9 +223,9 @@ def spreading(params: Any, log_std: Array | float) -> Any:
 
 
 def noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array:
-    """What `from_noise` takes for `size` actions of an `ActorCritic`, [size, A].
+    """Sample the noise [size, A] from which `from_noise` makes `size` actions of an `ActorCritic`.
 
-    With the `axis` of a mesh, this device's share of them.
+    With the `axis` of a mesh, return this device's rows.
     """
     if isinstance(space, Box):
         return shares.own(jax.random.normal(key, (size, *space.shape)), axis)
@@ -233,11 +233,11 @@ def noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array
 
 
 def feasible(space: Space, action: Array) -> Any:
-    """Real actions clipped to the bounds of `space`; whole numbers as they are."""
+    """Clip continuous actions to the bounds of `space`; discrete actions are unchanged."""
     return jnp.clip(action, space.low, space.high) if isinstance(space, Box) else action
 
 
 def stretched(space: Space, action: Array) -> Any:
-    """Actions in -1 ... 1 stretched to the bounds of a real `space`."""
+    """Rescale actions from -1 ... 1 to the bounds of a continuous `space`."""
     bounds: Any = space
     return bounds.low + (bounds.high - bounds.low) * (action + 1) / 2

@@ -1,8 +1,8 @@
 """Running mean and variance of observations: Chan, Golub & LeVeque (1983), equations 2.1.
 
-Vectors are scaled, each of their numbers by itself. Pictures, [H, W, C], pass as they are.
-Also rewards over the running deviation of their discounted sums (Engstrom et al. 2020,
-arXiv:2005.12729, section 3), so that the size of a task's rewards does not matter.
+Each component of a vector is normalized separately. Images [H, W, C] are not normalized. Rewards
+can be divided by the running standard deviation of their discounted sums (Engstrom et al. 2020,
+arXiv:2005.12729, section 3), so that the scale of a task's rewards does not matter.
 """
 
 from typing import Any
@@ -19,15 +19,15 @@ from .networks import as_real
 
 @pytree
 class Normaliser:
-    """What has been seen so far; `mean` and `square` have the structure of an observation."""
+    """Running statistics; `mean` and `square` have the structure of an observation."""
 
-    mean: Any  # of all that was seen; of a picture zeros of its kind, which stay
-    square: Any  # sum of squared deviations from the mean; of a picture the same zeros
-    count: Array  # [] observations seen
+    mean: Any  # mean of all observations; for an image, constant zeros of its type
+    square: Any  # sum of squared deviations from the mean; for an image, the same zeros
+    count: Array  # [] number of observations
 
 
 def init(observation: Any) -> Normaliser:
-    """For observations like `observation`, none seen yet."""
+    """Return the empty statistics for observations like `observation`."""
     zero = jax.tree.map(lambda x: jnp.zeros_like(x if _is_picture(x) else as_real(x)), observation)
     return Normaliser(zero, zero, jnp.zeros(()))
 
@@ -37,9 +37,9 @@ def _is_picture(like: Array) -> bool:
 
 
 def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -> Normaliser:
-    """Take in a batch of observations: leaves have further axes in front.
+    """Update the statistics with a batch of observations, whose leaves have extra leading axes.
 
-    With the `axis` of a mesh it is the batch of all devices along it.
+    With the `axis` of a mesh, the batches of all devices along it are combined.
 
     >>> stats = update(init(jnp.zeros(())), jnp.array([1.0, 3.0]))
     >>> float(stats.mean), float(apply(stats, jnp.float32(4.0)))
@@ -60,7 +60,7 @@ def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -
 
 
 def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
-    """Take in what each of the devices along an axis has `seen`, equally many observations."""
+    """Add the `seen` statistics of each device along an axis, all of equal count."""
     means, structure = jax.tree.flatten(seen.mean)
     moments = zip(means, jax.tree.leaves(seen.square), strict=True)
     means, squares = zip(*(shares.merged(*x, seen.count, axis) for x in moments), strict=True)
@@ -69,10 +69,10 @@ def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
 
 
 def continued(name: str, fresh: Normaliser, seen: Normaliser) -> Normaliser:
-    """What was `seen`, for observations like those of `fresh`, which may hold pictures besides.
+    """Return the statistics `seen` for the observations of `fresh`, which may add images.
 
     Raises:
-        ValueError: vectors that were not seen; `name` begins the sentence.
+        ValueError: if `seen` lacks a vector of `fresh`; `name` starts the message.
     """
     squares = jax.tree.leaves(seen.square)
     held = dict(zip(_places(seen.mean), zip(jax.tree.leaves(seen.mean), squares), strict=True))
@@ -97,7 +97,7 @@ def _places(tree: Any) -> list[str]:
 
 
 def _joined(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) -> Normaliser:
-    """With `new` observations more, of this mean and this sum of squared deviations from it."""
+    """Add `new` observations with this mean and this sum of squared deviations from it."""
     count = normaliser.count + new
     shift = jax.tree.map(lambda a, b: a - b, mean, normaliser.mean)
 
@@ -113,7 +113,7 @@ def _joined(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) ->
 
 
 def apply(normaliser: Normaliser, observations: Any) -> Any:
-    """Vectors less the mean, over the standard deviation, within ten of it; pictures as they are.
+    """Standardize vectors and clip them to within 10 standard deviations; images are unchanged.
 
     >>> stats = init({"eye": jnp.zeros((2, 2, 1), jnp.uint8), "joints": jnp.zeros(1)})
     >>> seen = apply(stats, {"eye": jnp.full((2, 2, 1), 9, jnp.uint8), "joints": jnp.ones(1)})
@@ -136,23 +136,24 @@ def apply(normaliser: Normaliser, observations: Any) -> Any:
 
 @pytree
 class Returns:
-    """Discounted sums of rewards of B environments."""
+    """Running discounted sums of rewards of B environments."""
 
-    total: Array  # [B] of the running episodes
-    stats: Normaliser  # all sums so far
+    total: Array  # [B] discounted sum of the running episodes
+    stats: Normaliser  # statistics of all sums so far
 
 
 def no_returns(num_envs: int) -> Returns:
-    """Before the first step."""
+    """Return the sums before the first step."""
     return Returns(jnp.zeros(num_envs), init(jnp.zeros(())))
 
 
 def scale(
     returns: Returns, reward: Array, done: Array, gamma: Array | float, axis: str | None = None
 ) -> tuple[Returns, Array]:
-    """Take in rewards [T, B], with `done` where episodes end, and divide them by the deviation.
+    """Update the statistics with rewards [T, B] and divide the rewards by the standard deviation.
 
-    With the `axis` of a mesh the deviation is that of all devices along it.
+    The mask `done` marks ends of episodes. With the `axis` of a mesh the deviation is over all
+    devices.
 
     >>> done = jnp.zeros((2, 1), bool)
     >>> scale(no_returns(1), jnp.array([[2.0], [2.0]]), done, 0.5)[1]  # sums 2 and 3

@@ -1,4 +1,4 @@
-"""Adam with a bound on the gradient's norm: Kingma & Ba (2015), arXiv:1412.6980, by optax."""
+"""Adam with gradient clipping by global norm: Kingma & Ba (2015), arXiv:1412.6980, by optax."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from .. import shares
 
 
 def init(params: Any) -> Any:
-    """The state of the optimiser before the first step."""
+    """Return the initial state of the optimizer."""
     return _adam(1.0).init(params)
 
 
@@ -24,17 +24,18 @@ def descend(
     max_grad_norm: Array | float,
     axis: str | None = None,
 ) -> tuple[Any, Any]:
-    """Parameters and optimiser state after one step down `gradient`, cut to `max_grad_norm` first.
+    """Clip `gradient` to the norm `max_grad_norm`, take one Adam step; return params and opt_state.
 
-    With the `axis` of a mesh it is the mean of the devices' gradients, each of the loss of its own
-    rows alone: inside a `jax.shard_map` with `check_vma=False`, where JAX sums none by itself.
+    With the `axis` of a mesh the gradients of the devices are averaged first. Each is that of the
+    loss of the device's own rows, inside a `jax.shard_map` with `check_vma=False`, where JAX does
+    not sum gradients by itself.
 
     >>> state = init(jax.numpy.float32(3.0))
     >>> params, _ = descend(3.0, state, jax.numpy.float32(7.0), 0.5, 1.0)
     >>> round(float(params), 4)
     2.5
     """
-    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to whole-number powers
+    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to integer powers
         mean = shares.mean(gradient, axis)
         step, opt_state = _adam(max_grad_norm).update(mean, opt_state)
     return jax.tree.map(lambda p, s: p - learning_rate * s, params, step), opt_state
@@ -51,18 +52,18 @@ def passes(
     extra: Any = None,
     axis: str | None = None,
 ) -> tuple[Any, Any]:
-    """Parameters and optimiser state after a step down `loss(params, part)` for each minibatch.
+    """Take one step on `loss(params, part)` per minibatch; return params and opt_state.
 
     Args:
-        loss: of the parameters and of rows of the batch.
-        params: before the first step.
-        opt_state: before the first step.
+        loss: function of the parameters and of rows of the batch.
+        params: initial parameters.
+        opt_state: initial optimizer state.
         batch: leaves [R, ...].
-        orders: rows of each minibatch, [steps, R / num_minibatches], as `minibatches` draws them.
-        learning_rate: of every step.
-        max_grad_norm: to which the gradient is cut.
-        extra: of each step, by name, leaves [steps, ...]; it joins the rows in `part`.
-        axis: of a mesh whose devices have equal parts of every minibatch, as `descend` takes it.
+        orders: row indices of each minibatch, [steps, R / num_minibatches], from `minibatches`.
+        learning_rate: learning rate of every step.
+        max_grad_norm: clip of the gradient norm.
+        extra: further entries of `part` for each step, by name, leaves [steps, ...].
+        axis: mesh axis whose devices have equal parts of every minibatch, see `descend`.
 
     >>> x, orders = jnp.array([1.0, 3.0]), jnp.array([[0], [1]] * 200)
     >>> square, start = lambda p, x: jnp.sum((p - x) ** 2), jnp.float32(0.0)
@@ -72,7 +73,7 @@ def passes(
 
     def step(carry: tuple[Any, Any], drawn: tuple[Array, Any]) -> tuple[tuple[Any, Any], None]:
         (params, opt_state), (rows, more) = carry, drawn
-        # the barrier keeps fetching, row by row, out of the loss, which is computed in wide strides
+        # The barrier separates the row gather from the loss, which then runs on wide arrays.
         part = jax.lax.optimization_barrier(jax.tree.map(lambda x: x[rows], batch))
         gradient = jax.grad(loss)(params, part if more is None else part | more)
         return descend(params, opt_state, gradient, learning_rate, max_grad_norm, axis), None
@@ -81,13 +82,13 @@ def passes(
 
 
 def minibatches(key: Array, rows: int, epochs: int, parts: int, axis: str | None = None) -> Array:
-    """Every row once an epoch, in `parts` random parts: indices [epochs parts, rows / parts].
+    """Return shuffled row indices [epochs parts, rows / parts]; each epoch has every row once.
 
-    With the `axis` of a mesh every device draws an order of its own for its own rows.
+    With the `axis` of a mesh every device shuffles its own rows independently.
 
-    By the numbers that `jax.random.permutation` draws, whose last bits are made those of the row:
-    one number a row takes half as long to sort as two. Ties are broken by the row, which matters
-    only at the border of two parts.
+    It uses the random bits of `jax.random.permutation`, with the low bits replaced by the row
+    index: sorting one array takes half as long as sorting pairs. Ties are ordered by row, which
+    matters only at the border of two minibatches.
     """
     size = jnp.uint32(2 ** (rows - 1).bit_length())
 
@@ -100,9 +101,9 @@ def minibatches(key: Array, rows: int, epochs: int, parts: int, axis: str | None
 
 
 def spared(orders: Array, broken: Array) -> Array:
-    """The `orders` of `minibatches`, each row that is `broken` [R] replaced by a whole one.
+    """Replace each row of `orders` that is `broken` [R] by the nearest valid row before it.
 
-    By the nearest before it, or the first of all. Where none is whole nothing is replaced.
+    If there is none before it, use the first valid row. If no row is valid, nothing is replaced.
 
     >>> spared(jnp.arange(4)[None], jnp.array([True, False, True, False])).tolist()
     [[1, 1, 1, 3]]
@@ -117,4 +118,4 @@ def spared(orders: Array, broken: Array) -> Array:
 def _adam(max_grad_norm: Array | float) -> optax.GradientTransformation:
     bound: Any = max_grad_norm
     adam = optax.chain(optax.clip_by_global_norm(bound), optax.scale_by_adam(eps=1e-5))
-    return optax.flatten(adam)  # a few operations on one long array, not as many on each weight
+    return optax.flatten(adam)  # few operations on one long array instead of as many per weight

@@ -1,15 +1,15 @@
-"""Proximal policy optimisation, the whole loop one program.
+"""Proximal policy optimization as one compiled program.
 
 Schulman et al. (2017), arXiv:1707.06347, with the advantages of Schulman et al. (2016),
-arXiv:1506.02438. Departures: observations and advantages are normalised, the learning rate falls
-linearly to zero unless `anneal_lr` is off, values are not clipped (Andrychowicz et al. 2021,
-arXiv:2006.05990, find no use in it). A truncated episode is bootstrapped with the value of its true
-last observation. As options, rewards are divided by the running deviation of their discounted sums,
-and the learning rate is made to keep the policy's step at a given divergence (Rudin et al. 2022,
-arXiv:2109.11978; there after each minibatch, here after each update). A training may begin with the
-`critic` of another.
+arXiv:1506.02438. Differences from the paper: observations and advantages are normalized, the
+learning rate decays linearly to zero unless `anneal_lr` is off, and values are not clipped
+(Andrychowicz et al. 2021, arXiv:2006.05990, find no benefit). A truncated episode is bootstrapped
+from the value of its last observation before the reset. As options, rewards are divided by the
+running standard deviation of their discounted sums, and the learning rate adapts to keep the KL
+divergence of an update near a target (Rudin et al. 2022, arXiv:2109.11978; there after each
+minibatch, here after each update). A training may start with the `critic` of another.
 
-A step of an environment costs about 1 + 3 `update_epochs` passes through both networks.
+The cost per environment step is about 1 + 3 `update_epochs` passes through both networks.
 """
 
 import functools
@@ -37,36 +37,36 @@ from .training import ActorCriticRollouts, Critic, TrainState
 
 @pytree
 class PPO(ActorCriticRollouts):
-    """What to run; numbers are leaves, to be vmapped over."""
+    """Proximal policy optimization (Schulman et al. 2017). Numeric fields are pytree leaves."""
 
-    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] initial learning rate
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount
-    gae_lambda: Array | float = number(default=0.95, least=0, most=1)  # [] of the advantages
-    clip_eps: Array | float = number(default=0.2, above=0)  # [] of the probability ratio
-    ent_coef: Array | float = number(default=0.0, least=0)  # [] weight of the entropy
-    vf_coef: Array | float = number(default=0.5, least=0)  # [] weight of the value's error
-    max_grad_norm: Array | float = number(default=0.5, above=0, infinite=True)  # []
+    gae_lambda: Array | float = number(default=0.95, least=0, most=1)  # [] lambda of the advantages
+    clip_eps: Array | float = number(default=0.2, above=0)  # [] clip range of the probability ratio
+    ent_coef: Array | float = number(default=0.0, least=0)  # [] weight of the entropy bonus
+    vf_coef: Array | float = number(default=0.5, least=0)  # [] weight of the value loss
+    max_grad_norm: Array | float = number(default=0.5, above=0, infinite=True)  # [] gradient clip
     target_kl: Array | float = number(
         default=0.01, above=0, unit="nats"
-    )  # [] nats an update, where `adaptive_lr`
+    )  # [] KL divergence per update, with `adaptive_lr`
     log_std: Array | float = number(
         default=-0.5, least=-10, most=3
-    )  # [] logarithm of the deviation of real actions at the start
-    update_epochs: int = size(default=4, least=1)  # passes over each rollout
-    num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
-    normalize_reward: bool = static(default=False)  # by the deviation of their discounted sums
-    adaptive_lr: bool = static(default=False)  # the learning rate keeps to `target_kl`
-    critic: Critic | None = None  # of another training, which this one begins with
+    )  # [] initial log standard deviation of continuous actions
+    update_epochs: int = size(default=4, least=1)  # epochs over each rollout
+    num_minibatches: int = size(default=8, least=1)  # minibatches per epoch
+    normalize_reward: bool = static(default=False)  # divide by the deviation of discounted sums
+    adaptive_lr: bool = static(default=False)  # adapt the learning rate to `target_kl`
+    critic: Critic | None = None  # initial critic, from another training
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> "PPOState":
-        """The state before a training: networks before learning, and environments at the start.
+        """Return the initial state: untrained networks and environments after a reset.
 
         `Learner.init` describes the arguments.
 
         Raises:
-            ValueError: minibatches that do not divide the batch, or a `critic` that does not fit.
+            ValueError: if the minibatches do not divide the batch, or the `critic` does not fit.
         """
         self.check_minibatches(self.num_minibatches)
         env_key, network_key = jax.random.split(key)
@@ -82,7 +82,7 @@ class PPO(ActorCriticRollouts):
         return state if self.critic is None else self.critic.put_into("PPO", state)
 
     def critic_of(self, state: "PPOState") -> Critic:
-        """What the critic of a training has learnt, for another to begin with.
+        """Return the critic of a training, with which another training can start.
 
         >>> from jaxgpu import rl
         >>> env, ppo, key = rl.make("pendulum"), rl.PPO(num_envs=8, num_steps=8), jax.random.key(0)
@@ -96,16 +96,16 @@ class PPO(ActorCriticRollouts):
         return learnt
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out environments and minibatches."""
+        """Raise if environments or minibatches cannot be sharded evenly over that many devices."""
         super().check_devices(devices)
         self.check_minibatches(self.num_minibatches, devices)
 
     def update(
         self, env: Environment, state: "PPOState", key: Array, axis: str | None = None
     ) -> "PPOState":
-        """The state after a rollout of all environments, and `update_epochs` passes over it.
+        """Return the state after a rollout of all environments and `update_epochs` passes over it.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         roll_key, learn_key = jax.random.split(key)
         (env_state, returns), batch, report = self._rollout(env, state, roll_key, axis)
@@ -137,11 +137,11 @@ class PPO(ActorCriticRollouts):
         return replace(after, returns=returns, lr_scale=lr_scale)
 
     def policy(self, env: Environment, state: "PPOState") -> LearntPolicy:
-        """The learnt policy: observation to its likeliest action."""
+        """Return the deterministic policy: the mode of the learned action distribution."""
         return replace(self, critic=None).acting(env, state.params, state.obs_stats)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Any:
-        """What its policy does."""
+        """Return the most likely action of `policy` for an observation."""
         x = self.seen(policy, observation)
         return feasible(policy.action_space, self._act(policy, policy.params, x).mode())
 
@@ -176,7 +176,7 @@ class PPO(ActorCriticRollouts):
         out: Outcome,
         axis: str | None = None,
     ) -> tuple[normaliser.Returns, dict[str, Array]]:
-        """The sums that rewards are scaled by, and advantages and targets of a rollout [T, B]."""
+        """Return the updated reward scaling, and the advantages and targets of a rollout [T, B]."""
         if self.normalize_reward:
             returns, reward = normaliser.scale(returns, out.reward, out.is_first, self.gamma, axis)
             out = out._replace(reward=reward)
@@ -188,10 +188,10 @@ class PPO(ActorCriticRollouts):
         return self.surrogate(*self._apply(network, params, part["observation"]), part)
 
     def moments(self, advantage: Array, orders: Array, axis: str | None) -> dict[str, Array] | None:
-        """Mean and deviation of the advantages of each minibatch over all devices, [steps].
+        """Return mean and deviation of the advantages per minibatch over all devices, [steps].
 
-        They are known before the first step, and so are brought together once. None without an
-        `axis`, where `surrogate` finds them itself.
+        They depend only on the rollout, so one reduction before the first step suffices. Without an
+        `axis` return None, and `surrogate` computes them.
         """
         if axis is None:
             return None
@@ -201,7 +201,7 @@ class PPO(ActorCriticRollouts):
         return {"advantage_mean": mean, "advantage_std": jnp.sqrt(square / size)}
 
     def surrogate(self, pi: Normal | Categorical, value: Array, part: dict[str, Array]) -> Array:
-        """The loss of a batch, []: the bounded objective, the value's error and the entropy."""
+        """Return the scalar loss of a minibatch: clipped objective, value error and entropy."""
         advantage = part["advantage"]
         if "advantage_mean" in part:
             mean, std = part["advantage_mean"], part["advantage_std"]
@@ -221,11 +221,11 @@ class PPO(ActorCriticRollouts):
         batch: dict[str, Array],
         axis: str | None = None,
     ) -> Array:
-        """Slower after a policy's step of more than twice `target_kl`, faster below half of it."""
+        """Return the learning-rate scale: lower if KL > 2 `target_kl`, higher below half of it."""
         if not self.adaptive_lr:
             return lr_scale
         change = pi.log_prob(batch["action"]) - batch["log_prob"]
-        kl = jnp.mean(jnp.exp(change) - 1 - change)  # KL(old, new), unbiased, never negative
+        kl = jnp.mean(jnp.exp(change) - 1 - change)  # k3 estimator of KL(old, new), unbiased, >= 0
         kl = shares.mean(kl, axis)
         factor = jnp.where(kl < self.target_kl / 2, 1.5, 1.0)
         return jnp.clip(lr_scale * jnp.where(kl > 2 * self.target_kl, 1 / 1.5, factor), 1e-2, 1e2)
@@ -246,9 +246,9 @@ class PPO(ActorCriticRollouts):
     def _values(
         self, env: Environment, state: "PPOState", observation: Any, last: Any, out: Outcome
     ) -> tuple[Array, Array]:
-        """Of what is acted on, `observation`, and of what the steps led to, [T, B].
+        """Return values [T, B] of the observations before and after each step.
 
-        `last` is what would be acted on after them.
+        `observation` holds those acted on, and `last` the ones to act on after the rollout.
         """
         network = self._network(env)
 
@@ -268,17 +268,18 @@ class PPO(ActorCriticRollouts):
 def final_values(
     value_of: Callable[[Any, Any], Array], model: Any, next_value: Array, final: Any, cut: Array
 ) -> Array:
-    """Values of what the steps led to, [T, B]; of anything where an episode terminated.
+    """Return values [T, B] of the observations after each step.
 
-    They are `value_of(model, final)`, and so are their slopes. But most are those of what is acted
-    on next, so that only the others are computed: the first in each environment, then the second.
+    They equal `value_of(model, final)`, and so do their derivatives, but are arbitrary where an
+    episode terminated. Most equal the value of the next observation acted on. Only the others are
+    computed: the first of each environment, then the second, and so on.
 
     Args:
-        value_of: values, of the model and of observations [..., B].
-        model: what `value_of` takes.
-        next_value: values of what is acted on next, [T, B].
-        final: observations that the steps led to, [T, B, ...].
-        cut: [T, B] bool, where that is not what is acted on next: the episode was truncated.
+        value_of: value function of the model and of observations [..., B].
+        model: first argument of `value_of`.
+        next_value: values of the next observations acted on, [T, B].
+        final: observations after the steps, before resets, [T, B, ...].
+        cut: [T, B] bool, steps before a reset, where the episode was truncated.
     """
 
     def renew(carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -295,7 +296,7 @@ def final_values(
 def _slope(
     value_of: Callable[[Any, Any], Array], primals: tuple, tangents: tuple
 ) -> tuple[Array, Array]:
-    """By the plain formula, as a loop of unknown length has no slope in reverse."""
+    """Differentiate the direct formula, since a while loop has no reverse-mode derivative."""
     (model, next_value, final, cut), (model_tangent, _, final_tangent, _) = primals, tangents
     slope = jax.jvp(value_of, (model, final), (model_tangent, final_tangent))[1]
     return final_values(value_of, model, next_value, final, cut), slope
@@ -303,13 +304,13 @@ def _slope(
 
 @pytree
 class PPOState(TrainState):
-    """And what rewards and learning rate are scaled by."""
+    """Training state plus the scales of rewards and learning rate."""
 
     returns: normaliser.Returns
     lr_scale: Array  # [] factor of the learning rate
 
     def places(self, axis: str) -> "PPOState":
-        """Where each part belongs on a mesh with this axis: the environments are shared out."""
+        """Return the partition specs on a mesh with this axis: the environments are sharded."""
         places: Any = super().places(axis)
         sums: Any = PartitionSpec(axis)
         stats: Any = PartitionSpec()

@@ -1,12 +1,12 @@
-"""Parallel Q-learning without a replay buffer or a target network.
+"""Parallelized Q-network: Q-learning without a replay buffer or a target network.
 
-Gallici et al. (2024), arXiv:2407.04811: many environments explore greedily but for a falling share
-of random actions, a network with LayerNorm learns their Q(lambda) returns in a few passes and
-forgets them. Departures: observations are normalised, the learning rate falls linearly to zero, and
-a truncated episode is bootstrapped with the value of its true last observation. As an option a
-random action is held on (Dabney et al. 2021, arXiv:2006.01782; here for a geometric number of
-steps, no longer than the rollout or the episode): steps that cancel do not lead to a reward far
-off.
+Gallici et al. (2024), arXiv:2407.04811: many environments explore epsilon-greedily with a decaying
+epsilon; a network with LayerNorm learns their Q(lambda) returns in a few epochs, and the rollout is
+discarded. Differences from the paper: observations are normalized, the learning rate decays
+linearly to zero, and a truncated episode is bootstrapped from the value of its last observation
+before the reset. As an option a random action is repeated (Dabney et al. 2021, arXiv:2006.01782;
+here for a geometric number of steps, at most to the end of the rollout or episode), since
+independent random steps cancel out and do not reach distant rewards.
 """
 
 from dataclasses import KW_ONLY
@@ -32,7 +32,7 @@ from .training import Rollouts, TrainState
 
 @pytree
 class PQN(Rollouts):
-    """What to run; numbers are leaves, to be vmapped over.
+    """Parallelized Q-network (Gallici et al. 2024). Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
     >>> env, pqn = rl.make("cartpole"), PQN(num_envs=4)
@@ -41,36 +41,36 @@ class PQN(Rollouts):
     ()
     """
 
-    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] initial learning rate
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount
     q_lambda: Array | float = number(default=0.65, least=0, most=1)  # [] of the returns
     epsilon_start: Array | float = number(
         default=1.0, least=0, most=1
-    )  # [] share of random actions at the start
+    )  # [] initial fraction of random actions
     epsilon_finish: Array | float = number(
         default=0.05, least=0, most=1
-    )  # [] share of random actions in the end
+    )  # [] final fraction of random actions
     exploration_fraction: Array | float = number(
         default=0.5, above=0, most=1
-    )  # [] share of the updates in which it falls from the one to the other
+    )  # [] fraction of the updates over which epsilon decays
     hold: Array | float = number(
         default=0.0, least=0, most=1
-    )  # [] chance of a random action to be held for a further step
-    max_grad_norm: Array | float = number(default=10.0, above=0, infinite=True)  # []
-    update_epochs: int = size(default=4, least=1)  # passes over each rollout
-    num_minibatches: int = size(default=8, least=1)  # parts into which a pass cuts it
+    )  # [] probability that a random action is repeated in the next step
+    max_grad_norm: Array | float = number(default=10.0, above=0, infinite=True)  # [] gradient clip
+    update_epochs: int = size(default=4, least=1)  # epochs over each rollout
+    num_minibatches: int = size(default=8, least=1)  # minibatches per epoch
     _: KW_ONLY
-    num_envs: int = size(default=32, least=1)  # B
+    num_envs: int = size(default=32, least=1)  # B, parallel environments
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> TrainState:
-        """The state before a training: the network before learning, and environments at the start.
+        """Return the initial state: an untrained network and environments after a reset.
 
         `Learner.init` describes the arguments.
 
         Raises:
-            ValueError: real actions, or minibatches that do not divide the batch.
+            ValueError: if actions are continuous, or the minibatches do not divide the batch.
         """
         if not isinstance(env.action_space, Discrete):
             raise ValueError(
@@ -84,16 +84,16 @@ class PQN(Rollouts):
         return TrainState(params=params, opt_state=optimiser.init(params), **common)
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out environments and minibatches."""
+        """Raise if environments or minibatches cannot be sharded evenly over that many devices."""
         super().check_devices(devices)
         self.check_minibatches(self.num_minibatches, devices)
 
     def update(
         self, env: Environment, state: TrainState, key: Array, axis: str | None = None
     ) -> TrainState:
-        """The state after a rollout of all environments, and `update_epochs` passes over it.
+        """Return the state after a rollout of all environments and `update_epochs` passes over it.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, observations, batch, report = self._rollout(env, state, roll_key, axis)
@@ -122,16 +122,16 @@ class PQN(Rollouts):
         return state.advance(params, opt_state, obs_stats, env_state, report)
 
     def policy(self, env: Environment, state: TrainState) -> LearntPolicy:
-        """The greedy policy."""
+        """Return the greedy policy."""
         return learnt(self, env, state.params, state.obs_stats)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Array:
-        """What its policy does."""
+        """Return the action of `policy` with the largest Q for an observation."""
         x = normaliser.apply(policy.obs_stats, observation)
         return jnp.argmax(self._q(policy, policy.params, x), -1)
 
     def epsilon(self, state: TrainState) -> Array:
-        """The share of random actions in the next rollout, []."""
+        """Return the fraction of random actions in the next rollout, []."""
         fallen = self.progress(state) / self.exploration_fraction
         share = self.epsilon_start - (self.epsilon_start - self.epsilon_finish) * fallen
         return jnp.maximum(share, self.epsilon_finish)
@@ -178,6 +178,6 @@ class PQN(Rollouts):
         )
 
     def _q(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Array:
-        """Q of every action, [..., A]."""
+        """Return Q of every action, [..., A]."""
         out: Any = self._network(env).apply(params, x)
         return out

@@ -1,10 +1,10 @@
-"""PPO with a memory, for tasks that hide what matters: a gated recurrent unit before both networks.
+"""Recurrent PPO for partially observable tasks: a gated recurrent unit before both networks.
 
-The unit is that of Cho et al. (2014), arXiv:1406.1078, learnt through whole rollouts: a minibatch
-is some of the environments over all steps, each from the carry it began the rollout with. The carry
-is zero at every start of an episode, in the rollout and in learning alike. An environment that
-broke (see `vectorize`) is left out of the update. What the critic alone may see (`critic_keys`)
-joins the carry, which is the actor's. All else is as in `PPO`.
+The unit is that of Cho et al. (2014), arXiv:1406.1078, trained by backpropagation through complete
+rollouts. A minibatch is a subset of the environments over all steps, each with its carry at the
+start of the rollout. The carry is reset to zero at the start of every episode. An environment with
+a broken step (see `vectorize`) is left out of the update. What only the critic observes
+(`critic_keys`) is concatenated with the carry, which is the actor's. All else is as in `PPO`.
 """
 
 from dataclasses import replace
@@ -31,38 +31,38 @@ from .training import check_shares
 
 
 class RecurrentActorCritic(nn.Module):
-    """Observation to carry, carry to action and value."""
+    """GRU on the observations, with an actor and a critic on its carry."""
 
-    space: Space  # of the actions
-    hidden_size: int  # units of the gated recurrent unit
-    encoder: nn.Module | None = None  # what turns observations into features first
-    critic_encoder: nn.Module | None = None  # what the critic alone sees, beside the carry
+    space: Space  # action space
+    hidden_size: int  # units of the GRU
+    encoder: nn.Module | None = None  # maps observations to features first
+    critic_encoder: nn.Module | None = None  # features of the critic alone, next to the carry
 
     def setup(self) -> None:
-        """Make all parts."""
+        """Create all parts."""
         start = nn.initializers.orthogonal(2**0.5)
         self.embed = nn.Dense(self.hidden_size, kernel_init=start, precision="highest")
         self.cell = nn.GRUCell(self.hidden_size)
         self.heads = ActorCritic(self.space, (self.hidden_size,))
 
     def __call__(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical, Array]:
-        """Carry [..., W] and observation [..., O] to carry, distribution and value."""
+        """Return next carry, action distribution and value for a carry and an observation."""
         carry = self.next_carry(carry, x)
         return carry, *self.act_and_value(carry, x)
 
     def act(self, carry: Array, x: Any) -> tuple[Array, Normal | Categorical]:
-        """The same without the value, and without what the critic alone sees."""
+        """Return next carry and action distribution, without the critic and its inputs."""
         carry = self.next_carry(carry, x)
         return carry, self.heads.act(carry)
 
     def next_carry(self, carry: Array, x: Any) -> Array:
-        """The carry after an observation."""
+        """Return the carry after an observation."""
         x = joined(x) if self.encoder is None else self.encoder(x)
-        with jax.default_matmul_precision("highest"):  # the cell has no argument for it
+        with jax.default_matmul_precision("highest"):  # the cell has no such argument
             return self.cell(carry, nn.tanh(self.embed(x)))[0]
 
     def act_and_value(self, carry: Array, x: Any) -> tuple[Normal | Categorical, Array]:
-        """Distribution and value, of the carry after an observation."""
+        """Return distribution and value for the carry after an observation."""
         if self.critic_encoder is None:
             return self.heads(carry)
         more = self.critic_encoder(x)
@@ -71,7 +71,7 @@ class RecurrentActorCritic(nn.Module):
 
 @pytree
 class RecurrentPPO:
-    """What to run: PPO's numbers, the width of the carry and of the networks behind it.
+    """PPO with a recurrent policy: the settings of PPO and the width of the GRU.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("cartpole")
@@ -82,29 +82,29 @@ class RecurrentPPO:
     ((8,), ())
     """
 
-    ppo: ppo.PPO  # its `network` stands before the unit; its `hidden_sizes` do not count
-    hidden_size: int = size(default=64, least=1)  # W
+    ppo: ppo.PPO  # its `network` precedes the GRU; its `hidden_sizes` are ignored
+    hidden_size: int = size(default=64, least=1)  # W, units of the GRU and of the layer after it
 
     @property
     def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
+        """Environment steps per update."""
         return self.ppo.steps_per_update
 
     @property
     def network(self) -> nn.Module | None:
-        """What turns observations into features first."""
+        """Module that maps observations to features first, or None."""
         return self.ppo.network
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> "RecurrentPPOState":
-        """The state before a training: the network before learning, and environments at the start.
+        """Return the initial state: an untrained network and environments after a reset.
 
         `Learner.init` describes the arguments.
 
         Raises:
-            ValueError: minibatches that do not divide the environments, or a `critic` of `ppo`.
-            TypeError: a `ppo` with a teacher.
+            ValueError: if the minibatches do not divide the environments, or `ppo` has a `critic`.
+            TypeError: if `ppo` has a teacher.
         """
         check_learner("RecurrentPPO", self, env)
         if isinstance(self.ppo, KickstartedPPO):
@@ -138,7 +138,7 @@ class RecurrentPPO:
         )
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out environments and minibatches."""
+        """Raise if environments or minibatches cannot be sharded evenly over that many devices."""
         check_shares("RecurrentPPO", "num_envs", self.ppo.num_envs, devices)
         each = self.ppo.num_envs // devices
         if each % self.ppo.num_minibatches:
@@ -151,9 +151,9 @@ class RecurrentPPO:
     def update(
         self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
     ) -> "RecurrentPPOState":
-        """The state after a rollout of all environments, and `update_epochs` passes over it.
+        """Return the state after a rollout of all environments and `update_epochs` passes over it.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         spec, network = self.ppo, self._network(env)
         roll_key, learn_key = jax.random.split(key)
@@ -187,12 +187,12 @@ class RecurrentPPO:
         return replace(after, lr_scale=lr_scale, **rolled)
 
     def policy(self, env: Environment, state: "RecurrentPPOState") -> RecurrentPolicy:
-        """The learnt policy: the likeliest action."""
+        """Return the deterministic policy: the mode of the learned action distribution."""
         act = learnt(self, env, state.params, state.obs_stats, self.ppo.actor_keys)
         return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
 
     def act(self, policy: LearntPolicy, carry: Array, observation: Any) -> tuple[Array, Any]:
-        """What its policy does: the next carry, and the action."""
+        """Return the next carry and the most likely action of `policy`."""
         x = self.ppo.seen(policy, observation)
         network: Any = self._network(policy)
         out = network.apply(policy.params, carry, x, method=RecurrentActorCritic.act)
@@ -201,7 +201,7 @@ class RecurrentPPO:
     def _rollout(
         self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array], dict[str, Array]]:
-        """What of the state a rollout changes, by name; its batch [B, T, ...], and its report."""
+        """Return the changed fields of the state by name, the batch [B, T, ...] and the report."""
         spec, network = self.ppo, self._network(env)
         envs = vectorize(env, spec.num_envs, axis=axis)
 
@@ -240,7 +240,7 @@ class RecurrentPPO:
     def _replay(
         self, network: RecurrentActorCritic, params: Any, part: dict[str, Array]
     ) -> tuple[Normal | Categorical, Array]:
-        """Distributions and values along the rollouts of `part`, [B, T]."""
+        """Return distributions and values [B, T] along the rollouts of `part`."""
 
         def step(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
             x, is_first = row
@@ -266,13 +266,13 @@ class RecurrentPPO:
 
 @pytree
 class RecurrentPPOState(ppo.PPOState):
-    """And what the policy remembers."""
+    """PPO state plus the carries of the policy."""
 
-    carry: Array  # [B, W] of the unit in each environment
+    carry: Array  # [B, W] GRU carry of each environment
     is_first: Array  # [B] bool: the environment is at the start of an episode
 
     def places(self, axis: str) -> "RecurrentPPOState":
-        """Where each part belongs on a mesh with this axis: the environments are shared out."""
+        """Return the partition specs on a mesh with this axis: the environments are sharded."""
         places: Any = super().places(axis)
         shared: Any = PartitionSpec(axis)
         return replace(places, carry=shared, is_first=shared)

@@ -1,6 +1,6 @@
-"""What was experienced, kept on the device: a ring in which the newest rows overwrite the oldest.
+"""Replay buffer on the device: a ring buffer in which new rows overwrite the oldest.
 
-Adding moves the rows added and nothing else; a draw reads the rows drawn.
+Adding writes only the new rows, and sampling reads only the sampled rows.
 """
 
 from typing import Any
@@ -16,18 +16,18 @@ from .. import shares
 
 @pytree
 class Replay:
-    """Up to C rows; leaves of `rows` are [C, ...]."""
+    """Replay buffer of up to C rows; leaves of `rows` are [C, ...]."""
 
-    rows: Any  # tree of arrays [capacity, ...]: what was played
-    position: Array  # [] where the next row goes
-    size: Array  # [] rows held
+    rows: Any  # tree of arrays [capacity, ...]: the transitions
+    position: Array  # [] index at which the next row is written
+    size: Array  # [] number of stored rows
 
 
 def init(row: Any, buffer_size: int) -> Replay:
-    """Room for `buffer_size` rows like `row`, none held.
+    """Return an empty buffer for `buffer_size` rows like `row`.
 
     Raises:
-        ValueError: no room.
+        ValueError: if `buffer_size` is less than 1.
     """
     if buffer_size < 1:
         raise ValueError(f"replay: buffer_size={buffer_size}; give room for at least 1 row")
@@ -36,9 +36,9 @@ def init(row: Any, buffer_size: int) -> Replay:
 
 
 def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
-    """Take in B `rows`, leaves [B, ...]; where there is no room they overwrite the oldest.
+    """Append B `rows`, leaves [B, ...]; when the buffer is full they overwrite the oldest.
 
-    Rows that are `broken` [B] are left out.
+    Rows in the mask `broken` [B] are skipped.
 
     >>> replay = add(init(jnp.float32(0), 3), jnp.array([1.0, 2.0]))
     >>> add(replay, jnp.array([3.0, 4.0])).rows.tolist()
@@ -49,7 +49,7 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
         raise ValueError(f"replay: {count} rows at once; buffer_size={buffer_size}; raise it")
     whole = jnp.ones(count, jnp.int32) if broken is None else (~broken).astype(jnp.int32)
     places = (replay.position + jnp.cumsum(whole, dtype=jnp.int32) - whole) % buffer_size
-    places = jnp.where(whole == 1, places, buffer_size)  # outside, where nothing is written
+    places = jnp.where(whole == 1, places, buffer_size)  # out of range, so that nothing is written
     put = lambda old, new: old.at[places].set(new, mode="drop")
     held, taken = jax.tree.map(put, replay.rows, rows), jnp.sum(whole, dtype=jnp.int32)
     size = jnp.minimum(replay.size + taken, buffer_size)
@@ -57,9 +57,9 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
 
 
 def collect(replay: Replay, played: dict[str, Any], axis: str | None = None) -> tuple[Replay, Any]:
-    """Take in what was `played`, leaves [T, B, ...], but what is `broken` [T, B] there.
+    """Add a rollout `played`, leaves [T, B, ...], except its rows `broken` [T, B]; return both.
 
-    With the `axis` of a mesh, what was played on all its devices; it comes back too, together.
+    With the `axis` of a mesh, the rollouts of all devices are gathered, added and returned.
     """
     played = jax.tree.map(lambda x: shares.joined(x, axis, at=1), played)
     rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
@@ -67,10 +67,10 @@ def collect(replay: Replay, played: dict[str, Any], axis: str | None = None) -> 
 
 
 def check_room(name: str, buffer_size: int, rows: int) -> None:
-    """Raise where there is less room than a rollout of so many rows takes; `name` is the learner's.
+    """Raise if the buffer is smaller than a rollout of `rows` rows; `name` is the learner's.
 
     Raises:
-        ValueError: as said.
+        ValueError: in that case.
     """
     if buffer_size < rows:
         raise ValueError(
@@ -79,9 +79,9 @@ def check_room(name: str, buffer_size: int, rows: int) -> None:
 
 
 def draw(replay: Replay, key: Array, count: int, axis: str | None = None) -> Any:
-    """Rows [count, ...] drawn with replacement, all that are held alike likely.
+    """Sample rows [count, ...] uniformly with replacement.
 
-    With the `axis` of a mesh, this device's share of them, of a replay that all have whole.
+    With the `axis` of a mesh, return this device's rows; the buffer is replicated.
     """
     pick = jax.random.randint(key, (count,), 0, jnp.maximum(replay.size, 1))
     pick = shares.own(pick, axis)

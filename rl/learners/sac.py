@@ -1,14 +1,14 @@
-"""Soft actor-critic: learning from all that was experienced, for reward and randomness.
+"""Soft actor-critic: off-policy learning that maximizes reward plus entropy.
 
-Haarnoja et al. (2018), arXiv:1812.05905: twin critics learn soft values of rows drawn from a replay
-buffer, the actor, a normal distribution squashed by tanh, follows the smaller of the two, and the
-temperature makes its entropy what is asked for. Departures: observations are normalised; actor,
-critics and temperature take one step of Adam together, each down its own loss; a truncated episode
-is bootstrapped with the value of its true last observation. As an option a random action of the
-first steps is held on, as in `pqn`: steps that cancel do not lead to a reward far off.
+Haarnoja et al. (2018), arXiv:1812.05905: two critics learn soft values of rows sampled from a
+replay buffer, the actor, a tanh-squashed normal distribution, maximizes the smaller of the two, and
+the temperature adapts to reach a target entropy. Differences from the paper: observations are
+normalized; actor, critics and temperature share one Adam step, each with its own loss; a truncated
+episode is bootstrapped from the value of its last observation before the reset. As an option a
+random action of the first steps is repeated, as in `pqn`, since independent steps cancel out.
 
-An update steps all environments `num_steps` times and descends `gradient_steps` times. On a mesh
-every device keeps the whole buffer, and draws its share of the rows of each descent from it.
+An update steps all environments `num_steps` times and takes `gradient_steps` gradient steps. On a
+mesh the buffer is replicated, and every device samples its share of each batch.
 """
 
 from dataclasses import KW_ONLY, replace
@@ -33,16 +33,16 @@ from .training import ActorCriticRollouts, TrainState
 
 
 class Networks(nn.Module):
-    """An actor and two critics."""
+    """Actor and two critics."""
 
-    actions: int  # numbers of an action
+    actions: int  # dimension of an action
     hidden_sizes: tuple[int, ...]  # units of each hidden layer
-    actor_encoder: nn.Module | None = None  # what turns observations into features first
-    critic_encoder: nn.Module | None = None  # the same of both critics
+    actor_encoder: nn.Module | None = None  # maps observations to features first
+    critic_encoder: nn.Module | None = None  # the same for both critics
 
     def setup(self) -> None:
-        """Make all three."""
-        # flax declares `in_axes` an int; None gives each critic the whole input
+        """Create the three networks."""
+        # flax annotates `in_axes` as int; None passes the same input to both critics
         axes: dict[str, Any] = {"in_axes": None, "axis_size": 2}
         twins: Any = nn.vmap(MLP, {"params": 0}, {"params": True}, **axes)
         self.actor = MLP(
@@ -51,23 +51,23 @@ class Networks(nn.Module):
         self.critics = twins(1, self.hidden_sizes, 1.0, nn.relu)
 
     def __call__(self, x: Any, action: Array) -> tuple[Squashed, Array]:
-        """For the start of the parameters."""
+        """Evaluate all networks, for parameter initialization."""
         return self.act(x), self.q(x, action)
 
     def act(self, x: Any) -> Squashed:
-        """The distribution over actions, of observations [..., O]."""
+        """Return the action distribution for observations [..., O]."""
         mean, log_std = jnp.split(self.actor(x), 2, -1)
         return Squashed(mean, jnp.clip(log_std, -10.0, 2.0))
 
     def q(self, x: Any, action: Array) -> Array:
-        """Q of both critics, [2, N], of observations [N, O] and actions [N, A]."""
+        """Return Q of both critics, [2, N], for observations [N, O] and actions [N, A]."""
         x = joined(x) if self.critic_encoder is None else self.critic_encoder(x)
         return self.critics(jnp.concatenate([x, action], -1))[..., 0]
 
 
 @pytree
 class SAC(ActorCriticRollouts):
-    """What to run; numbers are leaves, to be vmapped over.
+    """Soft actor-critic (Haarnoja et al. 2018). Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
     >>> env, sac = rl.make("pendulum"), SAC(num_envs=4, buffer_size=64)
@@ -76,38 +76,38 @@ class SAC(ActorCriticRollouts):
     (1,)
     """
 
-    learning_rate: Array | float = number(default=1e-3, least=0)  # [] at the start
+    learning_rate: Array | float = number(default=1e-3, least=0)  # [] initial learning rate
     gamma: Array | float = number(default=0.99, least=0, most=1)  # [] discount
     tau: Array | float = number(
         default=0.005, above=0, most=1
-    )  # [] of the critics that the target takes over in a descent
+    )  # [] step size of the target network towards the critics, per gradient step
     target_entropy: Array | float = number(
         default=-1.0, unit="nats"
-    )  # [] asked for, nats for each number of an action in -1...1
-    temperature: Array | float = number(default=1.0, above=0)  # [] alpha at the start
+    )  # [] nats per action component, for actions scaled to -1...1
+    temperature: Array | float = number(default=1.0, above=0)  # [] initial entropy weight alpha
     start_steps: Array | float = number(
         default=256.0, least=0, infinite=True
-    )  # [] first steps of environments, of random actions
+    )  # [] initial environment steps with random actions
     hold: Array | float = number(
         default=0.0, least=0, most=1
-    )  # [] chance of one of these to be held for a further step
-    gradient_steps: int = size(default=8, least=1)  # descents in an update
-    batch_size: int = size(default=128, least=1)  # N, rows of a descent
-    buffer_size: int = size(default=100_000, least=1)  # C, rows kept
+    )  # [] probability that one of these is repeated in the next step
+    gradient_steps: int = size(default=8, least=1)  # gradient steps per update
+    batch_size: int = size(default=128, least=1)  # N, rows per gradient step
+    buffer_size: int = size(default=100_000, least=1)  # C, capacity in rows
     _: KW_ONLY
-    num_envs: int = size(default=8, least=1)  # B
-    num_steps: int = size(default=1, least=1)  # T, steps of each environment between updates
+    num_envs: int = size(default=8, least=1)  # B, parallel environments
+    num_steps: int = size(default=1, least=1)  # T, steps of each environment per update
     shared_counts = "num_envs", "batch_size"
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> "SACState":
-        """The state before a training: networks, an empty buffer, and environments at the start.
+        """Return the initial state: untrained networks, an empty buffer and reset environments.
 
         `Learner.init` describes the arguments.
 
         Raises:
-            ValueError: a finite number of actions, or a buffer too small for a rollout.
+            ValueError: if actions are discrete, or the buffer is smaller than a rollout.
         """
         if not isinstance(env.action_space, Box):
             raise ValueError(
@@ -143,9 +143,9 @@ class SAC(ActorCriticRollouts):
     def update(
         self, env: Environment, state: "SACState", key: Array, axis: str | None = None
     ) -> "SACState":
-        """The state after `num_steps` steps of all environments, and `gradient_steps` descents.
+        """Return the state after `num_steps` steps per environment and `gradient_steps` descents.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, rows, report = self._rollout(env, state, roll_key, axis)
@@ -176,11 +176,11 @@ class SAC(ActorCriticRollouts):
         return replace(after, target=target, replay=buffer)
 
     def policy(self, env: Environment, state: "SACState") -> LearntPolicy:
-        """The learnt policy: observation to action, without noise."""
+        """Return the deterministic policy: tanh of the mean, scaled to the action bounds."""
         return self.acting(env, state.params["weights"], state.obs_stats)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Array:
-        """What its policy does."""
+        """Return the deterministic action of `policy` for an observation."""
         x = self.seen(policy, observation)
         choice = self._act(policy, {"weights": policy.params}, x)
         return stretched(policy.action_space, choice.mode())
@@ -229,7 +229,7 @@ class SAC(ActorCriticRollouts):
         key: Array,
         axis: str | None = None,
     ) -> Array:
-        """The critics' errors, the actor's loss and the temperature's: apart but for their sum."""
+        """Return the sum of critic, actor and temperature losses, whose gradients do not mix."""
         network, held = self._network(env), jax.lax.stop_gradient(params)
         alpha = jnp.exp(held["log_alpha"])
         action_key, next_key = jax.random.split(key)
@@ -260,7 +260,7 @@ class SAC(ActorCriticRollouts):
 
 @pytree
 class SACState(TrainState):
-    """`params` holds the weights of the networks, and the logarithm of the temperature."""
+    """Training state; `params` has the network weights and the log temperature."""
 
-    target: Any  # the slow copy of the weights; its critics alone are used
-    replay: replay.Replay  # what was experienced
+    target: Any  # target network, of which only the critics are used
+    replay: replay.Replay  # replay buffer

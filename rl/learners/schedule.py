@@ -1,7 +1,7 @@
-"""How far a training is along its schedules, whose length is that of the loop that runs it.
+"""Schedules of learning rates and exploration; their length is that of the training.
 
-The length is a number of the state, put there by `init(env, key, num_updates)`. A checkpoint
-carries it, and a training that is resumed goes on along the schedule that it was begun with.
+The length is part of the state, set by `init(env, key, num_updates)`. Checkpoints store it, and a
+resumed training continues the schedule that it started with.
 """
 
 from pathlib import Path
@@ -16,11 +16,11 @@ from jaxgpu.runs.checkpoint.folder import newest_first
 
 
 def length(name: str, num_updates: Array | int | None) -> Array | None:
-    """What a state holds for a training of so many updates, []; None where nobody has said it.
+    """Return the schedule length [] to store in a state, or None if `num_updates` is None.
 
     Raises:
-        ValueError: no updates.
-        TypeError: not a whole number.
+        ValueError: if there are no updates.
+        TypeError: if it is not an integer.
     """
     if num_updates is None:
         return None
@@ -29,10 +29,10 @@ def length(name: str, num_updates: Array | int | None) -> Array | None:
 
 
 def progress(name: str, state: Any) -> Array:
-    """The share of the schedule that is done, [].
+    """Return the completed fraction of the schedule, [].
 
     Raises:
-        ValueError: a state that was begun without a length.
+        ValueError: if the state was initialized without a length.
     """
     if state.num_updates is None:
         raise ValueError(
@@ -43,13 +43,13 @@ def progress(name: str, state: Any) -> Array:
 
 
 def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -> None:
-    """Raise where the training in `out` was begun with a schedule of another length.
+    """Raise if the training in `out` was started with a schedule of another length.
 
     Args:
-        name: of the function that was called.
+        name: name of the called function.
         out: folder of checkpoints.
-        updates: in the schedule now.
-        unit: what the caller counts in an update, for the sentence.
+        updates: length of the schedule of this call, in updates.
+        unit: the caller's unit of `schedule` per update, for the message.
     """
     begun = _begun(out)
     if begun is not None and begun != updates:
@@ -61,7 +61,7 @@ def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -
 
 
 def _begun(out: str | Path | None) -> int | None:
-    """The updates in the schedule of the newest readable checkpoint; None where there is none."""
+    """Return the schedule length in the newest readable checkpoint, or None if there is none."""
     for path in newest_first(Path(out)) if out else ():
         try:
             arrays, _ = checkpoint.read(path)

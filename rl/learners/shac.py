@@ -1,16 +1,16 @@
-"""Short-horizon actor-critic: learning by the analytic gradient of the simulation.
+"""Short-horizon actor-critic: policy gradients through a differentiable simulation.
 
-Xu et al. (2022), arXiv:2204.07137. The actor climbs the derivative of the discounted rewards of a
-short window plus the target critic's value of where each path ends; the critic learns TD(lambda)
-targets; the target follows the critic slowly. Departures: observations are normalised; as an
-option a share of the environments begins anew after each window. Without it, where episodes end by
-the clock alone, all of them run in step, and the critic sees what comes after a beginning once in
-many windows.
+Xu et al. (2022), arXiv:2204.07137. The actor ascends the analytic gradient of the discounted
+rewards of a short window plus the target critic's value at the end of each path. The critic learns
+TD(lambda) targets, and the target network follows the critic slowly. Differences from the paper:
+observations are normalized; as an option a fraction of the environments is reset after each window.
+Without it, where episodes end only by the time limit, all environments run in step, and the critic
+sees the states after a reset once in many windows.
 
-As two further options, for robots in contact: `actor_lambda` below 1 gives the actor the TD(lambda)
-mean of the values along a path in place of the one at its end, so that the critic, which has seen
-where robots fall, is heard at every step (as in Hafner et al. 2020, arXiv:1912.01603, equation 6);
-and `max_slope` cuts what a single action of a single copy adds to the gradient.
+Two further options suit robots in contact. `actor_lambda` below 1 replaces the value at the end of
+a path by the TD(lambda) mean of the values along it, so that the critic, which has learned where
+robots fall, contributes at every step (as in Hafner et al. 2020, arXiv:1912.01603, equation 6).
+`max_slope` clips the gradient that a single action of a single environment contributes.
 """
 
 from dataclasses import KW_ONLY, replace
@@ -35,40 +35,38 @@ from .training import ActorCriticRollouts, TrainState
 
 @pytree
 class SHAC(ActorCriticRollouts):
-    """What to run; numbers are leaves, to be vmapped over."""
+    """Short-horizon actor-critic (Xu et al. 2022). Numeric fields are pytree leaves."""
 
-    learning_rate: Array | float = number(default=3e-3, least=0)  # [] of the actor, at the start
-    critic_learning_rate: Array | float = number(
-        default=2e-3, least=0
-    )  # [] of the critic, at the start
+    learning_rate: Array | float = number(default=3e-3, least=0)  # [] initial, of the actor
+    critic_learning_rate: Array | float = number(default=2e-3, least=0)  # [] initial, of the critic
     gamma: Array | float = number(default=0.97, least=0, most=1)  # [] discount
     td_lambda: Array | float = number(default=0.95, least=0, most=1)  # [] of the critic's targets
     tau: Array | float = number(
         default=0.2, above=0, most=1
-    )  # [] of the critic that the target takes over in an update
-    max_grad_norm: Array | float = number(default=1.0, above=0, infinite=True)  # []
+    )  # [] step size of the target network towards the critic, per update
+    max_grad_norm: Array | float = number(default=1.0, above=0, infinite=True)  # [] gradient clip
     reset_prob: Array | float = number(
         default=0.0, least=0, most=1
-    )  # [] chance of an environment to begin anew after a window
+    )  # [] probability that an environment is reset after a window
     critic_iterations: int = size(default=8, least=1)  # passes of the critic over a window
     actor_lambda: Array | float = number(
         default=1.0, least=0, most=1
-    )  # [] of the actor's returns; 1: the values where windows and episodes end alone
+    )  # [] of the actor's returns; 1: only the values at ends of windows and episodes
     max_slope: Array | float | None = number(
         default=None, above=0, none=True
-    )  # [] of a path's return by one of its actions, at most; None cuts nothing
+    )  # [] clip of the gradient of a path's return by one of its actions; None: no clip
     _: KW_ONLY
     num_steps: int = size(default=16, least=1)  # T, steps in a window
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> "SHACState":
-        """The state before a training: networks before learning, and environments at the start.
+        """Return the initial state: untrained networks and environments after a reset.
 
         `Learner.init` describes the arguments.
 
         Raises:
-            ValueError: an environment without derivatives.
+            ValueError: if the environment is not differentiable.
         """
         if not env.differentiable or not isinstance(env.action_space, Box):
             raise ValueError(
@@ -84,9 +82,9 @@ class SHAC(ActorCriticRollouts):
     def update(
         self, env: Environment, state: "SHACState", key: Array, axis: str | None = None
     ) -> "SHACState":
-        """The state after a window: a step of the actor, then `critic_iterations` of the critic.
+        """Return the state after a window: one actor step, then `critic_iterations` critic steps.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         lr_fraction = self.lr_fraction(state)
         gradient_of = jax.grad(self._window, has_aux=True)
@@ -123,11 +121,11 @@ class SHAC(ActorCriticRollouts):
         return replace(after, target=jax.tree.map(closer, state.target, params))
 
     def policy(self, env: Environment, state: "SHACState") -> LearntPolicy:
-        """The learnt policy: observation to action, without noise."""
+        """Return the deterministic policy: tanh of the mean, scaled to the action bounds."""
         return self.acting(env, state.params, state.obs_stats)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Array:
-        """What its policy does."""
+        """Return the deterministic action of `policy` for an observation."""
         x = self.seen(policy, observation)
         choice = jnp.tanh(self._act(policy, policy.params, x).mode())
         return stretched(policy.action_space, choice)
@@ -140,9 +138,9 @@ class SHAC(ActorCriticRollouts):
         key: Array,
         axis: str | None = None,
     ) -> Any:
-        """Minus the mean reward a step of the window, the future beyond it included."""
+        """Return minus the mean return per step of the window, with the value after its end."""
         envs, network = vectorize(env, self.num_envs, axis=axis), self._network(env)
-        # of a step its derivative computes again what it needs: cheaper than to keep it
+        # The derivative recomputes the intermediates of a step, cheaper than to store them.
         step_with = jax.checkpoint(envs.step_with, prevent_cse=False)
 
         def value_of(x: Any) -> Array:
@@ -150,7 +148,7 @@ class SHAC(ActorCriticRollouts):
             return value
 
         steps, most = self.num_steps * envs.here, self.max_slope
-        most = None if most is None else most / steps  # what is climbed is a mean over these
+        most = None if most is None else most / steps  # the objective is a mean over these
         kept = self.gamma * self.actor_lambda
 
         def move(loop: Any, inputs: Any) -> tuple[Any, Any]:
@@ -162,7 +160,7 @@ class SHAC(ActorCriticRollouts):
             after, out = step_with(env_state, action, drawn, reset)
             final = value_of(normaliser.apply(state.obs_stats, out.final))
             future = self.gamma * jnp.where(out.terminated, 0.0, final)
-            # where a path ends its future is the target critic's, and a new one begins undiscounted
+            # A path that ends adds the target critic's value; the next path starts undiscounted.
             heard = jnp.where(out.is_first, 1.0, 1 - self.actor_lambda)
             gain = weight * (out.reward + heard * future)
             later = jnp.where(out.is_first, 1.0, weight * kept)
@@ -173,7 +171,7 @@ class SHAC(ActorCriticRollouts):
         reset = self._resets(jax.random.fold_in(key, 0), axis)
         inputs = (*self.draws(envs, state.env_state, key, 1), reset)
         (env_state, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
-        # of the paths still under way
+        # the values after paths that have not ended
         ahead = jnp.where(out.is_first[-1], 0.0, self.actor_lambda * beyond[-1])
         loss = -jnp.mean(jnp.sum(gain, 0) + ahead) / self.num_steps
         value = value_of(x)
@@ -182,9 +180,9 @@ class SHAC(ActorCriticRollouts):
         return loss, jax.lax.stop_gradient((env_state, batch, out.report(axis)))
 
     def _resets(self, key: Array, axis: str | None = None) -> Array:
-        """Which environments begin anew after which step, [T, B]: a share, after the last.
+        """Return the mask [T, B] of resets: a random fraction of environments, after the last step.
 
-        The critic has valued where their paths broke off.
+        The critic has valued the ends of their paths before.
         """
         share = shares.own(jax.random.uniform(key, (self.num_envs,)), axis) < self.reset_prob
         return (jnp.arange(self.num_steps) == self.num_steps - 1)[:, None] & share[None]
@@ -199,9 +197,9 @@ class SHAC(ActorCriticRollouts):
 
 @jax.custom_vjp
 def _spared(action: Array, most: Array | float | None) -> Array:
-    """Actions [B, A]; a slope above the norm `most` is cut to it, one that is not finite to zero.
+    """Return actions [B, A] unchanged; in reverse, clip each gradient to norm `most`, NaN to zero.
 
-    Where a copy breaks the slopes of its steps until then are nan, whatever they are multiplied by.
+    Where a copy breaks, the gradients of its earlier steps are NaN, even when multiplied by zero.
     """
     del most
     return action
@@ -222,6 +220,6 @@ _spared.defvjp(lambda action, most: (action, most), _passed)
 
 @pytree
 class SHACState(TrainState):
-    """`opt_state` holds those of the `actor` and of the `critic`."""
+    """Training state; `opt_state` has one entry for the `actor` and one for the `critic`."""
 
-    target: Any  # the slow copy; its critic alone is used
+    target: Any  # target network, of which only the critic is used

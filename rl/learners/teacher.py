@@ -1,6 +1,6 @@
-"""A teacher: a policy without a memory that is asked what it would do; it may be at a loss.
+"""Teachers: memoryless policies whose actions a student imitates.
 
-Its actions are clipped to their bounds. Where they are not finite it has nothing to say.
+Their actions are clipped to the bounds. A non-finite action means that the teacher has none.
 """
 
 from typing import Any
@@ -19,18 +19,18 @@ from .networks import feasible
 
 
 def asked(teacher: Any, env: Environment, observation: Any) -> tuple[Any, Array]:
-    """What it would do where each of B environments is, and [B] bool where it is at a loss."""
+    """Return the teacher's actions [B, A] and a mask [B] of non-finite actions."""
     advice = feasible(env.action_space, jax.vmap(teacher)(observation))
     return advice, ~finite(advice)
 
 
 def check(name: str, teacher: Any, env: Environment, observation: Any) -> None:
-    """Refuse a teacher that cannot be asked; `name` is the learner's.
+    """Raise if the teacher cannot label observations of `env`; `name` is the learner's.
 
     Raises:
-        ValueError: its numbers are not finite, it does not take `observation`, or what it does of
-            that is no action.
-        TypeError: it is no pytree to be called, or has a memory.
+        ValueError: if its values are not finite, it does not accept `observation`, or its actions
+            are not in the action space.
+        TypeError: if it is not a callable pytree, or is recurrent.
     """
     if not callable(teacher) or jax.tree_util.all_leaves([teacher]):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""What the learners by gradients share: sizes, a beginning, and the state of a training."""
+"""Base classes of the learners by gradients: rollout sizes, initialization and training state."""
 
 from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
@@ -21,20 +21,20 @@ from . import encoders, normaliser, schedule
 
 @pytree
 class TrainState:
-    """All of a training: resumed from it, a run goes on to the bit."""
+    """Complete state of a training; a run resumed from it gives bitwise the same result."""
 
     params: Any  # weights of the networks
-    opt_state: Any  # of the optimiser
-    obs_stats: normaliser.Normaliser  # of the observations so far
+    opt_state: Any  # optimizer state
+    obs_stats: normaliser.Normaliser  # running statistics of the observations
     env_state: VectorState
-    update: Array  # [] updates done
-    num_updates: Array | None  # [] of the training, in which rates fall and exploration settles
+    update: Array  # [] completed updates
+    num_updates: Array | None  # [] length of the learning-rate and exploration schedules
     report: dict[str, Array]  # means over the episodes that ended in the last rollout
 
     def advance(
         self, params: Any, opt_state: Any, obs_stats: Any, env_state: Any, report: dict[str, Array]
     ) -> Self:
-        """Return the state after one more update, which led to these parts."""
+        """Return the state after one more update, with these new parts."""
         return replace(
             self,
             params=params,
@@ -46,31 +46,31 @@ class TrainState:
         )
 
     def places(self, axis: str) -> "TrainState":
-        """Where each part belongs on a mesh with this axis: the environments are shared out."""
+        """Return the partition specs on a mesh with this axis: the environments are sharded."""
         whole = dict.fromkeys(vars(self), PartitionSpec())
         return replace(self, **whole | {"env_state": self.env_state.places(axis)})
 
 
 @pytree
 class Critic:
-    """What the critic of a training has learnt, for that of another actor to begin with.
+    """Learned critic of one training, with which another actor's training can start.
 
-    Asymmetric actor-critic distillation (Akinola et al. 2024, arXiv:2408.06506): first an actor and
-    a critic learn that both see all that a simulation knows; then another actor, which sees what a
-    robot would, learns from the same critic, which goes on learning. What observations and rewards
-    are scaled by goes with the weights, without which they mean nothing.
+    Asymmetric actor-critic distillation (Akinola et al. 2024, arXiv:2408.06506). First an actor and
+    a critic train with all privileged information of a simulation. Then another actor, which
+    observes only what a robot could, trains with the same critic, which continues to learn. It
+    includes the statistics that normalize observations and rewards, on which the weights depend.
     """
 
-    params: Any  # weights of its network
-    obs_stats: normaliser.Normaliser  # of the observations so far
-    reward_stats: normaliser.Normaliser  # of discounted sums of rewards so far
+    params: Any  # weights of the critic network
+    obs_stats: normaliser.Normaliser  # running statistics of the observations
+    reward_stats: normaliser.Normaliser  # running statistics of discounted sums of rewards
 
     def put_into(self, name: str, state: Any) -> Any:
-        """A state before a training, of `name`, with this critic in place of its own.
+        """Return the initial state of learner `name` with its critic replaced by this one.
 
         Raises:
-            ValueError: a network of other shapes, observations that it has not seen, or numbers
-                that are not finite.
+            ValueError: if the network shapes differ, observations are new to it, or values are not
+                finite.
         """
         ranges.finite(name, critic=self)
         params = state.params["params"]
@@ -91,26 +91,26 @@ class Critic:
 
 @pytree
 class Rollouts:
-    """Learning from rollouts of B environments over T steps each."""
+    """Base of learners that train on rollouts of B environments over T steps each."""
 
     _: KW_ONLY
-    num_envs: int = size(default=64, least=1)  # B
-    num_steps: int = size(default=64, least=1)  # T, steps of each environment between updates
-    # what turns observations [N, ...] into features [N, W] first, such as `rl.CNN()`
+    num_envs: int = size(default=64, least=1)  # B, parallel environments
+    num_steps: int = size(default=64, least=1)  # T, steps of each environment per rollout
+    # maps observations [N, ...] to features [N, W] first, such as `rl.CNN()`
     network: nn.Module | None = static(default=None)
-    hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer behind it
-    anneal_lr: bool = static(default=True)  # learning rates fall to zero over the training
-    shared_counts: ClassVar[tuple[str, ...]] = ("num_envs",)  # fields
+    hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer after it
+    anneal_lr: bool = static(default=True)  # decay learning rates linearly to zero
+    shared_counts: ClassVar[tuple[str, ...]] = ("num_envs",)  # fields that devices divide
 
     @property
     def steps_per_update(self) -> int:
-        """Steps of environments in one update."""
+        """Environment steps per update."""
         return int(self.num_envs) * int(self.num_steps)
 
     def begin(
         self, env: Environment, key: Array, num_updates: Array | int | None
     ) -> tuple[Any, dict[str, Any]]:
-        """The first observation, and what every state begins with, by the names of the fields."""
+        """Return the first observation, and the common fields of the initial state by name."""
         check_learner(type(self).__name__, self, env)
         env_state = vectorize(env, self.num_envs).reset(key)
         observation = jax.tree.map(lambda x: x[0], env_state.observation)
@@ -123,33 +123,33 @@ class Rollouts:
         }
 
     def draws(self, envs: Vector, env_state: VectorState, key: Array, count: int) -> tuple:
-        """For each of T steps: `count` keys [T] for the policy, and what the environments draw."""
+        """Return `count` policy keys and the environments' random inputs for each of T steps."""
         each = lambda key: jax.random.split(key, count + 1)
         keys = jax.vmap(each)(jax.random.split(key, self.num_steps))
         drawn = jax.vmap(lambda key: envs.draw(env_state, key))(keys[:, count])
         return *(keys[:, i] for i in range(count)), drawn
 
     def progress(self, state: TrainState) -> Array:
-        """The share of the training that is done, []."""
+        """Return the completed fraction of the training, []."""
         return schedule.progress(type(self).__name__, state)
 
     def lr_fraction(self, state: TrainState) -> Array:
-        """The share of a learning rate that is left, []: from 1 to 0, or 1 without `anneal_lr`."""
+        """Return the learning-rate factor []: decaying from 1 to 0, or 1 without `anneal_lr`."""
         if not self.anneal_lr:
             return jnp.ones((), jnp.float32)
         return jnp.maximum(1 - self.progress(state), 0.0)
 
     def encoder(self, env: Any, keys: tuple[str, ...] | None = None) -> encoders.Encoder | None:
-        """The `network` over what stands under `keys` of the observations of `env`."""
+        """Return the `network` applied to the entries `keys` of the observations of `env`."""
         return encoders.over(self.network, env.observation_space, keys)
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out one of `shared_counts` evenly."""
+        """Raise if that many devices cannot shard one of the `shared_counts` evenly."""
         for count in self.shared_counts:
             check_shares(type(self).__name__, count, getattr(self, count), devices)
 
     def check_minibatches(self, num_minibatches: int, devices: int = 1) -> None:
-        """Raise where the batch of each device cannot be cut into as many parts."""
+        """Raise if the batch of each device cannot be split into that many minibatches."""
         ranges.check("learn", self)
         rows = self.steps_per_update // devices
         if rows % num_minibatches:
@@ -162,35 +162,35 @@ class Rollouts:
 
 @pytree
 class ActorCriticRollouts(Rollouts):
-    """With an actor and a critic, each with a `network` of its own.
+    """Base of learners with an actor and a critic, each with its own copy of `network`.
 
-    Where observations are dictionaries the critic may see what the actor does not: what is known
-    in training alone (Pinto et al. 2018, arXiv:1710.06542).
+    With dictionary observations the critic may read privileged entries, available only in training
+    (asymmetric actor-critic: Pinto et al. 2018, arXiv:1710.06542).
     """
 
     _: KW_ONLY
-    actor_keys: tuple[str, ...] | None = static(default=None)  # what the actor sees; None sees all
-    critic_keys: tuple[str, ...] | None = static(default=None)  # what the critic sees
+    actor_keys: tuple[str, ...] | None = static(default=None)  # keys for the actor; None: all
+    critic_keys: tuple[str, ...] | None = static(default=None)  # keys for the critic; None: all
 
     def pair(self, env: Any) -> dict[str, Any]:
-        """The encoders of the networks, by the names of their fields."""
+        """Return the encoders of actor and critic, by the names of their fields."""
         return {
             "actor_encoder": self.encoder(env, self.actor_keys),
             "critic_encoder": self.encoder(env, self.critic_keys),
         }
 
     def seen(self, policy: LearntPolicy, observation: Any) -> Any:
-        """What the actor of a policy sees of an observation, scaled."""
+        """Return the normalized entries of an observation that the actor of a policy reads."""
         return normaliser.apply(policy.obs_stats, encoders.chosen(observation, self.actor_keys))
 
     def acting(self, env: Any, params: Any, obs_stats: normaliser.Normaliser) -> LearntPolicy:
-        """The policy of weights, without those of the critic."""
+        """Return the policy with these parameters, without the critic's."""
         held = {name: x for name, x in params["params"].items() if not name.startswith("critic")}
         return learnt(self, env, {"params": held}, obs_stats, self.actor_keys)
 
 
 def check_shares(name: str, what: str, count: int, devices: int) -> None:
-    """Raise where `count` of what a learner has so many of cannot be shared out evenly."""
+    """Raise if `count`, the value of the field `what`, is not a multiple of `devices`."""
     if count % devices:
         raise ValueError(
             f"{name}: {what}={count} over a mesh of {devices} devices; it must be a multiple of "
@@ -199,6 +199,6 @@ def check_shares(name: str, what: str, count: int, devices: int) -> None:
 
 
 def empty_report() -> dict[str, Array]:
-    """The report of a training before its first update."""
+    """Return the report of a training before its first update."""
     zero = jnp.zeros((), jnp.float32)
     return {"episode_return": zero, "episodes": zero, "success": zero, "broken": zero}

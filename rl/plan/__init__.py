@@ -1,12 +1,11 @@
-"""Sequences of actions, found by gradients or by sampling.
+"""Trajectory optimization: action sequences found by gradients or by sampling.
 
-loss = EpisodeCost(env, state, gradient_discount=0.9)
-found = plan(loss, env.initial_actions(), Descent(optax.adam(0.05)), 30, key=key)   # CEM(), MPPI()
-found.actions, found.loss
+loss = EpisodeCost(env, state, gradient_discount=0.9) found = plan(loss, env.initial_actions(),
+Descent(optax.adam(0.05)), 30, key=key)   # CEM(), MPPI() found.actions, found.loss
 
-Read `objective` (what a sequence of actions is worth, and its gradient), then the planners in
-`gradient` and `sampling`, then `planning` (the one call) and `comparison` (many states, many ways
-to plan). A planner is a spec with `init(actions)` and `update(loss, state, key)`.
+Read `objective` (cost of an action sequence and its gradient), then the planners in `gradient` and
+`sampling`, then `planning` (the function `plan`) and `comparison` (many states, several planners).
+A planner is a spec with `init(actions)` and `update(loss, state, key)`.
 """
 
 from .comparison import evaluate_plans, initial_states, plan_from_each, standard_planners

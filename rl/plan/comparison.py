@@ -1,4 +1,4 @@
-"""Planners beside one another: every seed of one in one program, at equally many episodes."""
+"""Comparison of planners over many seeds, at equal numbers of episodes; one program per planner."""
 
 from collections.abc import Callable
 from functools import partial
@@ -29,11 +29,11 @@ POPULATION = 8  # of CEM and MPPI
 
 @explained
 def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, Any]:
-    """Four planners by name, as the tables of the documents and the studies call them.
+    """Return four standard planners by the names used in the documentation and the studies.
 
     Args:
-        first, grow: frames of the growing window, at the start and at a time.
-        rate: of Adam, in shares of the greatest action.
+        first, grow: initial frames of the growing window, and its increment.
+        rate: learning rate of Adam, as a fraction of the maximum action.
 
     >>> sorted(standard_planners())
     ['Adam', 'Adam, growing window', 'CEM', 'MPPI']
@@ -50,7 +50,7 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
 @explained
 @on_host
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
-    """First states of all seeds, stacked."""
+    """Return the initial states of all seeds, stacked."""
     ranges.check("initial_states", env)
     return call_fresh(_initial_states, env, jax.random.split(jax.random.key(seed), seeds))
 
@@ -70,24 +70,25 @@ def plan_from_each(
     resume: Resume = False,
     keep: Keep = None,
 ) -> Plan:
-    """Plan from every state, until `evaluations` episodes have been simulated in each.
+    """Plan from every state, until `evaluations` episodes have been simulated for each.
 
     Args:
-        env: with `initial_actions()`, [T, A], from which planning starts.
+        env: environment with `initial_actions()` [T, A], from which planning starts.
         planner: `Descent`, `CEM`, `MPPI` or `TemporalExpansion`; an episode with its gradient
-            counts as one, and so does one of a window.
-        states: S of them, stacked, as `initial_states` gives them.
-        evaluations: episodes; what is left of a population is not simulated.
+            counts as one, and so does an episode of a window.
+        states: S stacked states, see `initial_states`.
+        evaluations: episodes per state; a remainder smaller than a population is not simulated.
         gradient_discount: see `cost`.
-        seed: of the planner's random numbers.
-        until: `until(states)` -> [] bool of the stacked planners; planning ends where it holds.
+        seed: seed of the planner's random numbers.
+        until: `until(states)` -> [] bool of the stacked planner states; planning stops when it
+            holds.
         out: folder of checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in updates, as `jaxgpu.runs.run` says.
+        resume: continue from the last checkpoint, with a bitwise identical result: True, names of
+            values that may differ, or a `Branch`, see `jaxgpu.runs.run`.
+        keep: checkpoints to retain, counted in updates, see `jaxgpu.runs.run`.
     Returns:
-        a `Plan`: the planners' states stacked, their best `actions` [S, T, A]; history of `loss`,
-        the newest, and of `best` [1 + updates, S].
+        A `Plan`: the stacked planner states, their best `actions` [S, T, A], and the history of the
+        latest `loss` and of `best` [1 + updates, S].
 
     >>> from jaxgpu.inputs.fields import pytree
     >>> from jaxgpu.rl.envs.classic import Pendulum
@@ -125,11 +126,11 @@ def plan_from_each(
 @explained
 @on_host
 def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
-    """Sum of rewards of actions from every state, in one program.
+    """Return the sum of rewards of actions from every state, computed in one program.
 
     Args:
-        states: S of them, stacked, as `initial_states` gives them.
-        actions: [T, A] for all states, [S, T, A], or [K, S, T, A] of K ways to act.
+        states: S stacked states, see `initial_states`.
+        actions: [T, A] for all states, [S, T, A], or [K, S, T, A] for K planners.
     Returns:
         [S], or [K, S].
     """
@@ -160,7 +161,7 @@ def _returns(env: Environment, states: Any, ways: Array) -> Array:
 
 
 def _update_each(loss: EpisodeCost, planner: Planner, planners: Any, key: Array) -> Any:
-    """One update of every planner, one after the other: memory is that of one episode."""
+    """Update every planner, sequentially, so that memory does not exceed one episode's."""
 
     def one(args: tuple[Any, Any, Array]) -> Any:
         start, state, key = args

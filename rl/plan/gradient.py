@@ -1,15 +1,14 @@
-"""Planning by gradients: descent by any optimiser of optax, and windows of an episode that grow.
+"""Gradient-based planners: descent with any optax optimizer, and growing episode windows.
 
-`Descent` is Adam, L-BFGS with its line search, clipping, learning rates that fall on a plateau
-(`optax.contrib.reduce_on_plateau`), or any chain of optax; after each step the actions are moved
-to the nearest within their bounds. A step whose loss or gradient is not finite is not taken.
+`Descent` can be Adam, L-BFGS with its line search, gradient clipping, learning rates that decay on
+a plateau (`optax.contrib.reduce_on_plateau`), or any chain of optax. After each step the actions
+are clipped to their bounds. A step whose loss or gradient is not finite is skipped.
 
-`TemporalExpansion` plans the beginning of an episode first, then more and more of it. Actions early
-in an episode move everything after; on all of it at once their gradients are long products. The
-loss counts the first `window` frames only, and when a whole round of `patience` updates has
-improved it by less than `tolerance` of its size, the window grows by `grow` frames, as in FluidLab
-(Xian et al. 2023, arXiv:2303.02346, section 5). With `freeze`, what was planned before stays as it
-is.
+`TemporalExpansion` first plans the start of an episode, then more and more of it. Early actions
+affect everything after them, so over a long episode their gradients are long products. The loss
+counts only the first `window` frames. When `patience` updates have not improved it by more than
+`tolerance` of its size, the window grows by `grow` frames, as in FluidLab (Xian et al. 2023,
+arXiv:2303.02346, section 5). With `freeze`, earlier planned actions are fixed.
 """
 
 import dataclasses
@@ -31,28 +30,28 @@ from .objective import Best, Loss
 
 @pytree
 class DescentState:
-    """Where the descent is."""
+    """State of a `Descent`."""
 
-    actions: Array  # [T, A] where the next gradient is taken
-    optimiser: Any  # state of the optimiser
+    actions: Array  # [T, A] current iterate
+    optimiser: Any  # optimizer state
     best: Best
-    evaluations: Array  # [] losses computed, those of line searches included
-    skipped: Array  # [] steps not taken, for want of a finite gradient
+    evaluations: Array  # [] losses computed, including line searches
+    skipped: Array  # [] steps skipped because loss or gradient was not finite
 
 
 @pytree
 class Descent:
-    """A planner that follows the gradient of its loss."""
+    """Planner that follows the gradient of its loss."""
 
     optimiser: Any = static()  # an `optax.GradientTransformation`
-    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A] least action
-    high: Array | float = number(default=1.0, infinite=True)  # [] or [A] greatest
+    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A] lower bound
+    high: Array | float = number(default=1.0, infinite=True)  # [] or [A] upper bound
 
     def init(self, actions: Array) -> DescentState:
-        """The state before the first step, at `actions` [T, A].
+        """Return the state before the first step, at `actions` [T, A].
 
         Raises:
-            TypeError: the optimiser is none.
+            TypeError: if the optimizer is not an optax transformation.
         """
         _refuse_no_optimiser(self.optimiser)
         return DescentState(
@@ -64,12 +63,12 @@ class Descent:
         )
 
     def update(self, loss: Loss, state: DescentState, key: Array) -> DescentState:
-        """One step: the loss and its gradient, and those of a line search where there is one."""
+        """Take one step: evaluate the loss and its gradient, and run a line search, if any."""
         value, gradient = jax.value_and_grad(loss)(state.actions)
         finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
         usable = jnp.where(finite, gradient, 0)
         optimiser = optax.with_extra_args_support(self.optimiser)
-        with jax.numpy_dtype_promotion("standard"):  # optax raises floats to whole-number powers
+        with jax.numpy_dtype_promotion("standard"):  # optax raises floats to integer powers
             change, new = optimiser.update(
                 usable, state.optimiser, state.actions, value=value, grad=usable, value_fn=loss
             )
@@ -90,17 +89,17 @@ class Descent:
 
 @pytree
 class ExpansionState:
-    """Where the search on a growing window is."""
+    """State of the planner on a growing window."""
 
-    inner: Any  # state of the planner; its best is of the window it has now
+    inner: Any  # state of the inner planner; its best is that of the current window
     window: Array  # [] frames that count
     stale: Array  # [] updates since the last improvement
-    least: Array  # [] loss on this window
-    frozen: Array  # [] frames before which actions stay, with `freeze`
+    least: Array  # [] minimum loss on this window
+    frozen: Array  # [] frames before which actions are fixed, with `freeze`
 
     @property
     def actions(self) -> Array:
-        """Where the planner is, [T, A]."""
+        """Current actions of the inner planner, [T, A]."""
         return self.inner.actions
 
     @property
@@ -110,13 +109,13 @@ class ExpansionState:
 
     @property
     def evaluations(self) -> Array:
-        """Losses computed, []; of windows, each counted as one."""
+        """Number of losses computed, []; a window counts as one."""
         return self.inner.evaluations
 
 
 @pytree
 class TemporalExpansion:
-    """A planner on a window of frames that grows.
+    """Planner on a growing window of frames.
 
     >>> import optax
     >>> from jaxgpu.rl import plan
@@ -132,22 +131,20 @@ class TemporalExpansion:
     """
 
     inner: Any  # a `Descent`, or any other planner
-    first: Array | int = number(
-        default=10, least=1, whole=True, unit="frames"
-    )  # [] frames at the start
+    first: Array | int = number(default=10, least=1, whole=True, unit="frames")  # [] initial window
     grow: Array | int = number(
         default=10, least=1, whole=True, unit="frames"
-    )  # [] frames at a time
+    )  # [] growth per expansion
     patience: Array | int = number(
         default=3, least=1, whole=True, unit="updates"
-    )  # [] updates without an improvement
+    )  # [] updates without an improvement before the window grows
     tolerance: Array | float = number(
         default=0.01, least=0
-    )  # [] least improvement, of the size of the loss
-    freeze: bool = static(default=False)  # keep actions before the window's last growth
+    )  # [] minimum improvement, relative to the loss
+    freeze: bool = static(default=False)  # fix actions before the last growth of the window
 
     def init(self, actions: Array) -> ExpansionState:
-        """The state before the first update, at `actions` [T, A]."""
+        """Return the state before the first update, at `actions` [T, A]."""
         return ExpansionState(
             inner=self.inner.init(actions),
             window=jnp.minimum(jnp.int32(self.first), actions.shape[0]),
@@ -159,7 +156,7 @@ class TemporalExpansion:
     def update(
         self, loss: Callable[..., Array], state: ExpansionState, key: Array
     ) -> ExpansionState:
-        """One update of the inner planner on the window; `loss(actions, frames)` is given it."""
+        """Update the inner planner on the window, which is the argument `frames` of `loss`."""
         steps = state.inner.actions.shape[0]
         free = (jnp.arange(steps) >= state.frozen)[:, None]
 
@@ -174,9 +171,9 @@ class TemporalExpansion:
         grows = (stale >= self.patience) & (state.window < steps)
         window = jnp.where(grows, jnp.minimum(state.window + self.grow, steps), state.window)
         unknown = jnp.asarray(jnp.inf, latest.dtype)
-        # losses of different windows do not compare: a new one starts without a best
+        # Losses of different windows are not comparable, so the best is reset.
         best = Best(inner.best.actions, jnp.where(grows, unknown, inner.best.loss), latest)
-        # a wider window starts from the best plan of the narrower one, wherever the last step led
+        # A wider window starts from the best plan of the previous one, not from the last iterate.
         actions = jnp.where(grows, best.actions, inner.actions)
         return ExpansionState(
             inner=dataclasses.replace(inner, best=best, actions=actions),
@@ -188,7 +185,7 @@ class TemporalExpansion:
 
 
 def _refuse_no_optimiser(optimiser: Any) -> None:
-    """Refuse what has no `init` of values and no `update` of gradients, a state and values."""
+    """Raise unless `optimiser` has `init(params)` and `update(gradients, state, params)`."""
     more = isinstance(optimiser, optax.GradientTransformationExtraArgs)
     given = dict.fromkeys(("value", "grad", "value_fn"), 0) if more else {}
     try:

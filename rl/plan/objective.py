@@ -1,7 +1,7 @@
-"""What a sequence of actions is worth in an environment, and how its gradient may be tempered.
+"""Cost of an action sequence in an environment, and biased gradients that are better behaved.
 
-`EpisodeCost` is the loss that planners make small. Its gradient can be cut off with the time that
-it runs back (`discount_gradient`), or spread over all particles of a body (`average_gradient`).
+`EpisodeCost` is the loss that planners minimize. Its gradient can be discounted backwards in time
+(`discount_gradient`), or averaged over the particles of a body (`average_gradient`).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ type Loss = Callable[[Array], Array]
 
 @pytree
 class Best:
-    """The best actions seen, and their loss.
+    """Best actions so far, and their loss.
 
     >>> start = Best(jnp.zeros((3, 1)), jnp.float32(jnp.inf), jnp.float32(jnp.inf))
     >>> start.actions.shape
@@ -29,27 +29,26 @@ class Best:
     """
 
     actions: Array  # [T, A]
-    loss: Array  # [] infinite before anything is known
-    latest: Array  # [] of the newest update; the least of its samples
+    loss: Array  # [] infinite before the first update
+    latest: Array  # [] loss of the latest update; the minimum over its samples
 
     @classmethod
     def empty(cls, actions: Array) -> "Best":
-        """The one before anything is known; `actions` [T, A] only lend their shape."""
+        """Return an instance with infinite losses; `actions` [T, A] gives the shape only."""
         unknown = jnp.asarray(jnp.inf, actions.dtype)
         return cls(actions, unknown, unknown)
 
     def updated(self, actions: Array, loss: Array) -> "Best":
-        """The better of this one and `actions`; a loss that is not a number is never better."""
+        """Return the better of this and `actions`; a NaN loss is never better."""
         wins = loss < self.loss
         return Best(jnp.where(wins, actions, self.actions), jnp.where(wins, loss, self.loss), loss)
 
 
 @pytree
 class EpisodeCost:
-    """A loss of actions: minus the sum of the rewards that they bring from a state.
+    """Loss of actions: minus the sum of the rewards from a state.
 
-    It is a pytree, so that another state, or another number of the environment, uses the compiled
-    program of the last one.
+    It is a pytree, so other states or parameters of the environment reuse the compiled program.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -60,11 +59,11 @@ class EpisodeCost:
     """
 
     env: Environment
-    state: Any  # where the episode begins
-    gradient_discount: Array | float = number(default=1.0, least=0, most=1)  # [] left a step back
+    state: Any  # initial state of the episode
+    gradient_discount: Array | float = number(default=1.0, least=0, most=1)  # [] factor per step
 
     def __call__(self, actions: Array, frames: Array | int | None = None) -> Array:
-        """The cost [] of the first `frames` of the actions [T, A], as `cost` has it."""
+        """Return the `cost` [] of the first `frames` of the actions [T, A]."""
         return cost(self.env, self.state, actions, frames, self.gradient_discount)
 
 
@@ -76,12 +75,11 @@ def cost(
     frames: Array | int | None = None,
     gradient_discount: Array | float = 1.0,
 ) -> Array:
-    """Minus the sum of rewards over the actions [T, A], from `state`; [].
+    """Return minus the sum of rewards [] over the actions [T, A], from `state`.
 
-    Only the first `frames` steps are taken, all of them by default. The cost is differentiable
-    where the environment is; a reverse pass keeps one state a step and repeats each step once.
-    With a `gradient_discount` below 1 the gradient looks only so far ahead, see
-    `discount_gradient`.
+    Only the first `frames` steps are taken, all of them by default. The cost is differentiable if
+    the environment is; reverse mode stores one state per step and recomputes each step once. A
+    `gradient_discount` below 1 limits the horizon of the gradient, see `discount_gradient`.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -112,7 +110,7 @@ def cost(
 
 @explained
 def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
-    """Every state that the actions [T, A] lead to, and what each step measured; leaves [T, ...].
+    """Return the states, rewards and measurements along the actions [T, A]; leaves [T, ...].
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -132,12 +130,12 @@ def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
 
 @explained
 def discount_gradient(tree: Any, discount: Array | float) -> Any:
-    """The tree itself; what flows back through its real leaves is multiplied by `discount`.
+    """Return the tree unchanged, with the gradient through its float leaves times `discount`.
 
-    Derivatives through t frames are products of t Jacobians, and where the motion is chaotic, as
-    that of a splash, they grow without bound and tell nothing of the mean slope (Metz, Freeman,
-    Schoenholz & Kachman 2021, arXiv:2111.05803). Discounted at each frame they look
-    1 / (1 - discount) frames ahead. The gradient is biased; it is exact at discount = 1.
+    Derivatives through t frames are products of t Jacobians. Where the motion is chaotic, as in a
+    splash, they grow without bound and are unrelated to the mean slope (Metz, Freeman, Schoenholz &
+    Kachman 2021, arXiv:2111.05803). With a discount at each frame they look 1 / (1 - discount)
+    frames ahead. The gradient is biased; it is exact at discount = 1.
 
     >>> jax.grad(lambda x: discount_gradient(x, 0.25) ** 2)(3.0)
     Array(1.5, dtype=float32, weak_type=True)
@@ -154,11 +152,11 @@ def discount_gradient(tree: Any, discount: Array | float) -> Any:
 
 @explained
 def average_gradient(x: Array, share: Array | float) -> Array:
-    """x itself, but each entry's gradient is `share` of the mean over all and the rest its own.
+    """Return x unchanged, with each entry's gradient replaced by a mix of its own and the mean.
 
-    y = x, dy = (1 - share) dx + share <dx>. Where most particles feel nothing of a goal, such as
+    y = x, dy = (1 - share) dx + share <dx>. Where most particles do not affect a goal, such as
     those deep in a glass, the few that do lead the others (the attraction of FluidLab, Xian et al.
-    2023, arXiv:2303.02346). The gradient is biased: use it to set out, not to arrive.
+    2023, arXiv:2303.02346). The gradient is biased: use it for early updates, not for convergence.
 
     >>> jax.grad(lambda x: average_gradient(x, 0.5)[0])(jnp.zeros(4))
     Array([0.625, 0.125, 0.125, 0.125], dtype=float32)

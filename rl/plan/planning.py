@@ -1,4 +1,4 @@
-"""Planning in one call, from one state."""
+"""The function `plan`: trajectory optimization from one state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ from .objective import Loss
 
 
 class Planner(Protocol):
-    """What every planner has; its state has `actions`, `best` and `evaluations`."""
+    """Protocol of all planners; their states have `actions`, `best` and `evaluations`."""
 
     def init(self, actions: Array) -> Any:
-        """The state before the first update, at `actions` [T, A]."""
+        """Return the state before the first update, at `actions` [T, A]."""
         ...
 
     def update(self, loss: Loss, state: Any, key: Array) -> Any:
-        """One update: towards actions of less `loss`."""
+        """Return the state after one update towards actions with a smaller `loss`."""
         ...
 
 
 @dataclass(frozen=True, repr=False)
 class Plan(Run):
-    """What planning found."""
+    """Result of planning."""
 
     @property
     def actions(self) -> Array:
@@ -44,12 +44,12 @@ class Plan(Run):
 
     @property
     def loss(self) -> Array:
-        """Their loss, []."""
+        """Loss of the best actions, []."""
         return self.state.best.loss
 
 
 def progress(state: Any) -> dict[str, Array]:
-    """What a history holds by default: the update's loss, the best one, and losses computed."""
+    """Return the default measurements: latest loss, best loss and number of loss evaluations."""
     best = state.best
     return {"loss": best.latest, "best": best.loss, "evaluations": state.evaluations}
 
@@ -69,32 +69,32 @@ def plan(
     resume: Resume = False,
     keep: Keep = None,
 ) -> Plan:
-    """Search for actions [T, A] of little loss.
+    """Optimize actions [T, A] to minimize a loss.
 
-    Its pure twin, to be mapped over or differentiated, is `jaxgpu.runs.rollout` with the step
+    For `vmap` or derivatives use its pure form, `jaxgpu.runs.rollout` with the step
     `partial(planner.update, loss)` from `planner.init(actions)`.
 
     Args:
         loss: `loss(actions) -> []`; for a `TemporalExpansion` also `loss(actions, frames)`. An
-            `EpisodeCost`, or another pytree that can be called, uses the program of the last call
-            again; a new function is compiled anew.
-        actions: where to begin, [T, A].
+            `EpisodeCost`, or another callable pytree, reuses the compiled program of the last call;
+            a new function is recompiled.
+        actions: initial actions, [T, A].
         planner: `Descent`, `CEM`, `MPPI` or `TemporalExpansion`.
-        updates: of the planner.
-        key: of its random numbers.
+        updates: number of updates.
+        key: random key of the planner.
         measure: `measure(state)`, recorded at the start and after each update.
-        until: `until(state)` -> [] bool; planning ends where it holds.
+        until: `until(state)` -> [] bool; planning stops when it holds.
         out: folder of checkpoints.
-        resume: go on from the last of them, to the same bits as if never stopped:
-            True, names of values that may be others, or a `Branch`, as `jaxgpu.runs.run` says.
-        keep: checkpoints that stay, counted in updates, as `jaxgpu.runs.run` says.
+        resume: continue from the last checkpoint, with a bitwise identical result: True, names of
+            values that may differ, or a `Branch`, see `jaxgpu.runs.run`.
+        keep: checkpoints to retain, counted in updates, see `jaxgpu.runs.run`.
     Raises:
-        ValueError: a number of the planner out of its range, or actions that are none or not
+        ValueError: if a value of the planner is out of its range, or actions are empty or not
             finite.
-        TypeError: actions that are no real numbers.
+        TypeError: if actions are not real numbers.
     Returns:
-        a `Plan`: the best `actions` and their `loss`, the last state, the history of `loss`, the
-        one of the update, `best` and `evaluations` [1 + updates], and the timing.
+        A `Plan`: the best `actions` and their `loss`, the last state, the history of the latest
+        `loss`, of `best` and `evaluations` [1 + updates], and the timing.
 
     >>> import optax
     >>> from jaxgpu.rl.plan import Descent

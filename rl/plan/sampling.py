@@ -1,12 +1,12 @@
-"""Actions found by drawing many and keeping to the good ones: CEM and MPPI.
+"""Sampling-based planners: CEM and MPPI.
 
 `CEM`, the cross-entropy method (de Boer, Kroese, Mannor & Rubinstein 2005,
-doi:10.1007/s10479-005-5724-z): a normal distribution is fitted to the elites of its samples.
-`MPPI`, model predictive path integral control (Williams, Drews, Goldfain, Rehg & Theodorou 2018,
-doi:10.1109/TRO.2018.2865891, algorithm 2): the mean moves to the average of the samples, weighted
-by exp(-loss / temperature); its control cost is left out and the temperature is in standard
-deviations of the losses. Both draw noise that is correlated in time, e_t = r e_(t-1) +
-sqrt(1 - r^2) n_t, since independent noise cancels out over an episode. O(N) losses an update.
+doi:10.1007/s10479-005-5724-z), fits a normal distribution to the elites of its samples. `MPPI`,
+model predictive path integral control (Williams, Drews, Goldfain, Rehg & Theodorou 2018,
+doi:10.1109/TRO.2018.2865891, algorithm 2), moves the mean to the average of the samples, weighted
+by exp(-loss / temperature). Its control cost is omitted, and the temperature is in standard
+deviations of the losses. Both sample noise that is correlated in time, e_t = r e_(t-1) + sqrt(1 -
+r^2) n_t, since independent noise cancels out over an episode. O(N) losses per update.
 """
 
 import jax
@@ -21,17 +21,17 @@ from .objective import Best, Loss
 
 @pytree
 class SamplingState:
-    """Where the search is."""
+    """State of a sampling-based planner."""
 
     actions: Array  # [T, A] mean of the samples
-    sigma: Array  # [T, A] their standard deviation
+    sigma: Array  # [T, A] standard deviation of the samples
     best: Best
     evaluations: Array  # [] losses computed
 
 
 @pytree
 class CEM:
-    """A planner that fits a normal distribution to the elites of its samples.
+    """Planner that fits a normal distribution to the elites of its samples.
 
     >>> from jaxgpu.rl import plan
     >>> bowl = lambda actions: jnp.sum((actions - 0.5) ** 2)
@@ -40,22 +40,22 @@ class CEM:
     True
     """
 
-    population: int = size(default=32, least=2)  # N
-    elites: int = size(default=8, least=2)  # best samples, from which the next are drawn
-    sigma: Array | float = number(default=0.5, above=0)  # [] standard deviation at the start
+    population: int = size(default=32, least=2)  # N, samples per update
+    elites: int = size(default=8, least=2)  # best samples, to which the distribution is fitted
+    sigma: Array | float = number(default=0.5, above=0)  # [] initial standard deviation
     keep: Array | float = number(
         default=0.2, least=0, below=1
-    )  # [] share of the old distribution in the new one
+    )  # [] weight of the previous distribution in the new one
     correlation: Array | float = number(default=0.7, least=0, below=1)  # [] r of the noise
-    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A]
-    high: Array | float = number(default=1.0, infinite=True)  # [] or [A]
-    batch: int = size(default=1, least=1)  # samples simulated at once
+    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A] lower bound
+    high: Array | float = number(default=1.0, infinite=True)  # [] or [A] upper bound
+    batch: int = size(default=1, least=1)  # samples simulated in parallel
 
     def init(self, actions: Array) -> SamplingState:
-        """The state before the first generation, about `actions` [T, A].
+        """Return the state before the first generation, with mean `actions` [T, A].
 
         Raises:
-            ValueError: a number out of its range, or more elites than samples.
+            ValueError: if a value is out of its range, or there are more elites than samples.
         """
         ranges.check("plan", self)
         if self.elites > self.population:
@@ -65,7 +65,7 @@ class CEM:
         return _init(actions, self.sigma)
 
     def update(self, loss: Loss, state: SamplingState, key: Array) -> SamplingState:
-        """One generation."""
+        """Return the state after one generation."""
         x = _draw(self, state, key)
         f = _losses(loss, x, self.batch)
         elite = x[jnp.argsort(f)[: self.elites]]
@@ -76,7 +76,7 @@ class CEM:
 
 @pytree
 class MPPI:
-    """A planner that moves its mean to the weighted average of its samples.
+    """Planner that moves its mean to the weighted average of its samples.
 
     >>> from jaxgpu.rl import plan
     >>> bowl = lambda actions: jnp.sum((actions - 0.5) ** 2)
@@ -85,28 +85,28 @@ class MPPI:
     True
     """
 
-    population: int = size(default=32, least=2)  # N
-    sigma: Array | float = number(default=0.5, above=0)  # [] standard deviation
+    population: int = size(default=32, least=2)  # N, samples per update
+    sigma: Array | float = number(default=0.5, above=0)  # [] initial standard deviation
     temperature: Array | float = number(
         default=0.3, above=0
     )  # [] in standard deviations of the losses
-    decay: Array | float = number(default=0.98, above=0, most=1)  # [] of sigma in an update
+    decay: Array | float = number(default=0.98, above=0, most=1)  # [] factor of sigma per update
     correlation: Array | float = number(default=0.7, least=0, below=1)  # [] r of the noise
-    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A]
-    high: Array | float = number(default=1.0, infinite=True)  # [] or [A]
-    batch: int = size(default=1, least=1)  # samples simulated at once
+    low: Array | float = number(default=-1.0, infinite=True)  # [] or [A] lower bound
+    high: Array | float = number(default=1.0, infinite=True)  # [] or [A] upper bound
+    batch: int = size(default=1, least=1)  # samples simulated in parallel
 
     def init(self, actions: Array) -> SamplingState:
-        """The state before the first update, about `actions` [T, A].
+        """Return the state before the first update, with mean `actions` [T, A].
 
         Raises:
-            ValueError: a number out of its range.
+            ValueError: if a value is out of its range.
         """
         ranges.check("plan", self)
         return _init(actions, self.sigma)
 
     def update(self, loss: Loss, state: SamplingState, key: Array) -> SamplingState:
-        """One update of the mean."""
+        """Return the state after one update of the mean."""
         x = _draw(self, state, key)
         f = _losses(loss, x, self.batch)
         finite = jnp.isfinite(f)
@@ -124,7 +124,7 @@ def _init(actions: Array, sigma: Array | float) -> SamplingState:
 
 
 def _draw(spec: CEM | MPPI, state: SamplingState, key: Array) -> Array:
-    """Samples [N, T, A] within the bounds, the first of them the mean itself."""
+    """Return samples [N, T, A] clipped to the bounds; the first one is the mean."""
     noise = jax.random.normal(key, (spec.population, *state.actions.shape), state.actions.dtype)
     r = jnp.asarray(spec.correlation, noise.dtype)
 
@@ -139,7 +139,7 @@ def _draw(spec: CEM | MPPI, state: SamplingState, key: Array) -> Array:
 
 
 def _losses(loss: Loss, x: Array, batch: int) -> Array:
-    """Loss of each sample [N]; infinite where it is not a number."""
+    """Return the loss of each sample [N], infinite where it is NaN."""
     f = jax.lax.map(loss, x, batch_size=batch if batch > 1 else None)
     return jnp.where(jnp.isnan(f), jnp.inf, f)
 

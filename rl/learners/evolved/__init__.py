@@ -1,7 +1,7 @@
-"""Weights of a policy found by evolution.
+"""Neuroevolution: policy weights optimized without gradients.
 
 Read `neuroevolution` first (the returns of policies as an objective of their weights), then `es`,
-the learner whose updates are steps of a search by it.
+the learner whose updates are generations of a search on this objective.
 """
 
 from .es import ES

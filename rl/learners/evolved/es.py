@@ -1,9 +1,9 @@
-"""Evolution strategies: the weights of the policy are the candidates.
+"""Evolution strategies as a learner: the candidates are the policy's weights.
 
-Salimans et al. (2017), arXiv:1703.03864, with any method of `jaxgpu.evolution.single` that keeps a
-mean. The objective is that of `rl.Policies`: all candidates of a generation play the same episodes,
-so that chance favours none, and of the mean returns only ranks count. Nothing is differentiated:
-rewards may be rare, and observations and actions of any kind.
+Salimans et al. (2017), arXiv:1703.03864, with any method of `jaxgpu.evolution.single` that has a
+mean. The objective is that of `rl.Policies`: all candidates of a generation run the same episodes,
+for a fair comparison, and only the ranks of the mean returns count. Nothing is differentiated, so
+rewards may be sparse, and observations and actions of any type.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from .neuroevolution import Experience, Policies
 
 @pytree
 class ES:
-    """What to run; numbers are leaves, to be vmapped over.
+    """Evolution strategy on the weights of a policy. Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
     >>> env, es = rl.make("cartpole"), ES(SNES(4), max_steps=10)
@@ -35,21 +35,21 @@ class ES:
     ()
     """
 
-    algorithm: Any = SNES(32)  # of `jaxgpu.evolution.single`, with a mean
+    algorithm: Any = SNES(32)  # search method of `jaxgpu.evolution.single`, with a mean
     max_weight: Array | float = number(default=3.0, above=0)  # [] bound of the weights
-    episodes: int = size(default=2, least=1)  # of each candidate in a generation
-    max_steps: int = size(default=500, least=1)  # steps of an episode, at most
+    episodes: int = size(default=2, least=1)  # per candidate and generation
+    max_steps: int = size(default=500, least=1)  # maximum steps of an episode
     hidden_sizes: tuple[int, ...] = widths((8,))  # units of each hidden layer of the policy
 
     @property
     def steps_per_update(self) -> int:
-        """Steps of environments in one generation; those after an episode's end count as well."""
+        """Environment steps per generation, also counting steps after the end of an episode."""
         return int(self.algorithm.batch_size) * int(self.episodes) * int(self.max_steps)
 
     def init(
         self, env: Environment, key: Array, num_updates: Array | int | None = None
     ) -> "ESState":
-        """The state before a training: the first mean; nothing depends on `num_updates`."""
+        """Return the initial state, with the initial mean; `num_updates` is ignored."""
         del num_updates
         check_learner("ES", self, env)
         policies = self.policies(env)
@@ -62,7 +62,7 @@ class ES:
         )
 
     def policies(self, env: Environment) -> Policies:
-        """The objective that is minimised: minus the mean return of the policies of a network."""
+        """Return the minimized objective: minus the mean return of policies of one network."""
         return Policies(
             env,
             hidden_sizes=self.hidden_sizes,
@@ -72,16 +72,16 @@ class ES:
         )
 
     def check_devices(self, devices: int) -> None:
-        """Raise where so many devices cannot share out the candidates."""
+        """Raise if the candidates cannot be sharded evenly over that many devices."""
         check_shares("ES", "algorithm.batch_size", self.algorithm.batch_size, devices)
 
     def update(
         self, env: Environment, state: "ESState", key: Array, axis: str | None = None
     ) -> "ESState":
-        """One generation.
+        """Return the state after one generation.
 
-        With the `axis` of a mesh, inside `jax.shard_map`, it is seen by one of its devices, which
-        plays its share of the candidates; all of them know all returns.
+        With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`. Each
+        evaluates its shard of the candidates, and all get all returns.
         """
         ask_key, play_key = jax.random.split(key)
         x = self.algorithm.ask(state.search, ask_key)
@@ -96,21 +96,21 @@ class ES:
         )
 
     def policy(self, env: Environment, state: "ESState") -> LearntPolicy:
-        """The policy of the mean."""
+        """Return the policy at the mean of the search distribution."""
         mean = bounds.point(state.search.box, state.search.mean)
         return self.policies(env).policy(mean, Experience(state.obs_stats, state.report))
 
 
 @pytree
 class ESState:
-    """All of a training: resumed from it, a run goes on to the bit."""
+    """Complete state of a training; a run resumed from it gives bitwise the same result."""
 
-    search: Any  # of the method
+    search: Any  # state of the search method
     obs_stats: normaliser.Normaliser
-    update: Array  # [] generations done
-    report: dict[str, Array]  # means over the generation
+    update: Array  # [] completed generations
+    report: dict[str, Array]  # means over the last generation
 
     def places(self, axis: str) -> Any:
-        """Where each part belongs on a mesh: every device has the whole."""
+        """Return the partition spec on a mesh: the state is replicated."""
         del axis
         return PartitionSpec()

@@ -1,10 +1,10 @@
-"""The policies of one network on an environment, as an objective of their weights.
+"""Neuroevolution: returns of policies as an objective of the weights of their network.
 
-Neuroevolution: nothing is differentiated, so rewards may be rare, of several objectives, and
-observations and actions of any kind. The network is the small one of Liang, Li, Yu, Sun & Cheng
-(2025), arXiv:2503.20286: one hidden layer of 16 hyperbolic tangents, whose inputs are observations
-less their mean, over their deviation, both of all that was seen before; but what comes out is
-clipped to the bounds of the actions in place of a last tangent.
+Nothing is differentiated, so rewards may be sparse or multi-objective, and observations and actions
+of any type. The network is the small one of Liang, Li, Yu, Sun & Cheng (2025), arXiv:2503.20286:
+one hidden layer of 16 tanh units. Its inputs are observations standardized by the mean and
+deviation of all earlier ones. Unlike in the paper, outputs are clipped to the action bounds instead
+of passing through a final tanh.
 """
 
 from collections.abc import Callable
@@ -35,15 +35,15 @@ _AT_ONCE = ranges.Range(least=1, whole=True, one=True, none=True)
 
 @pytree
 class Experience:
-    """What is known before a generation: the state of the objective."""
+    """State of the objective before a generation."""
 
-    obs_stats: Normaliser  # of the observations so far
+    obs_stats: Normaliser  # running statistics of the observations
     report: dict[str, Array]  # means over the episodes of the last generation
 
 
 @pytree
 class Perceptron:
-    """What acts in an evolved policy: one that `Policies.policy` makes.
+    """Acting part of an evolved policy made by `Policies.policy`.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("pendulum")
@@ -56,11 +56,11 @@ class Perceptron:
     hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
 
     def network(self, space: Any) -> MLP:
-        """The network for a space of actions."""
+        """Return the network for an action space."""
         return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden_sizes)
 
     def act(self, policy: LearntPolicy, observation: Any) -> Array:
-        """The action, clipped to its bounds; of finitely many the one with the largest output."""
+        """Return the action: outputs clipped to the bounds, or the argmax for discrete actions."""
         inputs, space = normaliser.apply(policy.obs_stats, observation), policy.action_space
         out: Any = self.network(space).apply(policy.params, inputs)
         return feasible(space, out) if isinstance(space, Box) else jnp.argmax(out, -1)
@@ -68,12 +68,12 @@ class Perceptron:
 
 @pytree
 class Policies(Objective):
-    """Minus the mean return of a policy, of each objective that the environment pays.
+    """Minus the mean return of a policy, for each objective of the environment's reward.
 
-    A candidate is the vector of all weights, as fractions of `max_weight`. It plays `episodes`
-    episodes from the same starts and under the same draws as the others of its generation; an
-    episode is over after `max_steps` steps, or where the environment ends it, from when on nothing
-    counts. An episode with a number that is not finite has failed, and so has its candidate.
+    A candidate is the vector of all weights, as fractions of `max_weight`. It runs `episodes`
+    episodes with the same initial states and random keys as the others of its generation. An
+    episode stops counting after `max_steps` steps or when the environment ends it. If a value in an
+    episode is not finite, the episode and its candidate count as failed.
 
     >>> from jaxgpu import rl
     >>> from jaxgpu.evolution import multi, search
@@ -90,32 +90,32 @@ class Policies(Objective):
 
     env: Any  # the environment
     hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
-    episodes: int = size(default=1, least=1)  # of each candidate in a generation
-    max_steps: int = size(default=1000, least=1)  # of an episode, at most
+    episodes: int = size(default=1, least=1)  # per candidate and generation
+    max_steps: int = size(default=1000, least=1)  # maximum steps of an episode
     max_weight: Array | float = number(default=1.0, above=0)  # [] bound of the weights
-    # observations after which their mean and deviation stay as they are, so that a policy does not
-    # change while its weights stay
+    # number of observations after which the statistics are frozen, so that fixed weights give a
+    # fixed policy
     settled: Array | float = number(default=float("inf"), least=0, infinite=True)  # []
-    # of a `Step`, how far it breaks constraints, at most 0 where they hold; the violation of a
+    # maps a `Step` to a constraint violation, at most 0 if satisfied; the violation of a
     # candidate is the mean over its episodes of the sum over their steps
     violation: Callable[[Step], Any] | None = static(default=None)
 
     @property
     def steps(self) -> int:
-        """Steps of environments that a candidate takes."""
+        """Environment steps per candidate."""
         return self.episodes * self.max_steps
 
     @property
     def weights(self) -> int:
-        """How many weights a policy has: the variables of the problem."""
+        """Number of weights of a policy, the variables of the problem."""
         return ravel_pytree(self._zeros())[0].shape[0]
 
     @on_host
     def problem(self, at_once: int | None = None) -> Stochastic:
-        """The problem of finding the best weights, or the front of several objectives.
+        """Return the optimization problem over the weights, with one objective per reward.
 
         Args:
-            at_once: how many candidates are played at once on a device, whose memory that bounds.
+            at_once: number of candidates evaluated in parallel per device, to bound its memory.
         """
         ranges.check("Policies", self)
         refuse_no_environment("Policies", self.env)
@@ -130,14 +130,14 @@ class Policies(Objective):
         return Stochastic(whole, self, shape[0] if shape else 1, at_once)
 
     def init(self) -> Experience:
-        """Nothing has been seen or played."""
+        """Return the initial state, without observations or episodes."""
         zero = jnp.zeros((), jnp.float32)
         paid = jnp.zeros(self._step().reward.shape, jnp.float32)
         report = {"episode_return": paid, "episodes": zero, "success": zero, "broken": zero}
         return Experience(normaliser.init(self._observation()), report)
 
     def evaluate(self, x: Array, key: Array, state: Experience) -> tuple[Array, Any, Any]:
-        """Minus the mean returns of the weights x [D], their violation, and what was seen."""
+        """Return minus the mean returns of weights x [D], their violation, and statistics."""
         start_key, step_key = jax.random.split(key)
         act, keys = self.policy(x, state), jax.random.split(start_key, self.episodes)
         first, observation = mended(jax.vmap(self.env.reset)(keys))
@@ -178,7 +178,7 @@ class Policies(Objective):
         return -jnp.mean(end["returns"], 0), broken, told
 
     def update(self, state: Experience, seen: Any) -> Experience:
-        """Take in the observations of all candidates [N] whose episodes did not fail."""
+        """Add the observations of all candidates [N] without failed episodes to the statistics."""
         returns, success, stats = seen["returns"], seen["success"], seen["stats"]
         whole = jnp.all(jnp.isfinite(returns.reshape(*success.shape, -1)), -1)  # [N, E]
         told = jnp.all(whole, 1) & finite(stats.mean) & finite(stats.square)
@@ -196,7 +196,7 @@ class Policies(Objective):
         return Experience(jax.tree.map(stays, state.obs_stats, after), report)
 
     def policy(self, x: Array, state: Experience) -> LearntPolicy:
-        """The policy of the weights x [D], with what was known of observations."""
+        """Return the policy with the weights x [D] and the observation statistics of `state`."""
         return LearntPolicy(
             learner=Perceptron(self.hidden_sizes),
             observation_space=self.env.observation_space,
@@ -211,28 +211,28 @@ class Policies(Objective):
         return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
     def _observation(self) -> Any:
-        """Zeros like an observation."""
+        """Return zeros like an observation."""
         shapes = jax.eval_shape(self.env.reset, jax.random.key(0))[1]
         return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
     def _step(self) -> Step:
-        """The shapes of a step."""
+        """Return the shapes of a step."""
         key = jax.random.key(0)
         state = jax.eval_shape(self.env.reset, key)[0]
         action = jax.eval_shape(self.env.action_space.sample, key)
         return jax.eval_shape(self.env.step, state, action, key)
 
     def _broken(self, step: Step) -> Array:
-        """How far the steps [E] break constraints, not below 0."""
+        """Return the constraint violations of the steps [E], at least 0."""
         if self.violation is None:
             return jnp.zeros(self.episodes)
         return jnp.maximum(jax.vmap(self.violation)(step), 0).astype(jnp.float32)
 
 
 def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
-    """What is known with what K more have seen, [K] counts and leaves [K, ...].
+    """Merge statistics with K further batches of them, counts [K] and leaves [K, ...].
 
-    Chan, Golub & LeVeque (1983), equations 2.1, for K at once; a row without a count is left out.
+    Chan, Golub & LeVeque (1983), equations 2.1, for K batches at once, except those with count 0.
 
     >>> none, zero = normaliser.init(jnp.zeros(1)), jnp.zeros((3, 1))
     >>> rows = Normaliser(jnp.array([[1.0], [3.0], [9.0]]), zero, jnp.array([1.0, 1.0, 0.0]))
@@ -257,5 +257,5 @@ def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
 
 
 def _beside(rows: Array, like: Array) -> Array:
-    """Rows [K, ...] with as many axes as an array [K, ...] of more."""
+    """Append axes of size 1 to `rows` [K, ...] until it has as many axes as `like`."""
     return rows.reshape(*rows.shape, *[1] * (like.ndim - rows.ndim))
