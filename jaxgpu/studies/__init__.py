@@ -1,19 +1,19 @@
 """Named end-to-end experiments, each with options and a report.
 
-A module or a package of this folder is a study: its name with dashes is that of the study, the
-first line of its docstring the description. It holds
+Each module or package of this folder is a study. Its name with dashes is the study's name, and the
+first line of its docstring is the description. It contains
 
-    Options                     a frozen dataclass: what can be set, with defaults, a docstring
-                                under each field; numbers say their range by `pytree.number` and
-                                `pytree.size`, which is held before anything is done; `Seeded`
-                                adds a seed and this check
+    Options                     a frozen dataclass of options with defaults and an attribute
+                                docstring per field; `pytree.number` and `pytree.size` declare
+                                valid ranges, which are checked before the study starts;
+                                `Seeded` adds a seed and this check
     study(options, out, resume) -> Report
-                                runs the experiment in the folder `out`, going on from what is
-                                there when `resume` is true
+                                runs the experiment in the folder `out`, continuing from its
+                                checkpoints if `resume` is true
 
-and is found by its name alone: to add a study is to add a file or a folder. A study of yours is a
-file anywhere (`jaxgpu run path/to/study.py`), or an entry point of an installed package in the
-group `jaxgpu.studies`, whose value is such a module.
+and is found by its name: to add a study, add a file or a folder. A study of your own is a file
+anywhere (`jaxgpu run path/to/study.py`), or an entry point of an installed package in the group
+`jaxgpu.studies`, whose value is such a module.
 """
 
 import importlib
@@ -32,14 +32,14 @@ from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 
-GROUP = "jaxgpu.studies"  # of the entry points of other packages
+GROUP = "jaxgpu.studies"  # entry-point group for other packages
 
-# of the seeds of studies: JAX drops what is above 32 bits where 64-bit types are switched off
+# Seeds have 32 bits, because JAX drops the higher ones where 64-bit types are disabled.
 SEEDS = {"least": 0, "most": 2**32 - 1}
 
 
 class BadInput(ValueError):
-    """What was asked for cannot be done; the message is one sentence that says what to change.
+    """Error about an impossible request; its message is one sentence with the remedy.
 
     >>> print(BadInput("years must be above 0; give --years 100"))
     years must be above 0; give --years 100
@@ -48,7 +48,7 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True)
 class Checked:
-    """Options whose ranges are checked under the name of their study.
+    """Base of options that are checked for their ranges, under the name of their study.
 
     >>> @dataclass(frozen=True)
     ... class Options(Checked):
@@ -63,7 +63,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Seeded(Checked):
-    """Options of a study that draws random numbers.
+    """Base of the options of a study that uses random numbers.
 
     >>> Seeded(seed=7).seed
     7
@@ -74,7 +74,7 @@ class Seeded(Checked):
 
 
 def seed_count(*, default: int, least: int) -> Any:
-    """Declare the option that says how many runs with different seeds there are.
+    """Declare the option for the number of runs with different seeds.
 
     >>> @dataclass(frozen=True)
     ... class Options(Seeded):
@@ -88,13 +88,13 @@ def seed_count(*, default: int, least: int) -> Any:
 def shared_parts(
     options: Seeded, runs: Mapping[str, Any], findings: list[str], citations: list[str]
 ) -> dict[str, Any]:
-    """Return the parts of a report that do not depend on the study: its sentences, times, seed.
+    """Return the parts of a report that all studies share: findings, citations, timing and seed.
 
     Args:
-        options: of the study, for the seed.
-        runs: what was timed, by name; each has a `timing`.
-        findings: a sentence each.
-        citations: of methods and data.
+        options: options of the study, for the seed.
+        runs: timed runs by name; each has a `timing`.
+        findings: one sentence each.
+        citations: references for methods and data.
 
     >>> shared_parts(Seeded(seed=7), {}, ["Heavy stars sink."], [])["seed"]
     7
@@ -105,16 +105,16 @@ def shared_parts(
 
 @dataclass(frozen=True)
 class Study:
-    """What a module of this folder provides."""
+    """Entry in the list of studies."""
 
-    name: str  # on the command line
-    description: str  # a sentence for the list of studies
-    options: type  # dataclass of what can be chosen
+    name: str  # name on the command line
+    description: str  # one sentence for the list of studies
+    options: type  # dataclass of its options
     run: Callable[[object, Path, bool], Report]
 
 
 def studies() -> list[Study]:
-    """All studies: those of the package by name, then those that other packages name.
+    """Return all studies: those of this package by name, then those of other packages.
 
     >>> "solar-system" in [study.name for study in studies()]
     True
@@ -125,10 +125,10 @@ def studies() -> list[Study]:
 
 
 def from_file(path: str | Path) -> Study:
-    """The study in a Python file, which is run as code; its name is that of the file.
+    """Load the study in a Python file, which is executed; its name is that of the file.
 
     Raises:
-        BadInput: no such file, or one without `Options` and `study`.
+        BadInput: if there is no such file, or it lacks `Options` or `study`.
 
     >>> from_file("/nowhere/coin.py")
     Traceback (most recent call last):
@@ -139,12 +139,12 @@ def from_file(path: str | Path) -> Study:
         raise BadInput(
             f"{path}: no such file; give the path of a study, or a name of `jaxgpu list`"
         )
-    name = f"{__name__}_of_users.{path.stem}"  # no module of another package
+    name = f"{__name__}_of_users.{path.stem}"  # cannot collide with another package
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadInput(f"{path}: is no Python file; a study is a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look up their module by its name
+    sys.modules[name] = module  # dataclasses look up their module here
     spec.loader.exec_module(module)
     return of_module(path.stem, module)
 
@@ -152,10 +152,10 @@ def from_file(path: str | Path) -> Study:
 @explained
 @on_host
 def of_module(name: str, module: ModuleType) -> Study:
-    """The study that a module provides.
+    """Return the study that a module defines.
 
     Raises:
-        BadInput: it lacks `Options` or `study`.
+        BadInput: if it lacks `Options` or `study`.
 
     >>> of_module("pour", importlib.import_module("jaxgpu.studies.pour")).name
     'pour'
@@ -171,5 +171,5 @@ def of_module(name: str, module: ModuleType) -> Study:
 
 
 def _study_name(module: str) -> str:
-    """The name on the command line of the study in this module."""
+    """Return the command-line name of the study in this module."""
     return module.rpartition(".")[2].replace("_", "-")

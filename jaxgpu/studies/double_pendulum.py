@@ -1,8 +1,8 @@
-"""Double pendulums a hair apart: rigid bodies in one program, until chaos has parted them.
+"""Chaos in double pendulums: many rigid-body simulations from nearly equal states in one program.
 
-Two equal rods hang on each other. Small swings are held against the exact frequencies, the energy
-against the order of the method, a derivative through a second of large swings against differences,
-and the growth of a hair's breadth gives the largest Lyapunov exponent.
+Two equal rods hang from each other. The study compares small oscillations with the exact
+frequencies, the energy error with the order of the method, and a derivative through one second of
+large oscillations with finite differences. The growth of separations gives a Lyapunov exponent.
 """
 
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ from jaxgpu.report import Figure, Headline, Report, Table, figure, view
 from jaxgpu.runs.loop import Run, run
 from jaxgpu.studies import Seeded
 
-G, START = 9.81, (2.2, 0.4)  # m/s^2; angles of the joints at the start, rad
-RATE, SUBSTEPS = 30, 32  # frames a second, steps a frame
-APART, SHOWN = 1e-9, 24  # rad between neighbours at the start; pendulums in the picture
+G, START = 9.81, (2.2, 0.4)  # m/s^2; initial joint angles, rad
+RATE, SUBSTEPS = 30, 32  # frames per second, steps per frame
+APART, SHOWN = 1e-9, 24  # initial separation, rad; pendulums in the picture
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How many, how long."""
+    """Number of pendulums and duration."""
 
     pendulums: int = size(default=200, least=50, most=10_000_000)
     """Pendulums, which begin within a billionth of a radian."""
@@ -48,25 +48,25 @@ RODS = f"<mujoco><worldbody><body>{ROD}<body pos='0 0 -1'>{ROD}</body></body></w
 
 
 def pendulum(dt: float) -> Model:
-    """Two rods of 1 m and 1 kg, the second on the end of the first, without friction."""
+    """Return the model: two frictionless rods of 1 m and 1 kg, the second below the first."""
     model = rigid.load(RODS, dtype=jnp.float64)
     return replace(model, option=replace(model.option, timestep=jnp.asarray(dt)))
 
 
 @in_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Swing with two lengths of step, and compare with what is known."""
+    """Simulate with two time steps and compare with known values."""
     step, frames = 1 / RATE / SUBSTEPS, RATE * options.seconds
     coarse = swing(pendulum(step), options, frames, out / "coarse", resume)
     fine = swing(pendulum(step / 2), options, frames, out / "fine", resume)
     times = np.arange(frames + 1) / RATE
     exponent, line = growth(times, coarse.history["spread"])
-    # while both are on one path: chaos parts paths of different steps as well
+    # Compare while both are on the same path; later chaos separates paths with different steps.
     early = [
         np.ptp(coarse.history["energy"][: 2 * RATE]),
         np.ptp(fine.history["energy"][: 4 * RATE]),
     ]
-    drift = [float(one) / (4 * G) for one in early]  # of what lifts both rods to the top
+    drift = [float(one) / (4 * G) for one in early]  # over that which lifts both rods to the top
     slow, fast = small_swings(step)
     exact = frequencies()
     slope, difference = derivative(step)
@@ -121,8 +121,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def swing(spec: Model, options: Options, frames: int, out: Path, resume: bool) -> Run:
-    """All pendulums for as many frames; the history has some of them, their spread, an energy."""
-    # angles and rates, 16 bytes each, with what draws them and with the run's copy
+    """Simulate all pendulums for `frames` frames; record angles of some, spread and energy."""
+    # angles and velocities, 16 bytes each, with temporaries and the copy kept by `run`
     memory.room("double-pendulum", 100 * options.pendulums)
     key = jax.random.key(options.seed)
     begin = jnp.asarray(START)[None] + APART * jax.random.uniform(
@@ -134,12 +134,12 @@ def swing(spec: Model, options: Options, frames: int, out: Path, resume: bool) -
 
 
 def frame(spec: Model, state: State) -> State:
-    """The state a frame later."""
+    """Return the state one frame later."""
     return lax.fori_loop(0, SUBSTEPS, lambda _, now: spec.step(now), state)
 
 
 def measured(spec: Model, state: State) -> dict[str, Array]:
-    """Angles of a few, the root mean square distance of all tips from their mean, an energy."""
+    """Return angles of the first pendulums, rms distance of tips from their mean, and energy."""
     tip = tips(state.qpos)
     off = tip - jnp.mean(tip, 0)[None]
     return {
@@ -150,19 +150,19 @@ def measured(spec: Model, state: State) -> dict[str, Array]:
 
 
 def tips(q: Array) -> Array:
-    """Ends of the lower rods [..., 2] in the plane, m."""
+    """Return the ends of the lower rods [..., 2] in the plane of motion, m."""
     upper, lower = q[..., 0], q[..., 0] + q[..., 1]
     return jnp.stack([-jnp.sin(upper) - jnp.sin(lower), -jnp.cos(upper) - jnp.cos(lower)], -1)
 
 
 def frequencies() -> np.ndarray:
-    """Of small swings, rad/s, from mass and stiffness in the angles to the vertical."""
+    """Return the frequencies of small oscillations, rad/s, from mass and stiffness matrices."""
     mass, weight = np.array([[4 / 3, 1 / 2], [1 / 2, 1 / 3]]), G * np.diag([1.5, 0.5])
     return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(mass, weight)).real))
 
 
 def small_swings(step: float) -> list[float]:
-    """Frequencies [2] of swings of a hundredth of a radian along each mode, from their zeros."""
+    """Measure the frequencies [2] of oscillations of 0.01 rad along each mode by zero crossings."""
     mass, weight = np.array([[4 / 3, 1 / 2], [1 / 2, 1 / 3]]), G * np.diag([1.5, 0.5])
     values, modes = np.linalg.eig(np.linalg.solve(mass, weight))
     modes = modes.real[:, np.argsort(values.real)]
@@ -184,7 +184,7 @@ def small_swings(step: float) -> list[float]:
 
 
 def derivative(step: float) -> tuple[float, float]:
-    """Of the tip's height after a second by the first angle: by `jax.jvp`, and by differences."""
+    """Return d(tip height after 1 s)/d(first angle) by `jax.jvp` and by differences, m/rad."""
     spec = pendulum(step)
 
     @jax.jit
@@ -199,7 +199,7 @@ def derivative(step: float) -> tuple[float, float]:
 
 
 def growth(times: np.ndarray, spread: np.ndarray) -> tuple[float, np.ndarray]:
-    """The exponent, 1/s, of the spread while it is small, and its straight line [T]."""
+    """Fit the exponent, 1/s, of the spread while it is small; return it and the curve [T]."""
     early = (spread > 10 * spread[0]) & (spread < 0.05)
     early &= np.cumsum(spread >= 0.05) == 0
     exponent, at = np.polyfit(times[early], np.log(spread[early]), 1)
@@ -207,7 +207,7 @@ def growth(times: np.ndarray, spread: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def pictured(done: Run, times: np.ndarray) -> Figure:
-    """The first pendulums, to be turned and wound back."""
+    """Return an interactive view of the first pendulums."""
     q = done.history["q"][::5]
     upper, lower = q[..., 0], q[..., 0] + q[..., 1]
     depth = np.broadcast_to(np.linspace(-0.6, 0.6, q.shape[1]), upper.shape)
@@ -223,7 +223,7 @@ def pictured(done: Run, times: np.ndarray) -> Figure:
 
 @styled
 def spread_figure(times: np.ndarray, spread: np.ndarray, line: np.ndarray) -> Figure:
-    """The growth of the spread."""
+    """Plot the growth of the spread."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(7.4, 3.2))

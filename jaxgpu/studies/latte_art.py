@@ -1,4 +1,4 @@
-"""Latte art: a stirrer led by gradients through milk and coffee, beside CEM, in a whole cup."""
+"""Latte art: a stirrer in milk and coffee, planned by gradients and by CEM, in a full cup."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ from jaxgpu.rl.plan.comparison import POPULATION
 from jaxgpu.studies import pour, seed_count, shared_parts
 from jaxgpu.studies.pour import CITATIONS, compare, evaluate, medians, pictures, progress, table
 
-DISCOUNT = 1.0  # creeping flow forgets little and is not chaotic: gradients are exact
+DISCOUNT = 1.0  # creeping flow has a long memory and is not chaotic, so gradients stay exact
 
 
 @dataclass(frozen=True)
 class Options(pour.Options):
-    """How much is spent."""
+    """Options of the study."""
 
     calls: int = size(default=32, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
@@ -35,7 +35,7 @@ class Options(pour.Options):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Plan with gradients and by sampling, score the plans, and show the first seed's."""
+    """Plan with gradients and by sampling, score the plans, and film the first seed."""
     env: Any = rl.make("matter/latte-art-stir", size=options.size)
     states = initial_states(env, options.seeds, options.seed)
     known = standard_planners(first=4, grow=4, rate=options.rate)

@@ -1,4 +1,4 @@
-"""Gymnasium's robots in contact learn to run, by PPO, SAC and SHAC, beside published results."""
+"""Gymnasium's contact-rich robots learn to run by PPO, SAC and SHAC, against published results."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +12,8 @@ from jaxgpu.studies import seed_count
 from jaxgpu.studies.classic_control import scores
 from jaxgpu.studies.classic_control.scores import Row
 
-EPISODES = 8  # of each measurement, of up to 1000 steps
-# 16 copies make the rollouts of 2048 steps that the published results have
+EPISODES = 8  # per evaluation, of up to 1000 steps
+# 16 environments give rollouts of 2048 steps, as in the published results.
 PPO = rl.PPO(
     learning_rate=1e-3,
     gae_lambda=0.9,
@@ -23,7 +23,7 @@ PPO = rl.PPO(
     num_minibatches=32,
     normalize_reward=True,
 )
-# the ant forgets how to stand at the rate and the lambda of the others
+# With the learning rate and lambda of the others, the ant unlearns how to stand.
 STEADY = replace(PPO, learning_rate=3e-4, gae_lambda=0.95)
 SAC = rl.SAC(
     learning_rate=5e-4,
@@ -69,7 +69,7 @@ class Options(scores.Options):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train every row, and hold its returns beside the published ones."""
+    """Train every row and compare its returns with the published ones."""
     task = scores.Task("Robots learn to run", EPISODES, FINDINGS, CITATIONS)
     return scores.report(task, options, out, resume)
 

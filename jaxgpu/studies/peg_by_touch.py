@@ -1,4 +1,4 @@
-"""A hand learns to put a peg into its hole by touch: helped by a teacher in three ways, or not."""
+"""Peg insertion by touch: students helped by a teacher in three ways, or without a teacher."""
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -19,24 +19,24 @@ from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course
 from jaxgpu.studies.peg_insertion import LEARNER, MAX_STEPS, pictures
 
-ASKED = 0.9  # the share of successes
+ASKED = 0.9  # target success rate
 TAXELS = 8, 7  # of each pad
 KNOWN, FELT = ("hand", "privileged"), ("hand", "field")
 TEACHER = replace(LEARNER, actor_keys=KNOWN, critic_keys=KNOWN, normalize_reward=True)
-# as they are: on two cores convolutions would take one and a half times as long
+# Unprocessed tactile images; convolutions would take 1.5 times as long on two cores.
 FLAT = rl.CNN(features=(), kernel_sizes=(), strides=())
 STUDENT = replace(TEACHER, actor_keys=FELT, network=FLAT)
-# who has the teacher's critic and is drawn to what the teacher would do, for half of the training
+# Student with the teacher's critic, which imitates the teacher in the first half of the training.
 LED = partial(
     rl.KickstartedPPO, **{field.name: getattr(STUDENT, field.name) for field in fields(STUDENT)}
 )
-# who is told by the teacher what to do, and takes fewer steps
+# Student that imitates the teacher (DAgger), with fewer steps.
 TOLD = partial(
     rl.DAgger, actor_keys=FELT, network=FLAT, num_steps=16, gradient_steps=64, batch_size=512
 )
-FEWER = {"told": 4}  # times fewer steps than the others take
-# what varies from episode to episode at the full augmentation: where the hole is believed to be,
-# and how stiff the hand, how rough and how stiff the pads are
+FEWER = {"told": 4}  # factor by which its steps are reduced
+# Ranges of the variation between episodes at full augmentation: error of the hole's assumed
+# position, stiffness of the hand, friction and stiffness of the pads.
 FULL = {"place_error": 1e-3, "gain_spread": 0.33, "friction_spread": 0.5, "pad_spread": 0.4}
 
 
@@ -57,9 +57,9 @@ class Options(Seeded):
 
 
 def course(options: Options, observation: str, learner: Any) -> Course:
-    """The task as it is observed, and who learns it."""
+    """Return the task with this type of observation, and its learner."""
     varied = {name: options.augmentation * full for name, full in FULL.items()}
-    varied["friction_spread"] = max(0.2, varied["friction_spread"])  # as the task has it by itself
+    varied["friction_spread"] = max(0.2, varied["friction_spread"])  # at least the task's default
     make = partial(rl.make, "touch/peg-insertion", observation=observation, taxels=TAXELS)
     env = make(max_steps=MAX_STEPS, **varied)
     return Course(
@@ -72,7 +72,7 @@ def course(options: Options, observation: str, learner: Any) -> Course:
 
 
 def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Course, Run]]:
-    """Of the teacher; of students led by it, with its critic alone, without, and told by it."""
+    """Train the teacher and the students: kickstarted, with its critic, independent, DAgger."""
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
 
     def trained(name: str, what: Course, keys: Array) -> tuple[Course, Run]:
@@ -93,12 +93,12 @@ def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Cour
 
 
 def taken(name: str, what: Course, options: Options) -> int:
-    """Steps of environments of a training of that name."""
+    """Return the environment steps of the training of that name."""
     return what.steps(options.steps // FEWER.get(name, 1))
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train all, measure in new episodes, and film the first student that was led."""
+    """Train all, evaluate in new episodes, and make a video of the first kickstarted student."""
     runs = trainings(options, out, resume)
     what, run = runs["led"]
     ends = {name: 100 * float(np.median(run.history[-1])) for name, (_, run) in runs.items()}
@@ -157,7 +157,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def _when(trained: tuple[Course, Run], options: Options) -> str:
-    """Steps up to the first measurement from which the median stays at what is asked for."""
+    """Return the steps to the first measurement from which on the median meets the target."""
     what, run = trained
     below = np.flatnonzero(np.median(run.history, 1) < ASKED)
     first = below[-1] + 1 if below.size else 0
@@ -168,7 +168,7 @@ def _when(trained: tuple[Course, Run], options: Options) -> str:
 
 @styled
 def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
-    """Medians of the students, their ranges, and the teacher, in per cent."""
+    """Plot medians and ranges of the students, and the teacher, in per cent."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(4.6, 2.8))

@@ -1,4 +1,4 @@
-"""A needle driver learns to pick a needle or to move a block, held by friction alone."""
+"""A needle driver learns to pick a needle or to move a block, held only by friction."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course, played
 
 TASKS = {"needle-pick": NeedlePickContact, "peg-transfer": PegTransferContact}
-ASKED, SHAPING = 0.95, 1000.0  # the share of successes; without contact, reward a metre of the way
+ASKED, SHAPING = 0.95, 1000.0  # target success rate; without contact, reward per metre of the way
 PPO = rl.PPO(
     learning_rate=1e-3,
     num_envs=128,
@@ -30,7 +30,7 @@ PPO = rl.PPO(
     normalize_reward=True,
     hidden_sizes=(128, 128),
 )
-SIZE = 360  # pixels of the film
+SIZE = 360  # pixels of the video
 TRAY = Camera(
     eye=(0.16, -0.25, -0.06),
     target=(0.0, 0.0, -0.17),
@@ -61,7 +61,7 @@ class Options(Seeded):
 
 
 def by_contact(options: Options) -> Course:
-    """The task, and a student of its script."""
+    """Return the task with contact physics and a DAgger student of its script."""
     env: ContactTask = TASKS[options.task]()
     learner = rl.DAgger(
         jax.tree_util.Partial(type(env).script, env),
@@ -76,12 +76,12 @@ def by_contact(options: Options) -> Course:
 
 
 def by_rule(options: Options) -> Course:
-    """The task in which a rule says what is held, and who learns it from rewards."""
+    """Return the task in which a rule attaches the object to the jaw, with PPO as the learner."""
     return course(rl.make(f"surgical/{options.task}", shaping=SHAPING), PPO, options)
 
 
 def course(env: Any, learner: Any, options: Options) -> Course:
-    """The same task to learn and to be measured on."""
+    """Return a course that trains and evaluates on the same task."""
     return Course(
         env=env,
         new=env,
@@ -92,7 +92,7 @@ def course(env: Any, learner: Any, options: Options) -> Course:
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train by contact, and without it for comparison; measure, and film the first seed at work."""
+    """Train with and without contact, evaluate both, and make a video of the first seed."""
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     contact, rule = by_contact(options), by_rule(options)
     run = success.trained(contact, options.steps, keys, out / "contact", resume)
@@ -118,7 +118,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def film(env: Any, policy: Any, key: Array) -> Figure:
-    """An episode."""
+    """Make a video of one episode."""
     states = played(env, policy, key, int(env.max_steps))
     states = jax.tree.map(lambda x: x[: int(states.t[-1])], states)
     return report.film(np.asarray(on_device(env, states, TRAY)), CAPTION, 0.04)

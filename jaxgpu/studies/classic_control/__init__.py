@@ -9,7 +9,7 @@ from jaxgpu.report import Report
 from . import scores
 from .scores import Row
 
-EPISODES = 100  # of each measurement
+EPISODES = 100  # per evaluation
 
 
 ROWS = (
@@ -106,7 +106,7 @@ class Options(scores.Options):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train every row, and hold its returns beside the published ones."""
+    """Train every row and compare its returns with the published ones."""
     task = scores.Task("Classic control", EPISODES, FINDINGS, CITATIONS)
     return scores.report(task, options, out, resume)
 

@@ -1,4 +1,4 @@
-"""Learners against what was asked of them: trainings of many seeds, their curves and a table."""
+"""Learners against target returns: trainings of many seeds, learning curves and a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,36 +15,36 @@ from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
 from jaxgpu.studies import Seeded, seed_count, shared_parts
 
-PARTS = 10  # measurements of a training
+PARTS = 10  # measurements per training
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a study of scores says of itself."""
+    """Texts and evaluation length of a study of scores."""
 
     title: str
-    episodes: int  # of each measurement
+    episodes: int  # per measurement
     findings: list[str]
     citations: list[str]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A task, a learner, and what is asked of it; of the learner what is not its default."""
+    """A task, a learner with its non-default settings, and a target return."""
 
     task: str
     learner: Any
-    steps: int  # of environments, about
-    asked: float  # for the median over the seeds
+    steps: int  # environment steps, approximately
+    asked: float  # target for the median over the seeds
     published: str = "none"
 
     @property
     def name(self) -> str:
-        """Task and learner."""
+        """Name of task and learner."""
         return f"{self.task}, {type(self.learner).__name__}"
 
     def every(self, share: float) -> int:
-        """Updates before each measurement."""
+        """Return the updates between measurements."""
         return max(1, round(share * self.steps / self.learner.steps_per_update / PARTS))
 
 
@@ -66,10 +66,10 @@ class Options(Seeded):
 
 
 def chosen(rows: Sequence[Row], only: str) -> list[Row]:
-    """The rows with `only` in their names.
+    """Return the rows with `only` in their names.
 
     Raises:
-        ValueError: there is none.
+        ValueError: if there is none.
     """
     found = [row for row in rows if only.lower() in row.name.lower()]
     if not found:
@@ -79,7 +79,7 @@ def chosen(rows: Sequence[Row], only: str) -> list[Row]:
 
 
 def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
-    """Train every row, and hold its returns beside the published ones."""
+    """Train every row and compare its returns with the published ones."""
     rows = chosen(options.ROWS, options.only)
     runs = {row.name: train(row, task, options, out, resume) for row in rows}
     ends = {row.name: runs[row.name].history[-1] for row in rows}
@@ -108,7 +108,7 @@ def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
 
 
 def train(row: Row, task: Task, options: Options, out: Path, resume: bool) -> Run:
-    """All seeds of a row; the history is their mean returns, [1 + PARTS, seeds]."""
+    """Train all seeds of a row; the history is their mean returns, [1 + PARTS, seeds]."""
     env: Any = rl.make(row.task)
 
     def measure(state: Any) -> jax.Array:
@@ -125,7 +125,7 @@ def train(row: Row, task: Task, options: Options, out: Path, resume: bool) -> Ru
 
 
 def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Table:
-    """The ends of all trainings."""
+    """Return a table of the final returns."""
 
     def line(row: Row) -> list:
         x = ends[row.name].astype(np.float32)
@@ -141,7 +141,7 @@ def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Tab
 
 @styled
 def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
-    """A panel a row."""
+    """Plot one panel per row."""
     import matplotlib.pyplot as plt
 
     columns = min(4, len(rows))

@@ -1,10 +1,10 @@
-"""Star clusters and their tracers: three densities, alone and in the tide of a galaxy.
+"""Star clusters with massless tracers: three densities, isolated and in a galactic tidal field.
 
-Stars of a Kroupa mass function and many tracers, bodies without mass, begin as the same Plummer
-sphere. What tracers do is held against what Flammini Dotti et al. (2025, A&A 693, A166) found with
-NBODY6++GPU-MASSLESS: they do not segregate, follow the potential, and escape at a rate that the
-core's collapse sets. There is no stellar evolution here and pairs are regularised, so that
-a cluster alone is the same at every density, in its own units of time; the tide tells them apart.
+Stars with a Kroupa mass function and many massless tracers start from the same Plummer sphere. The
+study compares the tracers with the results of Flammini Dotti et al. (2025, A&A 693, A166) by
+NBODY6++GPU-MASSLESS: they do not segregate, follow the potential, and escape at a rate set by core
+collapse. Without stellar evolution and with regularized pairs, an isolated cluster is the same at
+every density in its own time units, and only the tidal field makes a difference.
 """
 
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ from .findings import written
 from .measures import measured
 
 PLACE, SPEED = 8000.0, 220.0  # of the orbit in the galaxy, pc and km/s
-HALF_MASS = 0.7686  # radius of a Plummer sphere, virial radii
-SLOTS = 16  # regularised pairs at a time
+HALF_MASS = 0.7686  # half-mass radius of a Plummer sphere, virial radii
+SLOTS = 16  # maximum simultaneous regularized pairs
 
 
 @dataclass(frozen=True)
 class Options(Checked):
-    """How many bodies, how dense, how long."""
+    """Options of the study."""
 
     stars: int = size(default=1000, least=32, most=10_000_000)
     """Stars, of a Kroupa mass function from 0.08 solar masses on; with fewer radii mean nothing."""
@@ -65,7 +65,7 @@ class Options(Checked):
 
 @pytree
 class Kind:
-    """A cluster to run: its spec, and where it is and who has escaped from it."""
+    """A cluster with its spec and its state, which includes escapers."""
 
     spec: Cluster
     now: cluster.State
@@ -73,7 +73,7 @@ class Kind:
 
 @in_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Run all clusters in one program, one after the other, and compare their tracers."""
+    """Run all clusters sequentially in one program, and compare their tracers."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
     drawn = [(key, radius) for key in keys for radius in (None, *options.radii)]
     every = gathered("cluster-tracers", options, drawn)
@@ -82,10 +82,10 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def gathered(name: str, options: Any, drawn: Sequence[tuple[Array, float | None]]) -> Kind:
-    """The clusters of these keys and half-mass radii, stacked.
+    """Return the clusters of these keys and half-mass radii, stacked.
 
     Raises:
-        MemoryError: all of them would not fit; only the first was made.
+        MemoryError: if they would not fit; only the first one is built before the check.
     """
     first = kind(options, *drawn[0])
     memory.room(f"{name}: {len(drawn)} clusters", 2 * len(drawn) * memory.size(first))
@@ -94,7 +94,7 @@ def gathered(name: str, options: Any, drawn: Sequence[tuple[Array, float | None]
 
 
 def kind(options: Any, key: Array, radius: float | None) -> Kind:
-    """A cluster of a half-mass radius in pc in the tide, or alone; stars are the same for a key."""
+    """Return the cluster of a key with a half-mass radius in pc in the tide, or isolated (None)."""
     by_mass, by_place, by_tracer = jax.random.split(key, 3)
     law = kroupa(0.08, options.heaviest)
     solar = masses.draw(by_mass, law, options.stars)
@@ -122,9 +122,9 @@ _init = allocation.bounded(jax.jit(Cluster.init))
 
 
 def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind]:
-    """All clusters, half a unit of time a step; one compilation, and one checkpoint, for all.
+    """Run all clusters, half a time unit per step, with one compilation and one checkpoint for all.
 
-    The history begins with the start.
+    Row 0 of the history is the initial state.
     """
     check = lambda kinds, history: kinds.spec.check(kinds.now)
     steps = 2 * options.time
@@ -133,7 +133,7 @@ def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind
 
 @reassociated
 def half(every: Kind) -> Kind:
-    """All clusters half a unit of time later, one after the other."""
+    """Advance all clusters by half a time unit, sequentially."""
 
     def one(kind: Kind) -> Kind:
         step = lambda _, now: kind.spec.step(now)
@@ -143,7 +143,7 @@ def half(every: Kind) -> Kind:
 
 
 def rows(every: Kind) -> dict[str, Array]:
-    """What is measured of all clusters, and the "film" of the densest in the tide, the second."""
+    """Return measurements of all clusters, and as "film" positions of the densest tidal one."""
     measures = lax.map(lambda kind: measured(kind.spec, kind.now), every)
     bodies = every.now.bodies
     seen = jnp.concatenate([bodies.stars.x[1, :3], bodies.tracers.x[1, :3]], 1)
@@ -151,7 +151,7 @@ def rows(every: Kind) -> dict[str, Array]:
 
 
 def scales(options: Options) -> dict[str, float]:
-    """Million years in a unit of time, by the name of the density; a mean cluster's."""
+    """Return the time unit of a mean cluster in Myr, by the name of the density."""
     total = float(masses.mean(kroupa(0.08, options.heaviest))) * options.stars
     return {
         f"{radius:g} pc": units.Scale(mass=total, length=radius / HALF_MASS).time

@@ -1,4 +1,4 @@
-"""Tables, sentences and pictures of the study."""
+"""Tables, findings and figures of the study."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from .measures import collapse, mean, rates, slope
 
 
 def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
-    """The report of all clusters."""
+    """Return the report on all clusters."""
     names = ["alone", *scale]
     history = done.history
     times = 0.5 * np.arange(2 * options.time + 1)
     turn, fell = collapse(history["core"])
-    turn = np.where(fell, turn, len(times) - 1)  # without a collapse all of the run is before it
+    turn = np.where(fell, turn, len(times) - 1)  # without a collapse the full run is before it
     of = {name: np.arange(options.seeds) * 4 + k for k, name in enumerate(names)}
     by = {name: summary(history, times, (turn, fell), runs, options) for name, runs in of.items()}
     bound = abs(history["energy"] / history["energy"][0] - 1)[:, of["alone"]].max()
@@ -53,7 +53,7 @@ def summary(
     runs: np.ndarray,
     options,
 ) -> dict[str, tuple[float, float]]:
-    """Means over seeds, with their errors, of one kind of cluster."""
+    """Return means over seeds, with standard errors, for one type of cluster."""
     turn, fell = turns
     pick = lambda name, k: history[name][:, runs, k]
     late = slice(-max(len(times) // 10, 1), None)
@@ -80,7 +80,7 @@ def summary(
 
 
 def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float]) -> list[Table]:
-    """Radii and escapes, a row a kind of cluster."""
+    """Return tables of radii and escapes, one row per type of cluster."""
     spread = lambda value: "" if np.isnan(value[1]) else f" ± {value[1]:.1g}"
     shown = lambda value: "-" if np.isnan(value[0]) else f"{value[0]:.3g}" + spread(value)
     rows = lambda names: [[kind, *(shown(one[name]) for name in names)] for kind, one in by.items()]
@@ -115,12 +115,12 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
 
 
 def plain(value: tuple[float, float]) -> str:
-    """A mean with its error, where there is one."""
+    """Return a mean as text, with its error if it is known."""
     return f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
 
 
 def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
-    """What the figures say of each claim, in a sentence."""
+    """Return one sentence per claim, based on the figures."""
     alone, densities = by["alone"], [name for name in by if name != "alone"]
     dense, loose = by[densities[0]], by[densities[-1]]
     late = lambda value: "" if np.isnan(value[0]) else f", {plain(value)} after the collapse"
@@ -152,7 +152,7 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
 
 
 def collapses(by: dict, options: Any) -> str:
-    """How many cores collapsed, in a sentence."""
+    """Return a sentence on the number of collapsed cores."""
     fell = int(sum(one["collapsed"][0] for one in by.values()))
     if fell == 0:
         return "No core collapsed within the run, so there is no rate after a collapse."
@@ -162,7 +162,7 @@ def collapses(by: dict, options: Any) -> str:
 def figures(
     options: Any, history: dict, times: np.ndarray, of: dict, scale: dict[str, float]
 ) -> list:
-    """The film, the radii, and the escapes."""
+    """Return the video, the radii and the escapes."""
     stars = options.stars
     radius = next(iter(scale))
     return [

@@ -1,4 +1,4 @@
-"""What is measured of a cluster at each moment, and what it says over all seeds."""
+"""Measurements of a cluster at one time, and their statistics over seeds."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +8,11 @@ from jaxgpu.physics.nbody.clusters import Cluster, cluster
 from jaxgpu.physics.nbody.measure import diagnostics
 
 FRACTIONS = (0.1, 0.5, 0.9)
-HEAVY = 20  # one star in so many counts as heavy
+HEAVY = 20  # one star in `HEAVY` counts as heavy
 
 
 def measured(spec: Cluster, now: cluster.State) -> dict[str, Array]:
-    """Radii [F] of heavy stars, light stars and tracers about the core, and its radius."""
+    """Return Lagrangian radii [F] by body type, core radius, energy, escapers and pairs."""
     x, m = now.x, now.m
     centre, core = diagnostics.core(x, m)
     fractions = jnp.asarray(FRACTIONS)
@@ -33,20 +33,20 @@ def measured(spec: Cluster, now: cluster.State) -> dict[str, Array]:
 
 
 def smooth(series: np.ndarray, width: int = 5) -> np.ndarray:
-    """Running median [T, ...] along time."""
+    """Return the running median [T, ...] along time."""
     pad = np.pad(series, [(width // 2, width // 2)] + [(0, 0)] * (series.ndim - 1), mode="edge")
     return np.median(np.lib.stride_tricks.sliding_window_view(pad, width, 0), -1)
 
 
 def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The moment of the smallest core of each cluster [R], and whether the core collapsed there.
+    """Return the index of the minimum core radius of each cluster [R], and a mask of collapses.
 
-    A collapse has a bottom: the core, its noise smoothed away, shrinks to less than a quarter of
-    what it was and later grows to more than 1.5 times the least again. The last moment of a run, or
-    the least of what only wanders, is none.
+    A collapse has a minimum: the smoothed core radius shrinks below a quarter of its initial value
+    and later grows to more than 1.5 times the minimum. A minimum at the end of a run, or of a core
+    that only fluctuates, is not a collapse.
 
     Args:
-        core: its radii [T, R].
+        core: core radii [T, R].
     """
     course = smooth(core)
     turn = np.argmin(course, 0)
@@ -56,14 +56,14 @@ def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slope(radii: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """d ln r / dt [R] by least squares over the second half, from radii [T, R]."""
+    """Return d ln r / dt [R] by least squares over the second half, from radii [T, R]."""
     half = len(times) // 2
     t = times[half:] - times[half:].mean()
     return t @ np.log(radii[half:]) / (t @ t)
 
 
 def mean(values: np.ndarray) -> tuple[float, float]:
-    """Mean and its standard error; nan where there is but one value."""
+    """Return mean and standard error; the error is NaN for fewer than two values."""
     values = values[np.isfinite(values)]
     if len(values) < 2:
         return float(values.mean()) if len(values) else np.nan, np.nan
@@ -71,9 +71,9 @@ def mean(values: np.ndarray) -> tuple[float, float]:
 
 
 def rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> np.ndarray:
-    """Escapes a unit of time and a thousand bodies [2, R], before and after the moment `turn`.
+    """Return escapes per time unit and thousand bodies [2, R], before and after the index `turn`.
 
-    Where that is the last moment there is no "after", which is nan.
+    The rate after the last time is NaN.
     """
     runs = np.arange(gone.shape[1])
     at, end = gone[turn, runs], gone[-1]

@@ -1,4 +1,4 @@
-"""Pictures of clusters and their tracers. matplotlib is imported where it is needed."""
+"""Plots and video of clusters and tracers. Functions that need matplotlib import it."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _HAZE, _STARS = (0.34, 0.55, 0.75), (1.0, 0.84, 0.59)
 
 
 def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius: str) -> Figure:
-    """A cluster from above: tracers as haze, stars on it; frames [T, 3, N + M]."""
+    """Make a video of a cluster from above, with stars over tracers; frames [T, 3, N + M]."""
     import matplotlib.pyplot as plt
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -45,7 +45,7 @@ def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius:
 
 @styled
 def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.ndarray]) -> Any:
-    """Lagrangian radii of heavy stars, light stars and tracers, over their first values."""
+    """Plot Lagrangian radii of heavy stars, light stars and tracers over their initial values."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -74,7 +74,7 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
 def escapes(
     history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.ndarray], count: int
 ) -> Any:
-    """Core radius, and the share of tracers that escaped, by density."""
+    """Plot the core radius, and the fraction of escaped tracers, by density."""
     import matplotlib.pyplot as plt
 
     drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.4))

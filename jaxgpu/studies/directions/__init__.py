@@ -1,4 +1,4 @@
-"""Directions in hundreds to ten thousands of dimensions: models of real features on spheres."""
+"""Directional statistics of real features on spheres of hundreds to ten thousands of dimensions."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ class Options(Seeded):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Fit single distributions and mixtures, and tell digits that were never seen."""
+    """Fit single distributions and mixtures, and detect digits that were not learned."""
     try:
         images, labels = features.digits()
         sets = {"MNIST images": images, "MiniLM tokens": features.tokens()}

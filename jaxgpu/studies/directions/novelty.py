@@ -1,8 +1,8 @@
-"""Telling what was never seen: log likelihood as a test of whether a vector is of a known kind.
+"""Novelty detection: the log likelihood as a test for vectors of an unknown class.
 
-Ten distributions, one a digit, are learnt from half of the images. Leaving one out makes a model
-of the other nine digits; the other half of the images is then asked about, the left-out digit
-among them. A photograph's squares are a far easier stranger.
+Ten distributions, one per digit, are fitted to half of the images. Leaving one out gives a model of
+the other nine digits, which scores the other half of the images, including the left-out digit. The
+tiles of a photograph are a far easier test.
 """
 
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from .part import Part
 
 
 def study(sets: dict[int, np.ndarray], strange: dict[int, np.ndarray], labels: np.ndarray) -> Part:
-    """Separate each digit, and the photograph, from the digits that were learnt."""
+    """Separate each digit, and the photograph, from the learned digits."""
     learnt = np.arange(len(labels)) % 2 == 0
     asked = labels[~learnt]
     rows, shown = [], {}
@@ -50,7 +50,7 @@ def study(sets: dict[int, np.ndarray], strange: dict[int, np.ndarray], labels: n
 
 
 def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
-    """The probability that a score of `inside` is above one of `outside`, ties counted half.
+    """Return the probability that a score of `inside` exceeds one of `outside`; ties count half.
 
     >>> auroc(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
     0.875
@@ -63,7 +63,7 @@ def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def _learn(x: np.ndarray, labels: np.ndarray) -> Mixture:
-    """One component a digit, all of the same weight."""
+    """Fit one component per digit, all with the same weight."""
     classes = [VonMisesFisher.fit(x[labels == c]) for c in range(10)]
     return Mixture(
         jnp.stack([one.mean_direction for one in classes]),
@@ -73,13 +73,13 @@ def _learn(x: np.ndarray, labels: np.ndarray) -> Mixture:
 
 
 def _total(joint: np.ndarray) -> np.ndarray:
-    """Log likelihood of the mixture of the given columns."""
+    """Return the log likelihood of the mixture of the given columns."""
     return np.logaddexp.reduce(joint.astype(np.float64), 1)
 
 
 def _left_out(scores: np.ndarray, asked: np.ndarray, digit: int) -> float:
     others = np.delete(scores, digit, 1)
-    # of cosines the largest counts; of log likelihoods in so many dimensions also nothing else
+    # For cosines the maximum is the score. In high dimensions it also dominates log likelihoods.
     score = others.max(1) if scores.max() <= 1 else _total(others)
     return auroc(score[asked != digit], score[asked == digit])
 

@@ -1,4 +1,4 @@
-"""A part of the study's report."""
+"""One part of the study's report."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from jaxgpu.runs.loop import Timing
 
 @dataclass(frozen=True)
 class Part:
-    """What one question adds to the report."""
+    """Contribution of one question to the report."""
 
     figures: list[Figure]
     tables: list[Table]

@@ -1,9 +1,9 @@
-"""Directions of escapers: tracers leave a cluster in a galaxy, and a mixture says where they go.
+"""Directions of escapers: tracers leave a cluster in a galaxy, and a mixture model finds two tails.
 
-A cluster of stars and tracers, bodies without mass, goes round a galaxy. Where each tracer crosses
-twice the tidal radius is a direction, seen from the cluster in axes that turn with its orbit. The
-directions are fitted by a mixture of von Mises-Fisher distributions, two tails and a rest, in the
-same program as the stars' motion; theory is the orbit of a tracer that leaves a Lagrange point.
+A cluster of stars and massless tracers orbits a galaxy. The direction of a tracer is where it
+crosses twice the tidal radius, as seen from the cluster in axes that rotate with its orbit. A
+mixture of von Mises-Fisher distributions, two tails and a background, is fitted in the same program
+as the stars' motion. Theory is the orbit of a tracer released at a Lagrange point.
 """
 
 from dataclasses import dataclass, replace
@@ -27,17 +27,17 @@ from jaxgpu.studies.cluster_tracers import Kind, gathered
 from .findings import written
 from .lagrange import about_z, tail
 
-FEWEST = 30  # escapers that a mixture is fitted to
-ROUNDS = 60  # of expectation-maximisation
-INTERVALS = 8  # of the cluster's steps in a unit of time
-# two tails along the line to the galaxy's centre, and a rest that is nearly even
+FEWEST = 30  # minimum number of escapers for a mixture
+ROUNDS = 60  # of expectation maximization
+INTERVALS = 8  # cluster steps per time unit
+# two tails along the line to the galaxy's centre, and a nearly uniform background
 TAILS = ((-1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 SHARP = (10.0, 10.0, 0.1)
 
 
 @dataclass(frozen=True)
 class Options(Checked):
-    """How many bodies, how dense, how long."""
+    """Options of the study."""
 
     stars: int = size(default=256, least=32, most=1_000_000)
     """Stars, of a Kroupa mass function."""
@@ -62,19 +62,19 @@ class Options(Checked):
 
 @pytree
 class Fitted:
-    """What one cluster came to."""
+    """Results of one cluster."""
 
-    directions: Array  # [M, 3] where each tracer left, in axes that turn; any for those still there
-    fixed: Array  # [M, 3] the same in axes that do not turn
+    directions: Array  # [M, 3] escape directions in rotating axes, arbitrary for remaining tracers
+    fixed: Array  # [M, 3] the same in fixed axes
     gone: Array  # [M] bool
     mixture: Mixture  # of the directions
-    still: Mixture  # of the same in axes that do not turn
-    gain: Array  # [2] mean log density of both above that of even directions
+    still: Mixture  # of the directions in fixed axes
+    gain: Array  # [2] mean log density of both above that of uniform directions
 
 
 @in_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Run all clusters in one program, fit their escapers, and hold the tails to theory."""
+    """Run all clusters in one program, fit their escapers, and compare the tails with theory."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
     drawn = [(key, radius) for radius in options.radii for key in keys]
     every = gathered("escapers", options, drawn)
@@ -94,7 +94,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 @reassociated
 def unit(every: Kind) -> Kind:
-    """All clusters a unit of time later, one after the other."""
+    """Advance all clusters by one time unit, sequentially."""
 
     def one(each: Kind) -> Kind:
         step = lambda _, now: each.spec.step(now)
@@ -104,17 +104,17 @@ def unit(every: Kind) -> Kind:
 
 
 def few(done: Run) -> np.ndarray:
-    """Of which clusters [K] too few tracers are gone for three components, bool."""
+    """Return a mask [K] of clusters with too few escapers for three components."""
     return done.history[-1] < FEWEST
 
 
 def left(every: Kind) -> Array:
-    """How many tracers of each cluster are gone."""
+    """Return the number of escaped tracers of each cluster."""
     return jnp.sum(every.now.gone.gone, axis=1, dtype=jnp.int32)
 
 
 def fitted(each: Kind) -> Fitted:
-    """The mixture of the directions in which the tracers of a cluster left it."""
+    """Fit mixtures to the directions in which the tracers of a cluster escaped."""
     now, tide = each.now, _tide(each)
     origin = tide.origin
     rate = jnp.linalg.norm(origin.v) / jnp.linalg.norm(origin.x)
@@ -142,12 +142,12 @@ def _refined(x: Array, weights: Array, mixture: Mixture) -> Mixture:
 
 
 def _tide(each: Kind) -> Any:
-    """The galaxy, which all clusters here have."""
+    """Return the tidal field of the galaxy."""
     return each.spec.steps.tide
 
 
 def of_theory(each: Kind) -> Array:
-    """Directions [2, 2, 3] of the inner and the outer tail, for all stars and those still there."""
+    """Return directions [2, 2, 3] of the inner and outer tails, for all and remaining stars."""
     tide, now = _tide(each), each.now
     place = jnp.linalg.norm(tide.origin.x)
     still = jnp.sum(jnp.where(now.stars_gone.gone, 0, now.m))

@@ -1,4 +1,4 @@
-"""Tables, sentences and headlines of the study."""
+"""Tables, findings and headlines of the study."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ _SIDES = "inner", "outer"
 
 
 def written(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
-    """The report of all clusters; leaves of `fits` are [densities, seeds, ...]."""
+    """Return the report on all clusters; leaves of `fits` are [densities, seeds, ...]."""
     wanted = degrees(theory)  # [densities, seeds, mass, tails]
     found = degrees(fits.mixture.mean_directions[:, :, :2])
     bent = (wanted[:, :, 0] - found + 180) % 360 - 180
-    angles = wanted[:, :, 0] - bent  # without a jump at 180, so that they have a mean
+    angles = wanted[:, :, 0] - bent  # continuous at 180 degrees, so that they have a mean
     count = fits.gone.sum((1, 2))
     total = options.tracers * options.seeds
     labels = [f"{radius:g} pc" for radius in options.radii]
@@ -85,7 +85,7 @@ def written(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
 
 
 def degrees(directions: np.ndarray) -> np.ndarray:
-    """Angles in the plane of the orbit from the line that points away from the galaxy's centre.
+    """Return angles in the orbital plane from the line away from the galaxy's centre, degrees.
 
     >>> degrees(np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.2]])).tolist()
     [90.0, 180.0]
@@ -94,7 +94,7 @@ def degrees(directions: np.ndarray) -> np.ndarray:
 
 
 def shown(value: tuple[float, float]) -> str:
-    """A mean and its error."""
+    """Return a mean and its error as text."""
     return f"{value[0]:.1f}" if np.isnan(value[1]) else f"{value[0]:.1f} ± {value[1]:.1f}"
 
 

@@ -1,8 +1,8 @@
-"""The way out of a cluster by theory: a tracer that leaves a Lagrange point at rest.
+"""Theoretical escape direction from a cluster: a tracer released at rest at a Lagrange point.
 
-The cluster is a point of mass on a circle about a galaxy that is a point; G = 1. In axes that
-turn, a body beside the inner or the outer Lagrange point at rest drifts out along the point's
-unstable direction, which has no parameter but the ratio of the tidal radius to the orbit's.
+The cluster is a point mass on a circular orbit about a point-mass galaxy; G = 1. In rotating axes,
+a body at rest next to the inner or outer Lagrange point drifts out along the point's unstable
+direction, which depends only on the ratio of the tidal radius to the orbit's radius.
 """
 
 import jax.numpy as jnp
@@ -11,18 +11,18 @@ from jax import Array
 from jaxgpu.physics.nbody.steps import Leapfrog
 from jaxgpu.runs.loop import rollout
 
-_BESIDE = 1e-3  # of the tidal radius, where it begins
-_TURNS, _STEPS = 2.0, 4000  # of the orbit, by when it is far beyond
+_BESIDE = 1e-3  # initial offset, in tidal radii
+_TURNS, _STEPS = 2.0, 4000  # orbits, after which it is far away
 
 
 def tail(gm: Array, place: Array, edge: Array | float, mass: Array | float, side: float) -> Array:
-    """The direction [3] in which it crosses the `edge`, in axes that turn with the orbit.
+    """Return the direction [3] in which the tracer crosses the `edge`, in rotating axes.
 
     Args:
         gm: the galaxy's mass.
-        place: radius of the circle, m; the galaxy's centre lies at -x.
-        edge: where the direction is taken.
-        mass: of the cluster.
+        place: radius of the orbit, m; the galaxy's centre is at -x.
+        edge: radius at which the direction is taken.
+        mass: mass of the cluster.
         side: -1 for the inner Lagrange point, 1 for the outer.
     """
     rate = jnp.sqrt(gm / place**3)
@@ -43,7 +43,7 @@ def tail(gm: Array, place: Array, edge: Array | float, mass: Array | float, side
 
 
 def _lagrange(gm: Array, place: Array, side: float) -> Array:
-    """Distance of the Lagrange point from a cluster of mass 1, by Newton's method."""
+    """Return the distance of the Lagrange point from a cluster of mass 1, by Newton's method."""
     d = (1 / (3 * gm)) ** (1 / 3) * place
     for _ in range(8):
         there = place + side * d
@@ -54,6 +54,6 @@ def _lagrange(gm: Array, place: Array, side: float) -> Array:
 
 
 def about_z(x: Array, angle: Array) -> Array:
-    """Vectors [..., 3] turned about z by `angle`, radians."""
+    """Rotate vectors [..., 3] about z by `angle`, radians."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1], x[..., 2]], -1)

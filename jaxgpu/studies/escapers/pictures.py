@@ -1,4 +1,4 @@
-"""Pictures of the study. matplotlib is imported where it is needed."""
+"""Figures of the study. Functions that need matplotlib import it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _SIDES = (("inner", BLUE), ("outer", ORANGE))
 
 @styled
 def sky(options: Any, fits: Any, theory: np.ndarray, middle: int) -> Any:
-    """Two maps of all directions of the clusters of one size, with the first seed's mixture."""
+    """Plot two maps of all directions for one cluster size, with the first seed's mixture."""
     import matplotlib.pyplot as plt
 
     drawing = plt.figure(figsize=(9.2, 3.0))
@@ -48,7 +48,7 @@ def _density(mixture: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @styled
 def tails(options: Any, fits: Any, bent: np.ndarray) -> Any:
-    """Angles against theory [densities, seeds, 2], concentrations and shares by size."""
+    """Plot angles minus theory [densities, seeds, 2], concentrations and fractions by size."""
     import matplotlib.pyplot as plt
 
     drawing, panels = plt.subplots(1, 3, figsize=(9.2, 2.9))

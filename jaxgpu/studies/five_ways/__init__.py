@@ -21,13 +21,13 @@ from .task import Sloshing, sloshing
 from .ways import BLOCKS, DISCOUNT
 from .worth import quality
 
-NOISE = 0.3, 0.95  # of the plans at which gradients are looked at: deviation, correlation in time
-UNSEEN = 16  # new starts
+NOISE = 0.3, 0.95  # of the plans at which gradients are evaluated: deviation, correlation in time
+UNSEEN = 16  # number of new initial states
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How much is spent."""
+    """Options of the study."""
 
     episodes: int = size(default=128, least=32, most=1_000_000)
     """Episodes of each seed at which all ways are compared, a multiple of 32."""
@@ -49,7 +49,7 @@ class Options(Seeded):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Race all ways, look at gradients window by window, and write what was found."""
+    """Run all methods, evaluate gradients window by window, and report the results."""
     env = make_task(options.size)
     field = Field.of(env, options.seeds, UNSEEN, options.seed)
     budget = Budget(options.episodes, options.longer)
@@ -62,13 +62,13 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def make_task(name: str) -> Sloshing:
-    """The task of a size: 8 particles of each liquid are observed, which is enough."""
+    """Return the task of a size; 8 observed particles of each liquid are enough."""
     plain: Any = rl.make("matter/pouring", size=name, observed_particles=8)
     return sloshing(plain)
 
 
 def prober(env: Any, key: Array, plans: int) -> Probe:
-    """Windows of 1, 2, 4, ... frames and of the whole episode, of so many random plans."""
+    """Return a probe with windows of 1, 2, 4, ... frames and the full episode, at random plans."""
     windows = [2**i for i in range(env.max_steps.bit_length()) if 2**i < 0.75 * env.max_steps]
     start_key, plan_key = jax.random.split(jax.random.fold_in(key, 1))
     states = jax.vmap(env.reset)(jax.random.split(start_key, plans))[0]
@@ -82,9 +82,9 @@ def prober(env: Any, key: Array, plans: int) -> Probe:
 
 
 def known_plans(env: Sloshing) -> dict[str, Array]:
-    """Corrections that make the first guess itself, holding still, and a plan made by hand.
+    """Return corrections that give the first guess, holding still, and a manual plan.
 
-    By hand: tilt by 86 degrees in 0.4 s, wait for 0.46 s, turn back.
+    The manual plan tilts by 86 degrees in 0.4 s, waits for 0.46 s and rotates back.
     """
     guess = env.first_guess()
     turn = np.zeros(guess.shape, np.float32)

@@ -1,4 +1,4 @@
-"""Tables, sentences and headlines of the study."""
+"""Tables, findings and headlines of the study."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ FRAME = 0.02  # s
 def written(
     options: Any, env: Any, race: Race, windows: list[int], found: Quality, looking: Timing
 ) -> Report:
-    """The report of the race and of the gradients."""
+    """Return the report on the race and on the gradients."""
     seconds = FRAME * env.max_steps
     equal = {name: curve.at(options.episodes) for name, curve in race.curves.items()}
     time = min(race.price[name] * curve.episodes[-1] for name, curve in race.curves.items())
@@ -79,7 +79,7 @@ def written(
 
 
 def returns(race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated: float) -> Table:
-    """Returns of all ways and of the plans that nobody searched for."""
+    """Return a table of the returns of all methods and of the fixed plans."""
     rows: list[list[Any]] = []
     for name in sorted(equal, key=lambda name: -equal[name].mean()):
         kind = "policy" if name in LEARNERS else "plan"
@@ -103,7 +103,7 @@ def returns(race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated:
 
 
 def worth(windows: list[int], found: Quality, race: Race) -> Table:
-    """Cosines by the window, and how many of each estimate are as good as one of the other."""
+    """Return a table of cosines by window, and of the relative cost of both estimates."""
     pair = 2 * race.price["CEM"]
     gradient = race.price["Adam"]
     text = lambda row: f"{row[0]:.2f} ({row[1]:.2f} to {row[2]:.2f})"
@@ -139,7 +139,7 @@ def worth(windows: list[int], found: Quality, race: Race) -> Table:
 
 
 def sentences(race: Race, equal: dict[str, Any], windows: list[int], found: Quality) -> list[str]:
-    """What is sure and what is not, by intervals; another run of the same seeds finds the same."""
+    """Return the significant findings, which are reproducible for the same seeds."""
     return [
         f"At equal simulated seconds {ahead(equal)}",
         *(transferred(name, race.own[name], race.new[name]) for name in race.own),
@@ -150,7 +150,7 @@ def sentences(race: Race, equal: dict[str, Any], windows: list[int], found: Qual
 
 
 def costs(race: Race, timed: dict[str, Any], time: float) -> str:
-    """What was measured of time, which no two runs share."""
+    """Return sentences on measured times, which differ between runs."""
     gradient = np.mean([race.price[name] for name in WITH_GRADIENTS])
     plain = np.mean([race.price[name] for name in race.price if name not in WITH_GRADIENTS])
     return (
@@ -160,7 +160,7 @@ def costs(race: Race, timed: dict[str, Any], time: float) -> str:
 
 
 def ahead(returns: dict[str, np.ndarray]) -> str:
-    """The leader, and from which of the others it is told apart."""
+    """Return a sentence on the best method, and its significant leads over the others."""
     leader, *others = sorted(returns, key=lambda name: -returns[name].mean())
     parts = []
     for name in others:
@@ -171,7 +171,7 @@ def ahead(returns: dict[str, np.ndarray]) -> str:
 
 
 def transferred(name: str, own: np.ndarray, new: np.ndarray) -> str:
-    """What is left on new starts."""
+    """Return a sentence on the loss of returns on new initial states."""
     kind = "policies" if name in LEARNERS else "plans"
     lost, low, high = mean_interval(own - new)
     return f"On new starts the {kind} of {name} lose {lost:.3f} ({low:.3f} to {high:.3f})."

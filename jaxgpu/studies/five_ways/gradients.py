@@ -1,14 +1,14 @@
-"""How much a gradient through matter tells of where to go, by the length of its window.
+"""Quality of gradients through a fluid simulation, by the length of the window.
 
-A window is some frames of an episode, from a state on the way, and its gain the sum of their
-rewards. What a search needs is the slope of the smoothed gain, E L(a + sigma e) over normal e.
-Differences of noisy pairs are an unbiased estimate of it, whatever the motion does:
+A window is some frames of an episode, from an intermediate state, and its gain is the sum of its
+rewards. A search needs the gradient of the smoothed gain, E L(a + sigma e) over normal e. Paired
+differences are an unbiased estimate of it for any motion:
 
     z = (L(a + sigma e) - L(a - sigma e)) / (2 sigma) e.
 
-Gradients g(a + sigma e) through the motion are another, right where L is smooth (Suh, Simchowitz,
-Zhang & Tedrake 2022, arXiv:2202.00817). The slope is known by the mean of many z, its square by the
-product of two halves of them, which share no noise; cosines are those to it.
+Gradients g(a + sigma e) through the motion are another estimate, valid where L is smooth (Suh,
+Simchowitz, Zhang & Tedrake 2022, arXiv:2202.00817). Cosines are relative to the mean of many z,
+whose squared norm is the product of two halves of them with independent noise.
 """
 
 from functools import partial
@@ -23,24 +23,24 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.rl.plan import cost
 from jaxgpu.runs.loop import Run, run
 
-DRAWS = 2000  # of the plans, for intervals
+DRAWS = 2000  # bootstrap samples of the plans
 
 
 @pytree
 class Probe:
-    """What is measured: `step` looks at the next window of the next plan."""
+    """Spec of the measurement: each `step` evaluates the next window of the next plan."""
 
     env: Any
-    states: Any  # [P, ...] where the plans begin
+    states: Any  # [P, ...] initial states of the plans
     plans: Array  # [P, T, A]
     windows: Array  # [H] frames
     sigma: Array | float = number(default=0.1, above=0)  # [] of the smoothing
-    discount: Array | float = number(default=0.9, least=0, most=1)  # [] of one kind of gradient
-    pairs: int = size(default=64, least=2)  # of differences, an even number
-    samples: int = size(default=8, least=2)  # of gradients at shifted plans
+    discount: Array | float = number(default=0.9, least=0, most=1)  # [] of the discounted gradient
+    pairs: int = size(default=64, least=2)  # number of paired differences, even
+    samples: int = size(default=8, least=2)  # number of gradients at shifted plans
 
     def init(self) -> "Look":
-        """Before the first window."""
+        """Return the state before the first window."""
         zero = jnp.zeros(self.plans.shape[1:])
         few = lambda count: jnp.zeros((count, *zero.shape))
         return Look(
@@ -52,7 +52,7 @@ class Probe:
         )
 
     def step(self, look: "Look", key: Array) -> "Look":
-        """The next window: gradients there, and differences about it."""
+        """Evaluate gradients and paired differences at the next window."""
         plan = look.index // len(self.windows)
         frames = self.windows[look.index % len(self.windows)]
         actions = self.plans[plan]
@@ -92,17 +92,17 @@ class Probe:
 
 @pytree
 class Look:
-    """What was found at a window; beyond its frames all are zero."""
+    """Results at a window, zero after its last frame."""
 
-    index: Array  # [] windows looked at so far
+    index: Array  # [] windows evaluated so far
     exact: Array  # [T, A] gradient of the gain
     discounted: Array  # [T, A] the same, discounted
     shifted: Array  # [N, T, A] gradients at shifted plans
-    differences: Array  # [K, T, A] of pairs
+    differences: Array  # [K, T, A] paired differences
 
 
 def looked(probe: Probe, key: Array, out: Path | None = None, resume: bool = False) -> Run:
-    """All windows of all plans; its history holds the findings of each, after an empty row."""
+    """Evaluate all windows of all plans; the history has an initial row, then one per window."""
     count = len(probe.plans) * len(probe.windows)
     return run(
         partial(Probe.step, probe),
@@ -120,7 +120,7 @@ def _all(look: Look) -> Look:
 
 
 def random_plans(env: Any, key: Array, count: int, sigma: float, correlation: float) -> Array:
-    """Plans [P, T, A] about the first guess, of noise that is correlated in time."""
+    """Sample plans [P, T, A] around the first guess, with noise correlated in time."""
     shape = (env.max_steps, count, len(env.controls))
     noise = jax.random.normal(key, shape)
 

@@ -1,4 +1,4 @@
-"""The figures of the study. matplotlib is imported where it is needed."""
+"""Figures of the study. Functions that need matplotlib import it."""
 
 from typing import Any
 
@@ -23,12 +23,12 @@ DASHES = {"PPO": "-", "SHAC": "-", "ES": "-", "Adam": "--", "CEM": "--"}  # plan
 
 @styled
 def curves(race: Race, seconds: float, episodes: int) -> Any:
-    """Returns over simulated seconds, over processor time, and what is left of them on new starts.
+    """Plot returns over simulated time and over CPU time, and the final ones on new initial states.
 
     Args:
-        race: what all ways came to.
-        seconds: that an episode lasts.
-        episodes: at which all ways are compared.
+        race: results of all methods.
+        seconds: duration of an episode.
+        episodes: number at which all methods are compared.
     """
     import matplotlib.pyplot as plt
 
@@ -48,7 +48,7 @@ def curves(race: Race, seconds: float, episodes: int) -> Any:
     middle.set_xscale("log")
     known = [*race.own.values(), *race.new.values(), *race.fixed.values()]
     least, most = min(map(np.min, known)), max(map(np.max, known))
-    # an early candidate of ES may spill everything: its interval would flatten all lines
+    # An early candidate of ES may spill everything, and its interval would dominate the axis.
     left.set_ylim(least - 0.25 * (most - least), most + 0.15 * (most - least))
     _transfer(right, race)
     for axes, letter in zip((left, middle, right), "abc"):
@@ -70,7 +70,7 @@ def _fixed(axes: Any, race: Race) -> None:
 
 
 def _transfer(axes: Any, race: Race) -> None:
-    """The seeds of every way, on the starts of the curves and on new ones."""
+    """Plot the returns of each seed, on the initial states of the curves and on new ones."""
     for i, name in enumerate(race.own):
         own, new = race.own[name], race.new[name]
         for a, b in zip(own, new):
@@ -85,13 +85,13 @@ def _transfer(axes: Any, race: Race) -> None:
 
 @styled
 def gradients(windows: list[int], found: Quality, discount: float, frame: float) -> Any:
-    """What a gradient tells, and how much noise is in an estimate, by the window.
+    """Plot the accuracy of gradients and the noise of both estimates, by window.
 
     Args:
-        windows: frames of each, [H].
-        found: at each.
-        discount: of the discounted gradient.
-        frame: s.
+        windows: frames of each window, [H].
+        found: statistics of each window.
+        discount: discount of the discounted gradient.
+        frame: duration of a frame, s.
     """
     import matplotlib.pyplot as plt
 

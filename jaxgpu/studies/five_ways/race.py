@@ -1,4 +1,4 @@
-"""All five ways on one task: what they return over simulated seconds, and over processor time."""
+"""Comparison of all five methods on one task: returns over simulated time and over CPU time."""
 
 import json
 import time
@@ -23,43 +23,43 @@ WAYS = (*LEARNERS, *PLANNERS)
 
 @dataclass(frozen=True)
 class Curve:
-    """What one way returns after so many episodes."""
+    """Returns of one method by the number of episodes."""
 
-    episodes: np.ndarray  # [K] simulated by then, in each of the seeds
-    returns: np.ndarray  # [K, S] on the starts that plans are found for
+    episodes: np.ndarray  # [K] simulated so far, per seed
+    returns: np.ndarray  # [K, S] on the initial states of the planners
 
     def at(self, episodes: float) -> np.ndarray:
-        """Returns [S] after so many episodes, between two looks by a straight line."""
+        """Return the returns [S] after a number of episodes, by linear interpolation."""
         return np.array([np.interp(episodes, self.episodes, one) for one in self.returns.T])
 
 
 @dataclass(frozen=True)
 class Race:
-    """What all ways came to; S seeds, N new starts."""
+    """Results of all methods; S seeds, N new initial states."""
 
     curves: dict[str, Curve]
-    own: dict[str, np.ndarray]  # [S] return at the end, on the starts of the curves
-    new: dict[str, np.ndarray]  # [S] on new starts, the mean over them
-    fixed: dict[str, np.ndarray]  # [N] of the plans that nobody searched for, on new starts
-    price: dict[str, float]  # processor time of an episode as each way needs it, s
+    own: dict[str, np.ndarray]  # [S] final return, on the initial states of the curves
+    new: dict[str, np.ndarray]  # [S] mean return on new initial states
+    fixed: dict[str, np.ndarray]  # [N] return of the fixed plans on new initial states
+    price: dict[str, float]  # CPU time per episode of each method, s
     runs: dict[str, Run]
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Episodes of each seed: of ways with gradients, and how many times that of the others."""
+    """Episodes per seed for methods with gradients, and the factor for the others."""
 
     episodes: int
     longer: int
 
     def of(self, way: str) -> int:
-        """Episodes that a way simulates."""
+        """Return the number of episodes that a method simulates."""
         return self.episodes * (1 if way in WITH_GRADIENTS else self.longer)
 
 
 @dataclass(frozen=True)
 class Field:
-    """Where all ways run: the task, a start for each plan, and new ones."""
+    """Common setting of all methods: the task, initial states for plans, and new initial states."""
 
     env: Any
     starts: Starts  # [S]
@@ -68,7 +68,7 @@ class Field:
 
     @classmethod
     def of(cls, env: Any, seeds: int, unseen: int, seed: int) -> "Field":
-        """The one of a seed: nothing in it depends on what is run there."""
+        """Return the setting for a seed, independent of the methods."""
         own, new, learners = jax.random.split(jax.random.key(seed), 3)
         return cls(
             env,
@@ -81,15 +81,15 @@ class Field:
 def raced(
     field: Field, budget: Budget, fixed: dict[str, Array], seed: int, out: Path, resume: bool
 ) -> Race:
-    """Run every way from every seed, and play what it found on new starts.
+    """Run every method from every seed, and evaluate its result on new initial states.
 
     Args:
-        field: the task and its starts.
-        budget: episodes of each way.
-        fixed: plans [T, A] that nobody searched for, by name.
-        seed: of the planners.
+        field: task and initial states.
+        budget: episodes of each method.
+        fixed: plans [T, A] that were not optimized, by name.
+        seed: seed of the planners.
         out: folder for checkpoints.
-        resume: go on from what is there.
+        resume: continue from its checkpoints.
     """
     curves: dict[str, Curve] = {}
     new: dict[str, np.ndarray] = {}
@@ -108,12 +108,12 @@ def raced(
         new[name] = replayed(field, done.actions).mean(-1)
     own = {name: curve.returns[-1] for name, curve in curves.items()}
     known = {name: replayed(field, jnp.asarray(plan)[None])[0] for name, plan in fixed.items()}
-    price = prices(field, out, resume)  # after the race, by when all programs are compiled
+    price = prices(field, out, resume)  # after the race, when all programs are compiled
     return Race(curves=curves, own=own, new=new, fixed=known, price=price, runs=runs)
 
 
 def taught(field: Field, name: str, episodes: int, out: Path | None, resume: bool) -> Run:
-    """A policy of each seed, scored on the starts of the plans on the way."""
+    """Train a policy per seed, scored on the way on the initial states of the planners."""
     folder = None if out is None else out / name
     return learnt(field.env, name, field.keys, field.starts, episodes, folder, resume)
 
@@ -121,7 +121,7 @@ def taught(field: Field, name: str, episodes: int, out: Path | None, resume: boo
 def planned(
     field: Field, name: str, episodes: int, seed: int, out: Path | None, resume: bool
 ) -> Any:
-    """A plan from each start."""
+    """Optimize a plan from each initial state."""
     return plan_from_each(
         field.env,
         PLANNERS[name],
@@ -135,15 +135,14 @@ def planned(
 
 
 def replayed(field: Field, plans: Array) -> np.ndarray:
-    """Returns [K, N] of plans [K, T, A] on new starts."""
+    """Return the returns [K, N] of plans [K, T, A] on new initial states."""
     return evaluate_plans(field.env, field.unseen.state, plans[:, None])
 
 
 def prices(field: Field, out: Path, resume: bool) -> dict[str, float]:
-    """Processor time of an episode as each way needs it, s; a resumed run keeps its own.
+    """Measure the CPU time per episode of each method, s; a resumed run keeps its own values.
 
-    Of some updates in the programs of the race, which are compiled, all threads counted and the
-    scores left aside.
+    It runs some compiled updates of the race, counts all threads, and subtracts the evaluations.
     """
     file = out / "prices.json"
     if resume and file.exists():
@@ -165,7 +164,7 @@ def prices(field: Field, out: Path, resume: bool) -> dict[str, float]:
 
 
 def _seconds(call: Callable[[], Any]) -> float:
-    """Processor time of a call whose program is compiled before, s."""
+    """Return the CPU time of a precompiled call, s."""
     began = time.process_time()
     jax.block_until_ready(call())
     return time.process_time() - began

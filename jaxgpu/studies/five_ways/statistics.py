@@ -1,10 +1,10 @@
-"""Means over seeds with their intervals, as tables and figures of the study give them."""
+"""Means over seeds with confidence intervals, for the tables and figures of the study."""
 
 import numpy as np
 
 
 def mean_interval(samples: np.ndarray) -> np.ndarray:
-    """The mean over the last axis, and the ends of its interval of 95 %, by Student's t; [3, ...].
+    """Return mean over the last axis and 95 % confidence interval, by Student's t; [3, ...].
 
     >>> mean_interval(np.array([1.0, 2.0, 3.0])).round(3).tolist()
     [2.0, -0.484, 4.484]
@@ -18,7 +18,7 @@ def mean_interval(samples: np.ndarray) -> np.ndarray:
 
 
 def shown(samples: np.ndarray) -> str:
-    """The mean and its interval as text.
+    """Return the mean and its interval as text.
 
     >>> shown(np.array([1.0, 2.0, 3.0]))
     '2.000 (-0.484 to 4.484)'
@@ -28,7 +28,7 @@ def shown(samples: np.ndarray) -> str:
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The mean of a - b, seed by seed, and its interval; [3].
+    """Return the mean of a - b, paired by seed, and its interval; [3].
 
     >>> difference(np.array([2.0, 3.0, 4.0]), np.array([1.0, 1.0, 1.0])).round(3).tolist()
     [2.0, -0.484, 4.484]

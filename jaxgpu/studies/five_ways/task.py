@@ -1,9 +1,9 @@
-"""The task of all five ways: pouring, from water that sloshes, as corrections of one first guess.
+"""Task of all five methods: pouring with initial sloshing, by corrections of one first guess.
 
-Everything that differs between episodes is drawn at their start: the water's speed along the glass,
-and the places of particles. An action is added to that of the first guess, the same tilt and turn
-back for all, so that a policy which says nothing and a plan of zeros do the same. The clock is
-observed, for a plan knows it too (Pardo, Tavakoli, Levdik & Kormushev 2018, arXiv:1712.00378).
+All differences between episodes are sampled at reset: the water's velocity along the glass, and the
+positions of particles. An action is added to that of the first guess, the same tilt and back
+rotation for all, so that a policy with zero output equals a plan of zeros. Time is observed,
+because a plan depends on it, too (Pardo, Tavakoli, Levdik & Kormushev 2018, arXiv:1712.00378).
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from jaxgpu.rl.envs.matter.task import State
 
 @pytree
 class Sloshing(Matter):
-    """A task of matter whose actions correct its first guess, and whose last body moves at first.
+    """Fluid task whose actions correct its first guess, and whose last body moves initially.
 
     >>> from jaxgpu import rl
     >>> env = sloshing(rl.make("matter/pouring", size="coarse"))
@@ -30,26 +30,24 @@ class Sloshing(Matter):
     ((75, 3), 0.0)
     """
 
-    slosh: Array | float = number(
-        default=0.4, least=0, unit="m/s"
-    )  # [] greatest speed at the start
+    slosh: Array | float = number(default=0.4, least=0, unit="m/s")  # [] maximum initial speed
 
     @property
     def observation_space(self) -> Box:
-        """That of the task, and the share of the episode that is over."""
+        """Observation space of the task plus the elapsed fraction of the episode."""
         inner = super().observation_space
         return Box(inner.low, inner.high, (inner.shape[0] + 1,))
 
     def first_guess(self) -> Array:
-        """The actions [max_steps, A] that are corrected."""
+        """Return the actions [max_steps, A] that are corrected."""
         return Matter.initial_actions(self)
 
     def initial_actions(self) -> Array:
-        """No correction, [max_steps, A]."""
+        """Return zero corrections, [max_steps, A]."""
         return 0 * self.first_guess()
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """The scene, its last body at an even speed along x, every particle moved a little."""
+        """Reset with a uniformly random x velocity of the last body and perturbed particles."""
         speed_key, key = jax.random.split(key)
         *bodies, last = self.simulation.bodies
         axes = last.x.shape[1]
@@ -59,7 +57,7 @@ class Sloshing(Matter):
         return Matter.reset(dataclasses.replace(self, simulation=scene), key)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """A frame at the first guess and `action` together, held to their bounds."""
+        """Advance one frame with the first guess plus `action`, clipped to the bounds."""
         guess = self.first_guess()[state.t]
         return super().step(state, guess + action.astype(guess.dtype), key)
 
@@ -69,7 +67,7 @@ class Sloshing(Matter):
 
 
 def sloshing(env: Matter, **parameters: Any) -> Sloshing:
-    """A task of matter with starts that differ and the clock in sight.
+    """Return a fluid task with random initial velocity and observed time.
 
     >>> from jaxgpu import rl
     >>> float(sloshing(rl.make("matter/pouring", size="coarse"), slosh=0.1).slosh)
@@ -81,7 +79,7 @@ def sloshing(env: Matter, **parameters: Any) -> Sloshing:
 
 @pytree
 class Scaled(Wrapped):
-    """An environment whose rewards are multiplied, for a learner whose critic needs them near 1.
+    """Wrapper that scales rewards, for a learner whose critic needs them near 1.
 
     >>> from jaxgpu import rl
     >>> env = Scaled(rl.make("pendulum"), 0.1)
@@ -92,6 +90,6 @@ class Scaled(Wrapped):
     scale: Array | float = number(default=1.0, above=0)  # [] factor
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
-        """That of the environment, its reward multiplied."""
+        """Take a step of the environment, with the reward multiplied by `scale`."""
         step = self.env.step(state, action, key)
         return step._replace(reward=self.scale * step.reward)

@@ -1,8 +1,8 @@
-"""The five ways to act on one task, each with what was chosen for it on other seeds.
+"""The five methods, with settings chosen on other seeds.
 
-Three learn a policy, which is to be good from every start: PPO, SHAC, and evolution strategies on
-the weights of a linear policy, as Mania, Guy & Recht (2018, arXiv:1803.07055) have it for few
-episodes. Two find a plan, actions in a row, from one start: Adam through the episode, and CEM.
+Three learn a policy for all initial states: PPO, SHAC, and evolution strategies on the weights of a
+linear policy, as in Mania, Guy & Recht (2018, arXiv:1803.07055) for few episodes. Two optimize a
+plan, an action sequence, from one initial state: Adam through the episode, and CEM.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ from jaxgpu.runs.loop import Run
 
 from .task import Scaled
 
-DISCOUNT = 0.95  # of Adam's gradients, a frame
+DISCOUNT = 0.95  # of Adam's gradients, per frame
 
 PPO = rl.PPO(
     num_envs=2,
@@ -51,13 +51,13 @@ SEARCH = CEM(16, 4, sigma=0.5, correlation=0.95)
 LEARNERS = {"PPO": PPO, "SHAC": SHAC, "ES": ES}
 PLANNERS = {"Adam": ADAM, "CEM": SEARCH}
 WITH_GRADIENTS = "SHAC", "Adam"  # of the simulation
-# episodes between two scores of a policy; of a planner, those by which it is timed
+# episodes between two scores of a policy; for a planner, those of its timing
 BLOCKS = {"PPO": 32, "SHAC": 8, "ES": 32, "Adam": 2, "CEM": 16}
 
 
 @pytree
 class Starts:
-    """States and observations [N, ...] of beginnings."""
+    """Initial states and observations [N, ...]."""
 
     state: Any
     observation: Array  # [N, O]
@@ -65,19 +65,19 @@ class Starts:
 
 @pytree
 class Score:
-    """What a policy returns without noise: `score(state)` is [N], one number a start."""
+    """Noise-free returns of a policy: `score(state)` is [N], one per initial state."""
 
     env: Any
     learner: Any
     starts: Starts
 
     def __call__(self, state: Any) -> Array:
-        """Returns [N] of the policy in the state of its learner."""
+        """Return the returns [N] of the policy in a learner's state."""
         return played(self.env, self.learner.policy(self.env, state), self.starts)
 
 
 def played(env: Any, act: Any, starts: Starts) -> Array:
-    """Returns [N] of a policy from every start."""
+    """Return the returns [N] of a policy from every initial state."""
 
     def move(loop: tuple[Any, Any, Array], _: None) -> tuple[Any, None]:
         state, observation, total = loop
@@ -91,21 +91,21 @@ def played(env: Any, act: Any, starts: Starts) -> Array:
 
 @jax.jit
 def begin(env: Any, keys: Array) -> Starts:
-    """Starts from the keys [N]."""
+    """Return the initial states for the keys [N]."""
     return Starts(*jax.vmap(env.reset)(keys))
 
 
 def learnt(
     env: Any, name: str, keys: Array, starts: Starts, episodes: int, out: Path | None, resume: bool
 ) -> Run:
-    """Train from every key for so many episodes, scored from `starts` after every block of them.
+    """Train from every key for `episodes` episodes, scored from `starts` after every block.
 
-    A block is `BLOCKS` of the learner, by its name in `LEARNERS`.
+    A block has `BLOCKS` episodes for the learner `name` of `LEARNERS`.
     """
     learner = LEARNERS[name]
     every = BLOCKS[name] * env.max_steps // learner.steps_per_update
     parts = episodes // BLOCKS[name]
     score = Score(env, learner, starts)
-    # a reward of order 1 / max_steps would drown in what a critic says before it has learnt
+    # Rewards of order 1 / max_steps are small compared with the outputs of an untrained critic.
     scaled = Scaled(env, float(env.max_steps))
     return sweep(scaled, learner, keys, parts, every, measure=score, out=out, resume=resume)

@@ -1,4 +1,4 @@
-"""What gradients and differences of pairs are worth, from what was found at the windows."""
+"""Quality of gradients and of paired differences, from the data of all windows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from .gradients import Look
 
 type Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-DRAWS = 2000  # of the plans, for intervals
+DRAWS = 2000  # bootstrap samples of the plans
 
 
 @dataclass(frozen=True)
 class Quality:
-    """By the length of a window, H of them: the value, and the ends of its interval of 95 %."""
+    """Statistics by window length, H of them: the value and its 95 % confidence interval."""
 
-    exact: np.ndarray  # [H, 3] cosine of a gradient to the slope of the smoothed gain
-    discounted: np.ndarray  # [H, 3] of a discounted one
-    averaged: np.ndarray  # [H, 3] of the mean of all gradients at shifted plans
-    spread_of_gradients: np.ndarray  # [H, 3] variance of one, over the square of the slope
-    spread_of_pairs: np.ndarray  # [H, 3] the same of one pair's difference
-    norms: np.ndarray  # [H, 3] median of the gradients' norms, and their quartiles
+    exact: np.ndarray  # [H, 3] cosine of a gradient to that of the smoothed gain
+    discounted: np.ndarray  # [H, 3] the same of a discounted gradient
+    averaged: np.ndarray  # [H, 3] the same of the mean of all gradients at shifted plans
+    spread_of_gradients: np.ndarray  # [H, 3] variance over the smoothed one's squared norm
+    spread_of_pairs: np.ndarray  # [H, 3] the same of a paired difference
+    norms: np.ndarray  # [H, 3] median and quartiles of the gradients' norms
 
 
 def quality(seen: Look, windows: int) -> Quality:
-    """From the findings of all windows of all plans, [P windows, ...], those of a plan together."""
+    """Compute the statistics from all windows of all plans, [P windows, ...], sorted by plan."""
     flat = lambda a, lead: np.asarray(a, float).reshape(
         -1, windows, *a.shape[1:lead], _size(a, lead)
     )
@@ -33,7 +33,7 @@ def quality(seen: Look, windows: int) -> Quality:
     shifted, pairs = (flat(a, 2) for a in (seen.shifted, seen.differences))  # [P, H, N, D]
     slope = pairs.mean(2)
     halves = (half.mean(2) for half in np.split(pairs, 2, 2))
-    # the halves share no noise, so that their product is the square of the slope without bias
+    # The halves have independent noise, so their product is an unbiased squared norm.
     square = np.sum(np.prod(list(halves), 0), -1)
     cosine = lambda g: _interval(_cosine, np.sum(_unit(g) * slope, -1), square)
     spread = lambda a: _interval(_ratio, np.sum(a.var(2, ddof=1), -1), square)
@@ -58,7 +58,7 @@ def _unit(g: np.ndarray) -> np.ndarray:
 
 
 def _cosine(along: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Of gradients of length 1 to the slope, all plans together; within -1 ... 1 but for noise."""
+    """Return the cosine of unit gradients to the smoothed one; with noise it may exceed 1."""
     return along.mean(0) / np.sqrt(_known(square))
 
 
@@ -67,15 +67,15 @@ def _ratio(noise: np.ndarray, square: np.ndarray) -> np.ndarray:
 
 
 def _known(square: np.ndarray) -> np.ndarray:
-    """The mean square of the slope; nan where noise hides it."""
+    """Return the mean squared norm of the smoothed gradient, NaN where noise hides it."""
     mean = square.mean(0)
     return np.where(mean > 0, mean, np.nan)
 
 
 def _interval(of: Statistic, value: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """A statistic of the plans [P, H], and the interval of bootstraps of it: [H, 3].
+    """Return a statistic of the plans [P, H] and its bootstrap interval: [H, 3].
 
-    It is nan where noise hides the slope in one of twenty bootstraps.
+    It is NaN where noise hides the smoothed gradient in more than one of twenty bootstrap samples.
     """
     plans = len(value)
     picks = np.random.default_rng(0).integers(0, plans, (DRAWS, plans))

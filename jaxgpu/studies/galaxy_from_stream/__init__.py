@@ -1,4 +1,4 @@
-"""A galaxy's potential from two streams of stars, by gradients through every orbit."""
+"""A galaxy's potential from two stellar streams, by gradients through every orbit."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +21,12 @@ from .spray import sobol
 from .streams import Errors, two_streams
 from .weigh import Weighing
 
-COMPILED = 1_200_000_000  # bytes that XLA takes to compile the study, 1.1e9 measured
+COMPILED = 1_200_000_000  # bytes that XLA needs to compile the study, 1.1e9 measured
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How many mock galaxies, and how much is known and computed of each."""
+    """Options of the study."""
 
     mocks: int = size(default=20, least=2, most=100_000)
     """Galaxies drawn from the prior ranges, each with two streams."""
@@ -44,7 +44,7 @@ class Options(Seeded):
 
 @in_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Make the mocks, fit all of them, and hold the posteriors to the truth."""
+    """Make the mocks, fit all of them, and compare the posteriors with the truth."""
     memory.room("galaxy-from-stream: to compile it", COMPILED)
     errors = Errors()
     spec = Weighing(

@@ -1,4 +1,4 @@
-"""Tables, sentences and headlines of the study."""
+"""Tables, findings and headlines of the study."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from .galaxy import HIGH, LOW, NAMES
 from .measures import LEVELS, RADII, Posteriors, binomial, circular_speeds, posteriors
 from .weigh import Found, Weighing
 
-NEAR = 2.0  # in minus the log posterior: fits that end as well as the best
-SHOWN = "{:.0f}", "{:.1f}", "{:.3f}", "{:.2f}"  # digits of each number
+NEAR = 2.0  # in minus the log posterior: fits that are as good as the best
+SHOWN = "{:.0f}", "{:.1f}", "{:.3f}", "{:.2f}"  # number formats of the parameters
 
 
 def written(options: Any, spec: Weighing, done: Run) -> Report:
-    """The report of all mocks."""
+    """Return the report on all mocks."""
     found = done.state
     known = posteriors(found)
     k = int(np.argsort(found.amiss)[len(found.amiss) // 2])
@@ -52,7 +52,7 @@ def written(options: Any, spec: Weighing, done: Run) -> Report:
 
 
 def figures(spec: Weighing, found: Found, known: Posteriors, k: int) -> list[Any]:
-    """Streams and posterior of one mock, calibration of all, circular speeds."""
+    """Return streams and posterior of one mock, calibration of all, and circular speeds."""
     shape = (*spec.fine.places.shape, 5)
     tracks = tuple(np.asarray(a[k]).reshape(shape) for a in (found.data, found.scatter, found.mean))
     rows = np.asarray(found.rows[k])
@@ -87,7 +87,7 @@ def figures(spec: Weighing, found: Found, known: Posteriors, k: int) -> list[Any
 
 
 def coverage(known: Posteriors) -> Table:
-    """How often intervals hold the truth, and the pulls, by number and for all."""
+    """Return a table of the coverage of intervals and of pulls, by parameter and for all."""
     mocks, pull = len(known.truth), known.pull
     rows: list[list[Any]] = []
     for j, name in enumerate(NAMES):
@@ -106,7 +106,7 @@ def coverage(known: Posteriors) -> Table:
     whole: list[Any] = ["all", "", "", f"{pull.mean():.2f}", f"{pull.std():.2f}"]
     for level in LEVELS:
         covered = known.covered(level)
-        share = covered.mean(1)  # of a mock, since its numbers are not independent
+        share = covered.mean(1)  # per mock, since its parameters are not independent
         error = share.std(ddof=1) / np.sqrt(mocks)
         whole += [f"{int(covered.sum())} of {covered.size}", f"{share.mean():.2f} ± {error:.2f}"]
     rows.append(whole)
@@ -129,7 +129,7 @@ def coverage(known: Posteriors) -> Table:
 
 
 def every(known: Posteriors, found: Found) -> Table:
-    """Truths and posteriors of all mocks."""
+    """Return a table of truths and posteriors of all mocks."""
     rows: list[list[Any]] = []
     for k in range(len(known.truth)):
         row: list[Any] = [k + 1]
@@ -155,7 +155,7 @@ def every(known: Posteriors, found: Found) -> Table:
 
 
 def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
-    """Sentences about the fits, the samples and what is known best."""
+    """Return sentences about the fits, the samples and the best-known quantity."""
     values = np.asarray(found.values)
     near = int(np.sum(values < values.min(1, keepdims=True) + NEAR))
     speeds = circular_speeds(known.samples)

@@ -1,7 +1,7 @@
-"""Fits by Levenberg and Marquardt's method, with derivatives that run through every orbit.
+"""Levenberg-Marquardt fits, with derivatives through every orbit.
 
-Moré (1978), doi:10.1007/BFb0067700, in its simplest form. The likelihood's covariance and mean
-are found anew at the start of each round of a fit.
+Moré (1978), doi:10.1007/BFb0067700, in its simplest form. The likelihood's covariance and mean are
+recomputed at the start of each round of a fit.
 """
 
 from functools import partial
@@ -14,40 +14,40 @@ from jaxgpu.inputs.fields import number, pytree, size
 
 from .likelihood import Pool, Target
 
-# steps of a fit: their longest, and how near they come to an end, in shares of a prior range
+# maximum step and minimum distance to an end, as fractions of a prior range
 LONGEST, NEAREST = 0.2, 0.01
-LEAST = 1e-3  # damping
+LEAST = 1e-3  # minimum damping
 
 
 @pytree
 class Fit:
-    """Where the fit of one mock is."""
+    """State of the fit of one mock."""
 
     target: Target
     p: Array  # [P] coordinates
-    value: Array  # [] minus the log posterior, up to a constant; infinite before the first turn
-    residual: Array  # [D] in units in which errors are one and apart
-    slope: Array  # [P] of the value
-    curve: Array  # [P, P] its second derivative as Gauss and Newton have it
+    value: Array  # [] minus the log posterior, up to a constant; infinite initially
+    residual: Array  # [D] whitened residual
+    slope: Array  # [P] gradient of the value
+    curve: Array  # [P, P] Gauss-Newton approximation of its Hessian
 
 
 @pytree
 class LevenbergMarquardt:
-    """Rounds of a fit, each of several turns."""
+    """Rounds of a fit, each with several iterations."""
 
     pool: Pool
-    turns: int = size(default=12, least=1)  # of a round
-    damping: float = number(default=0.1, above=0)  # that a round begins with
+    turns: int = size(default=12, least=1)  # iterations per round
+    damping: float = number(default=0.1, above=0)  # initial damping of a round
 
     def round(self, target: Target, p: Array, key: Array) -> Fit:
-        """The fit after a round in the likelihood around coordinates p [P], where it begins."""
+        """Return the fit after a round, started at coordinates p [P] with the likelihood there."""
         begun = self.init(self.pool.around(p, target, key), p)
         damping = jnp.asarray(self.damping, p.dtype)
         turn = lambda _, now: self._turned(*now)
         return lax.fori_loop(0, self.turns + 1, turn, (begun, damping))[0]
 
     def init(self, target: Target, p: Array) -> Fit:
-        """A fit at coordinates p [P], before its first turn, which moves nothing."""
+        """Return a fit at coordinates p [P] before its first iteration, which only evaluates it."""
         like = target.data
         return Fit(
             target=target,
@@ -59,8 +59,8 @@ class LevenbergMarquardt:
         )
 
     def _turned(self, fit: Fit, damping: Array) -> tuple[Fit, Array]:
-        """A step that is taken if it makes the value less, and the damping of the next."""
-        # a coordinate that is held by an end of its range does not move the others
+        """Try a step, accept it if the value decreases, and return the fit and the next damping."""
+        # A coordinate fixed at an end of its range must not influence the others.
         out = ((fit.p <= NEAREST) & (fit.slope > 0)) | ((fit.p >= 1 - NEAREST) & (fit.slope < 0))
         free = jnp.where(out, 0.0, 1.0).astype(fit.p.dtype)
         scaled = fit.curve + damping * jnp.diag(jnp.diag(fit.curve))
@@ -76,7 +76,7 @@ class LevenbergMarquardt:
 
 
 def fit_at(target: Target, p: Array) -> Fit:
-    """A fit at coordinates p [P] within their ranges, with its derivatives."""
+    """Return a fit at coordinates p [P] within their ranges, with its derivatives."""
 
     def twice(p: Array) -> tuple[Array, Array]:
         r = target.residual(p)

@@ -1,4 +1,4 @@
-"""What samples say: moments, ranks of the truth, coverage, circular speeds."""
+"""Statistics of posterior samples: moments, ranks of the truth, coverage, circular speeds."""
 
 from dataclasses import dataclass
 
@@ -15,26 +15,26 @@ RADII = np.linspace(5.0, 30.0, 26)  # kpc
 
 @dataclass(frozen=True)
 class Posteriors:
-    """Those of K mocks, of the Galaxy's F = 4 numbers in their units."""
+    """Posteriors of K mocks, of the F = 4 parameters of the Galaxy in their units."""
 
     truth: np.ndarray  # [K, F]
     samples: np.ndarray  # [K, M, F]
     mean: np.ndarray  # [K, F]
     deviation: np.ndarray  # [K, F]
-    rank: np.ndarray  # [K, F] the share of samples below the truth
+    rank: np.ndarray  # [K, F] fraction of samples below the truth
 
     @property
     def pull(self) -> np.ndarray:
-        """How many standard deviations [K, F] a mean is above the truth."""
+        """Deviations [K, F] of the means from the truth, in posterior standard deviations."""
         return (self.mean - self.truth) / self.deviation
 
     def covered(self, level: float) -> np.ndarray:
-        """Whether the central interval of a level holds the truth, [K, F] bool."""
+        """Return a mask [K, F] of truths within the central interval of a level."""
         return np.abs(self.rank - 0.5) < level / 2
 
 
 def posteriors(found: Found) -> Posteriors:
-    """Moments and ranks of all mocks."""
+    """Return moments and ranks of all mocks."""
     truth = np.asarray(of_shares(found.truth))
     samples = np.asarray(of_shares(found.samples))
     return Posteriors(
@@ -47,7 +47,7 @@ def posteriors(found: Found) -> Posteriors:
 
 
 def binomial(count: int, of: int, level: float = 0.95) -> tuple[float, float]:
-    """The interval of a share that was seen `count` times in `of`: Clopper & Pearson (1934).
+    """Return the confidence interval of the fraction `count` / `of`: Clopper & Pearson (1934).
 
     >>> [round(end, 3) for end in binomial(14, 20)]
     [0.457, 0.881]
@@ -60,7 +60,7 @@ def binomial(count: int, of: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def circular_speeds(theta: np.ndarray) -> np.ndarray:
-    """Circular speeds [..., R] at `RADII` in the plane of galaxies of parameters [..., 4], km/s."""
+    """Return circular speeds [..., R] at `RADII` in the plane, km/s, for parameters [..., 4]."""
 
     def one(theta: jax.Array) -> jax.Array:
         x = jnp.stack([jnp.asarray(RADII), 0 * RADII, 0 * RADII], -1)

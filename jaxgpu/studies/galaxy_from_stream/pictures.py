@@ -1,4 +1,4 @@
-"""Pictures of the study. matplotlib is imported where it is needed."""
+"""Figures of the study. Functions that need matplotlib import it."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ SHOWN = (0.16, 0.5, 0.84)
 
 @styled
 def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]) -> Any:
-    """Stars of two streams, their tracks and the fit.
+    """Plot the stars of two streams, their tracks and the fit.
 
     Args:
-        rows: [S, N, 6] what is seen of the stars.
-        places: [S, B] along the streams, degrees.
-        tracks: of the stars, their errors, and of the fit; [S, B, 5] each.
+        rows: [S, N, 6] observed coordinates of the stars.
+        places: [S, B] positions along the streams, degrees.
+        tracks: tracks of the stars, their errors, and tracks of the fit; [S, B, 5] each.
     """
     import matplotlib.pyplot as plt
 
@@ -51,7 +51,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
 
 @styled
 def corner(found: Posteriors, k: int) -> Any:
-    """The posterior of one mock: marginals, and regions of 68 and 95 % of every pair."""
+    """Plot the posterior of one mock: marginals, and regions of 68 and 95 % of every pair."""
     import matplotlib.pyplot as plt
     from scipy.stats import gaussian_kde
 
@@ -96,7 +96,7 @@ def corner(found: Posteriors, k: int) -> Any:
 
 
 def _regions(axes: Any, x: np.ndarray, ends: np.ndarray) -> None:
-    """The smallest regions that hold 68 and 95 % of samples [M, 2]."""
+    """Draw the smallest regions that contain 68 and 95 % of samples [M, 2]."""
     from scipy.stats import gaussian_kde
 
     across, up = (np.linspace(ends[0, i], ends[1, i], 70) for i in range(2))
@@ -112,7 +112,7 @@ def _regions(axes: Any, x: np.ndarray, ends: np.ndarray) -> None:
 
 @styled
 def calibration(found: Posteriors) -> Any:
-    """Estimates over truths of every number, and how the ranks of the truths are spread."""
+    """Plot estimates over truths of each parameter, and the distribution of the truths' ranks."""
     import matplotlib.pyplot as plt
 
     drawing, panels = plt.subplots(2, 4, figsize=(9.2, 4.6), height_ratios=[1.1, 1])
@@ -133,7 +133,7 @@ def calibration(found: Posteriors) -> Any:
 
 
 def _ranks(axes: Any, rank: np.ndarray, colour: str) -> None:
-    """The distribution of ranks in steps, beside where 95 % of even ones lie at each place."""
+    """Plot the cumulative distribution of ranks over the pointwise 95 % band of uniform ones."""
     from scipy.stats import binom
 
     count = len(rank)
@@ -148,7 +148,7 @@ def _ranks(axes: Any, rank: np.ndarray, colour: str) -> None:
 
 @styled
 def speeds(found: Posteriors, k: int) -> Any:
-    """The circular speed of one mock, and how well it is known in all of them."""
+    """Plot the circular speed of one mock, and its uncertainty in all of them."""
     import matplotlib.pyplot as plt
 
     drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 2.9))
@@ -169,7 +169,7 @@ def speeds(found: Posteriors, k: int) -> Any:
     right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GREY, label="prior")
     right.set(xlabel="radius, kpc", ylabel="error of the speed, %", xlim=(RADII[0], RADII[-1]))
     right.set_yscale("log")
-    right.set_ylim(top=40)  # room for the legend above the prior
+    right.set_ylim(top=40)  # space for the legend above the prior
     right.yaxis.set_major_formatter("{x:g}")
     right.legend(loc="upper right", ncols=2)
     return drawing

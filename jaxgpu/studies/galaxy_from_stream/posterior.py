@@ -1,10 +1,9 @@
-"""Samples of a posterior by an emulator that simulations of each round make better.
+"""Posterior samples by an emulator that is refined with simulations in rounds.
 
-The residual of the tracks is emulated by polynomials of third order in the Galaxy's numbers, which
-are fitted to all simulations so far. An ensemble of walkers (Goodman & Weare 2010,
-doi:10.2140/camcos.2010.5.65) samples the emulator's posterior, in which valleys may bend; the next
-simulations are made where walkers are. The last round's compare the true posterior with the
-emulated one.
+The residual of the tracks is emulated by cubic polynomials in the Galaxy's parameters, fitted to
+all simulations so far. An ensemble of walkers (Goodman & Weare 2010, doi:10.2140/camcos.2010.5.65)
+samples the emulated posterior, whose valleys may be curved; the next simulations are at positions
+of walkers. Those of the last round compare the true with the emulated posterior.
 """
 
 from functools import partial
@@ -21,47 +20,47 @@ from .fit import Fit
 from .likelihood import student
 
 _dot = partial(jnp.matmul, precision="highest")
-WARM = 3.0  # what early rounds divide the log density by, so that simulations reach beyond
-FAR = 50.0  # chi-squared above the least, at which a simulation counts half in an emulator
-STRETCH = 2.0  # of Goodman's and Weare's moves
+WARM = 3.0  # tempering of the log density in early rounds, so that simulations cover a wider region
+FAR = 50.0  # chi-squared above the minimum at which a simulation has half weight in an emulator
+STRETCH = 2.0  # of the stretch moves of Goodman & Weare
 
 
 @pytree
 class Emulator:
-    """Polynomials of third order of the residual."""
+    """Cubic polynomials of the residual."""
 
     centre: Array  # [F]
-    scale: Array  # [F] in which coordinates are counted from there
+    scale: Array  # [F] unit of the coordinates relative to the centre
     factors: Array  # [35, D] for F = 4
-    sets: int = size(default=1000, least=2)  # of mock data that the covariance is from
+    sets: int = size(default=1000, least=2)  # mock data sets behind the covariance
 
     def log_density(self, p: Array) -> Array:
-        """Log posterior density [] at shares p [F] of the prior ranges, up to a constant."""
+        """Return the log posterior [] at fractions p [F] of the prior ranges, up to a constant."""
         r = _dot(terms((p - self.centre) / self.scale), self.factors)
         return jnp.where(jnp.all((p > 0) & (p < 1)), student(r, self.sets), -jnp.inf)
 
 
 def terms(q: Array) -> Array:
-    """All products of up to three of the coordinates q [F], each once.
+    """Return all monomials up to third order of the coordinates q [F], each once.
 
     >>> terms(jnp.array([2.0, 3.0])).tolist()
     [1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 8.0, 12.0, 18.0, 27.0]
     """
     d = len(q)
     sets = [s for order in range(4) for s in combinations_with_replacement(range(d), order)]
-    which = np.array([(*s, *[d] * (3 - len(s))) for s in sets])  # the one is at place d
+    which = np.array([(*s, *[d] * (3 - len(s))) for s in sets])  # index d stands for the factor 1
     first, second, third = jnp.append(q, jnp.ones(1, q.dtype))[which.T]
     return first * second * third
 
 
 def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
-    """The emulator of simulations.
+    """Fit the emulator to simulations by weighted ridge regression.
 
     Args:
-        fit: around which they were made.
-        p: [N, F] where.
-        residual: [N, D] what they gave.
-        used: [N] bool, which there are.
+        fit: fit around which they were made.
+        p: [N, F] their parameters.
+        residual: [N, D] their residuals.
+        used: [N] bool, which rows contain simulations.
     """
     scale = jnp.clip(jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))), 0.03, 0.3)
     x = jax.vmap(lambda p: terms((p - fit.p) / scale))(p)
@@ -78,18 +77,18 @@ def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
 
 @pytree
 class Sampler:
-    """Rounds of simulations, and walkers in between."""
+    """Posterior sampler: rounds of simulations, with moves of walkers in between."""
 
     rounds: int = size(default=4, least=2)
-    simulations: int = size(default=48, least=16)  # of a round
-    walkers: int = size(default=256, least=64)  # an even number, at least as many as simulations
-    turns: int = size(default=400, least=1)  # of the walkers in a round
+    simulations: int = size(default=48, least=16)  # per round
+    walkers: int = size(default=256, least=64)  # even, and at least the number of simulations
+    turns: int = size(default=400, least=1)  # moves of the walkers per round
 
     def samples(self, fit: Fit, key: Array) -> tuple[Array, Array]:
-        """Samples p [W, F] of the posterior, and by how much the emulator errs [].
+        """Return posterior samples p [W, F], and the error [] of the emulator.
 
-        The error is the standard deviation of the true over the emulated log density among
-        the simulations of the last round.
+        The error is the standard deviation of the true minus the emulated log density among the
+        simulations of the last round.
         """
         d, size_ = len(fit.p), (self.rounds, self.simulations)
         keys = jax.random.split(key, self.rounds + 1)
@@ -111,7 +110,7 @@ class Sampler:
             made = self._emulated(fit, p, residual, i + 1)
             warm = jnp.where(i + 2 < self.rounds, WARM, 1.0)
             density = lambda p: made.log_density(p) / warm
-            # walkers begin where simulations say that the posterior is
+            # Walkers restart at simulations, selected by their true posterior.
             best = jax.random.categorical(move, true / WARM, shape=(self.walkers,))
             noise = 0.3 * _dot(jax.random.normal(key, walkers.shape), root.T)
             begun = jnp.clip(p[i][best] + noise, 0.005, 0.995)
@@ -123,14 +122,14 @@ class Sampler:
         return done[2], done[3]
 
     def _emulated(self, fit: Fit, p: Array, residual: Array, rounds: Array) -> Emulator:
-        """That of the first rounds."""
+        """Return the emulator of the first `rounds` rounds."""
         used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.simulations)
         flat = p.reshape(-1, p.shape[-1]), residual.reshape(-1, residual.shape[-1])
         return emulator(fit, *flat, used)
 
 
 def walked(log_density, walkers: Array, turns: int, key: Array) -> Array:
-    """Where an even number of walkers [W, F] are after turns, each half led by the other."""
+    """Advance an even number of walkers [W, F] by stretch moves, each half guided by the other."""
     half, d = len(walkers) // 2, walkers.shape[1]
     many = jax.vmap(log_density)
 
@@ -155,5 +154,5 @@ def walked(log_density, walkers: Array, turns: int, key: Array) -> Array:
     a, b = walkers[:half], walkers[half:]
     begun = a, many(a), b, many(b)
     end, _ = lax.scan(turn, begun, jax.random.split(key, turns))
-    # halves are mixed, so that any first few are of all
+    # Interleave the halves, so that any leading rows come from both.
     return jnp.stack([end[0], end[2]], 1).reshape(-1, d)

@@ -1,8 +1,8 @@
-"""Streams as sprays: stars leave a cluster on its orbit, and each falls through the Galaxy alone.
+"""Particle-spray streams: stars leave a cluster along its orbit and move as test particles.
 
 Fardal, Huang & Weinberg (2015), doi:10.1093/mnras/stv1198: a star leaves near the tidal radius, on
-the inner or the outer side, at a time that is even over the stream's age. Stars have no mass, the
-cluster's own pull ends where they leave.
+the inner or the outer side, at a time that is uniform over the stream's age. Stars are massless,
+and the cluster's gravity is ignored after they leave.
 """
 
 from functools import partial
@@ -20,32 +20,32 @@ from jaxgpu.runs.loop import rollout
 
 from .galaxy import galaxy
 
-# means and deviations, in tidal radii and in the speed of the orbit's turn at one of these
+# means and deviations, in tidal radii and in the orbit's angular velocity times a tidal radius
 RADIAL, RADIAL_SPREAD, TURN, TURN_SPREAD, OUT_OF_PLANE = 2.0, 0.5, 0.3, 0.5, 0.5
-YOUNGEST = 0.02  # of the age: stars that left later are still at the cluster
+YOUNGEST = 0.02  # fraction of the age; stars that left later are still at the cluster
 
 
 @pytree
 class Spray:
-    """How a stream is made; the cluster is where it is seen today."""
+    """Particle-spray model of a stream; the cluster has its present position."""
 
     gm: Array | float = number(above=0, unit="kpc (km/s)^2")  # [] of the cluster, kpc (km/s)^2
-    age: Array | float = number(above=0, unit="kpc / (km/s)")  # [] of the oldest stars
-    steps: int = size(default=1000, least=1)  # of a star's orbit, however long it is
-    dtype: str = static(default="float32")  # of the orbits; the sky is in that of what is given
+    age: Array | float = number(above=0, unit="kpc / (km/s)")  # [] age of the oldest stars
+    steps: int = size(default=1000, least=1)  # per orbit, regardless of its duration
+    dtype: str = static(default="float32")  # of the orbits; observations have the inputs' dtype
 
     def stars(self, theta: Array, here: Array, draws: Array) -> Array:
-        """Places and velocities [N, 6] today, kpc and km/s.
+        """Return present positions and velocities [N, 6], kpc and km/s.
 
         Args:
-            theta: [4] of the Galaxy.
-            here: [6] of the cluster today.
-            draws: [N, 6] from `drawn`: what is by chance of each star.
+            theta: [4] parameters of the Galaxy.
+            here: [6] present position and velocity of the cluster.
+            draws: [N, 6] random numbers of each star, from `drawn`.
         """
         field = galaxy(theta.astype(self.dtype))
         here, draws = here.astype(self.dtype), draws.astype(self.dtype)
         shares = YOUNGEST + (1 - YOUNGEST) * draws[:, 0]
-        when = jnp.round(shares * self.steps)  # they leave on a step of the cluster's orbit
+        when = jnp.round(shares * self.steps)  # they leave at steps of the cluster's orbit
         orbit = self._fallen(field, here, -jnp.asarray(self.age, self.dtype))[1]
         left = jax.vmap(partial(released, field, jnp.asarray(self.gm, self.dtype)))(
             orbit[when.astype(int)], draws[:, 1:]
@@ -55,7 +55,7 @@ class Spray:
         return jax.vmap(fall)(left, times)
 
     def _fallen(self, field: Field, start: Array, time: Array) -> tuple[Array, Array]:
-        """Where a body [6] is after a time, and all its steps on the way [1 + steps, 6]."""
+        """Integrate a body [6] for a time; return its final state and all steps [1 + steps, 6]."""
         spec = Leapfrog(partial(_pull, field), time / self.steps)
         joined = lambda state: jnp.concatenate([state.x, state.v])
         end, way = rollout(spec.step, spec.init(start[:3], start[3:]), self.steps, measure=joined)
@@ -67,7 +67,7 @@ def _pull(field: Field, t: Array, x: Array) -> Array:
 
 
 def drawn(key: Array, count: int) -> Array:
-    """What is by chance of stars [N, 6]: the share of the age, the side and four normal numbers."""
+    """Sample the random numbers [N, 6] of stars: age fraction, side and four normal variates."""
     when, side, rest = jax.random.split(key, 3)
     shares = jax.random.uniform(when, (count, 1))
     sides = jnp.where(jax.random.bernoulli(side, shape=(count, 1)), 1.0, -1.0)
@@ -75,11 +75,12 @@ def drawn(key: Array, count: int) -> Array:
 
 
 def even(points: Array, key: Array) -> Array:
-    """As `drawn`, but spread evenly, so that sums over stars scatter less.
+    """Return the same as `drawn`, but low-discrepancy, so that sums over stars have less variance.
 
     Args:
         points: [N, 6] of a low-discrepancy sequence, `sobol`.
-        key: of the shift of all, modulo one (Cranley & Patterson 1976, doi:10.1137/0713071).
+        key: random key of the common shift modulo one (Cranley & Patterson 1976,
+            doi:10.1137/0713071).
     """
     u = (points + jax.random.uniform(key, (1, 6))) % 1
     sides = jnp.where(u[:, 1:2] < 0.5, 1.0, -1.0)
@@ -87,7 +88,7 @@ def even(points: Array, key: Array) -> Array:
 
 
 def sobol(count: int) -> np.ndarray:
-    """The first points [count, 6] of Sobol's sequence; a power of two is spread best."""
+    """Return the first points [count, 6] of Sobol's sequence; a power of two is most uniform."""
     from scipy.stats import qmc
 
     levels = max(count - 1, 1).bit_length()
@@ -95,15 +96,15 @@ def sobol(count: int) -> np.ndarray:
 
 
 def released(field: Field, gm: Array, cluster: Array, noise: Array) -> Array:
-    """Place and velocity [6] of a star that leaves a cluster.
+    """Return the position and velocity [6] of a star that leaves a cluster.
 
-    The tidal radius is (GM / (w^2 - d^2 Phi / dr^2))^(1/3), w the rate at which the orbit turns.
+    The tidal radius is (GM / (w^2 - d^2 Phi / dr^2))^(1/3), with w the orbit's angular velocity.
 
     Args:
-        field: of the Galaxy.
-        gm: of the cluster.
-        cluster: [6] its place and velocity.
-        noise: [5] the side, 1 or -1, and four normal numbers.
+        field: potential of the Galaxy.
+        gm: GM of the cluster.
+        cluster: [6] its position and velocity.
+        noise: [5] the side, 1 or -1, and four normal variates.
     """
     x, v = cluster[:3], cluster[3:]
     r = jnp.sqrt(jnp.sum(x * x))

@@ -1,4 +1,4 @@
-"""Mock streams in galaxies drawn from the prior, and the galaxy's numbers found again from each."""
+"""Mock streams in galaxies sampled from the prior, and inference of each galaxy's parameters."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,52 +17,52 @@ from .posterior import Sampler
 from .spray import drawn, even
 from .streams import Streams
 
-OFF = 0.1, 0.3  # by which shares of the truth a start is off, up or down
+OFF = 0.1, 0.3  # relative offsets of the starts from the truth, up or down
 
 
 @pytree
 class Mock:
-    """One galaxy and what is seen of its streams."""
+    """A galaxy and the observations of its streams."""
 
-    truth: Array  # [4] shares of the prior ranges
-    rows: Array  # [S, N, 6] what is seen of the stars
+    truth: Array  # [4] fractions of the prior ranges
+    rows: Array  # [S, N, 6] observed coordinates of the stars
     data: Array  # [D] their tracks
 
 
 @pytree
 class Found:
-    """What was found of all mocks; rows of those to come are zero."""
+    """Results of all mocks; rows of future mocks are zero."""
 
     truth: Array  # [K, 4]
     rows: Array  # [K, S, N, 6]
     data: Array  # [K, D]
-    starts: Array  # [K, A, 4] shares that the attempts of the fit began with
-    values: Array  # [K, A] where they ended, of minus the log posterior
+    starts: Array  # [K, A, 4] initial fractions of the fit attempts
+    values: Array  # [K, A] their final values of minus the log posterior
     fit: Array  # [K, 4]
-    error: Array  # [K, 4] standard errors by Gauss and Newton
-    mean: Array  # [K, D] of the tracks at the fit
+    error: Array  # [K, 4] Gauss-Newton standard errors
+    mean: Array  # [K, D] tracks at the fit
     scatter: Array  # [K, D] standard deviations of the data there
     chi2: Array  # [K] of the data at the fit
-    samples: Array  # [K, M, 4] of the posterior
-    amiss: Array  # [K] standard deviation of the true over the emulated log density
-    done: Array  # [] int32: mocks
+    samples: Array  # [K, M, 4] posterior samples
+    amiss: Array  # [K] standard deviation of the true minus the emulated log density
+    done: Array  # [] int32: completed mocks
 
 
 @pytree
 class Weighing:
-    """Mocks, one after the other."""
+    """Spec of the inference: each step makes and fits one mock."""
 
     streams: Streams
-    fine: Streams  # the same with shorter steps, of which the data are made
+    fine: Streams  # the same with shorter steps, for the data
     fits: LevenbergMarquardt
     sampler: Sampler
-    points: Array  # [N, 6] from which the model's N stars of each stream are made
-    few: int = size(default=512, least=16)  # of these in the first rounds of fits
-    attempts: int = size(default=3, least=1)  # fits, of which the best is taken
+    points: Array  # [N, 6] low-discrepancy points for the model's N stars of each stream
+    few: int = size(default=512, least=16)  # number of these in the first rounds of fits
+    attempts: int = size(default=3, least=1)  # fits, of which the best is continued
 
     @allocation.bounded
     def init(self, mocks: int) -> Found:
-        """Nothing found yet of so many mocks."""
+        """Return the empty results for this number of mocks."""
         streams, stars = self.fine.places.shape[0], self.fits.pool.each
         width, count = 5 * self.fine.places.size, 4
         kept = self.sampler.walkers
@@ -84,7 +84,7 @@ class Weighing:
         )
 
     def step(self, found: Found, key: Array) -> Found:
-        """With one more mock."""
+        """Make, fit and sample one more mock."""
         keys = jax.random.split(key, 5)
         mock = self.mock(keys[0])
         count = len(self.streams.age)
@@ -112,7 +112,7 @@ class Weighing:
         return replace(found, **kept, done=i + 1)
 
     def mock(self, key: Array) -> Mock:
-        """A galaxy of the prior, and data."""
+        """Return a galaxy from the prior with its data."""
         where, luck, noise = jax.random.split(key, 3)
         count, each = len(self.streams.age), self.fits.pool.each
         share = jax.random.uniform(where, (4,))
@@ -121,9 +121,9 @@ class Weighing:
         return Mock(truth=share, rows=rows, data=self.fine.tracks(rows).ravel())
 
     def fitted(self, target: Target, starts: Array, key: Array) -> tuple[Fit, Array]:
-        """The best of the fits from starts [A, 4], and where each ended [A].
+        """Return the best fit from starts [A, 4], and the value that each reached [A].
 
-        Each takes two rounds; the best goes on for two more.
+        Each attempt has two rounds; the best one is continued for two more.
         """
         first, last = jax.random.split(key)
         begun = replace(target, draws=target.draws[:, : self.few])
@@ -134,19 +134,19 @@ class Weighing:
         return self._rounds(target, best, jax.random.split(last, 2)), fits.value
 
     def _rounds(self, target: Target, p: Array, keys: Array) -> Fit:
-        """The fit after as many rounds as there are keys."""
+        """Return the fit after one round per key."""
         begun = self.fits.init(target, p)
         round_ = lambda fit, key: (self.fits.round(target, fit.p, key), None)
         return lax.scan(round_, begun, keys)[0]
 
 
 def starts_near(share: Array, count: int, key: Array) -> Array:
-    """Starts [count, 4] that are off the truth by 10 to 30 % of it, but within the prior ranges.
+    """Return starts [count, 4] that differ from the truth by 10 to 30 %, within the prior ranges.
 
     Args:
-        share: [4] of the ranges, the truth.
-        count: how many.
-        key: of their chance.
+        share: [4] the truth, as fractions of the ranges.
+        count: number of starts.
+        key: random key.
     """
     far, side = jax.random.split(key)
     off = jax.random.uniform(far, (count, 4), minval=OFF[0], maxval=OFF[1])

@@ -1,4 +1,4 @@
-"""A mobile robot learns to fetch: it drives to small things in furnished houses and takes them."""
+"""A mobile robot learns to fetch small objects in furnished houses."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +16,8 @@ from jaxgpu.studies import Seeded, seed_count
 from . import pictures, success
 from .success import Course
 
-ASKED, MAX_STEPS = 0.9, 300  # the share of successes; of an episode
-UNSEEN = 1_000_000  # the first seed of houses that nobody learns from
+ASKED, MAX_STEPS = 0.9, 300  # target success rate; maximum steps of an episode
+UNSEEN = 1_000_000  # first seed of the test houses
 LEARNER = rl.PPO(
     learning_rate=1e-3,
     gamma=0.99,
@@ -26,7 +26,7 @@ LEARNER = rl.PPO(
     num_steps=32,
     hidden_sizes=(128, 128),
 )
-# who is led by the task's script at first: slowly, and with little noise
+# Initially imitates the task's script, with a small learning rate and little noise.
 LED = partial(
     rl.KickstartedPPO,
     learning_rate=3e-4,
@@ -35,7 +35,7 @@ LED = partial(
     num_steps=LEARNER.num_steps,
     hidden_sizes=LEARNER.hidden_sizes,
 )
-# who sees depth: residual blocks with group norm, and a memory of what was seen
+# For depth images: residual blocks with group norm, and a recurrent policy.
 SEEING = replace(
     LEARNER,
     gamma=0.98,
@@ -45,7 +45,7 @@ SEEING = replace(
     num_minibatches=4,
     network=rl.ResNet(),
 )
-MEMORY = 256  # gated units
+MEMORY = 256  # units of the GRU
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Options(Seeded):
 
 
 def course(options: Options) -> Course:
-    """The task in houses to learn from and in others, and its learner."""
+    """Return the task in training houses and in test houses, and its learner."""
     drawn = lambda first, count: houses.generate_many(range(first, first + count))
     made = lambda first, count: tasks.fetching(drawn(first, count), skip=True)
     learnt, new = made(0, options.homes), made(UNSEEN, max(4, options.homes // 2))
@@ -89,7 +89,7 @@ def course(options: Options) -> Course:
 
 
 def learner(env: Any, options: Options) -> Any:
-    """Who learns it: from pictures with a memory, else led by the script or alone."""
+    """Return the learner: recurrent PPO on images, kickstarted PPO on the script, or PPO."""
     if options.pixels:
         return rl.RecurrentPPO(replace(SEEING, num_envs=options.copies), hidden_size=MEMORY)
     if options.led:
@@ -98,7 +98,7 @@ def learner(env: Any, options: Options) -> Any:
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train, measure in houses that were not seen, and film the first seed at work."""
+    """Train, evaluate in unseen houses, and make a video of the first seed."""
     what = course(options)
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     run = success.trained(what, options.steps, keys, out / "ppo", resume)

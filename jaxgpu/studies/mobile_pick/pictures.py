@@ -1,4 +1,4 @@
-"""A film of the robot in its house, beside what its camera sees."""
+"""Video of the robot in its house, next to its camera image."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,8 +17,8 @@ from jaxgpu.rl.envs.rearrange.tasks import HouseTask
 
 from .success import played
 
-SIZE, EVERY, LONGEST = 360, 3, 240  # pixels; steps a frame; steps of the film
-NEAR, FAR = 0.3, 6.0  # m, white and black
+SIZE, EVERY, LONGEST = 360, 3, 240  # pixels; steps per frame; maximum steps of the video
+NEAR, FAR = 0.3, 6.0  # distances shown white and black, m
 
 
 CAPTION = (
@@ -29,7 +29,7 @@ CAPTION = (
 
 
 def film(env: HouseTask, policy: Any, key: Array) -> Figure:
-    """An episode, and two seconds of its end."""
+    """Make a video of one episode, with two seconds after its end."""
     states = played(env, policy, key, LONGEST)
     moved = np.flatnonzero(np.diff(np.asarray(states.t)))
     last = min(LONGEST, (int(moved[-1]) + 2 if moved.size else 1) + 10 * EVERY)
@@ -40,7 +40,7 @@ def film(env: HouseTask, policy: Any, key: Array) -> Figure:
 
 
 def overview(env: HouseTask, state: Any) -> Camera:
-    """A camera above the house, that sees all of it."""
+    """Return a camera above the house that shows all of it."""
     rooms = np.asarray(env.house_at(state).rooms)
     least, most = rooms[:, :2].min(0), rooms[:, 2:].max(0)
     middle, wide = (least + most) / 2, float((most - least).max())
@@ -55,7 +55,7 @@ def overview(env: HouseTask, state: Any) -> Camera:
 
 
 def eye(env: HouseTask, state: Any) -> Array:
-    """What the camera of the head sees, [H, W, 3] bytes, the nearer the brighter."""
+    """Return the depth image [H, W, 3] of the head camera, uint8, brighter if closer."""
     camera = replace(env, pixels=SIZE).camera(forward_kinematics(state.joints))
     depth = depth_image(camera, env.house_at(state).solids(), far=FAR)
     share = jnp.clip((jnp.log(FAR) - jnp.log(depth)) / np.log(FAR / NEAR), 0, 1)

@@ -1,4 +1,4 @@
-"""Trainings of many seeds, and the share of new episodes that end in success along them."""
+"""Success rates along trainings of many seeds, in new episodes."""
 
 import operator
 from collections.abc import Callable
@@ -19,31 +19,31 @@ from jaxgpu.rl.policies import remembering
 from jaxgpu.runs.loop import Run
 from jaxgpu.studies import shared_parts
 
-PARTS = 10  # measurements of a training after the first
+PARTS = 10  # measurements of a training after the initial one
 
 
 @dataclass(frozen=True)
 class Course:
-    """A task to learn, the same task to be measured on, and who learns it."""
+    """A task for training, the same task for evaluation, and a learner."""
 
     env: Any
-    new: Any  # of other places than those that were learnt from
+    new: Any  # with other scenes than in training
     learner: Any
-    episodes: int  # of each measurement
-    max_steps: int  # of an episode
-    parts: int = PARTS  # of a training; it is measured at the end of each, and before the first
+    episodes: int  # per measurement
+    max_steps: int  # maximum steps of an episode
+    parts: int = PARTS  # of a training; it is measured initially and after each part
 
     def every(self, steps: int) -> int:
-        """Updates before each measurement, of a training of some `steps` of environments."""
+        """Return the updates between measurements for about `steps` environment steps in all."""
         return max(1, round(steps / self.learner.steps_per_update / self.parts))
 
     def steps(self, steps: int) -> int:
-        """Steps of environments of a training in all."""
+        """Return the exact number of environment steps of a training."""
         return self.parts * self.every(steps) * self.learner.steps_per_update
 
 
 def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) -> Run:
-    """All seeds in one program; the history is the share of successes [1 + parts, seeds]."""
+    """Train all seeds in one program; the history is the success rate [1 + parts, seeds]."""
 
     def measure(state: Any) -> Array:
         policy = course.learner.policy(course.new, state)
@@ -58,19 +58,19 @@ def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) ->
 def report(
     course: Course, run: Run, options: Any, film: Callable[..., Figure], asked: float, **told: Any
 ) -> Report:
-    """A sentence on the trainings, a film of the first, their curves and the end of all.
+    """Return the report: summary, video of the first seed, learning curves and final results.
 
     Args:
-        course: what was learnt.
-        run: of `trained`.
-        options: of the study: `steps`, `seeds` and `seed`.
-        film: of a task, a policy and a key.
-        asked: the share of successes that is asked for.
-        told: `title`, `findings` and `citations`; and `success`, what it is, after "in which".
+        course: task and learner.
+        run: result of `trained`.
+        options: options of the study: `steps`, `seeds` and `seed`.
+        film: function of a task, a policy and a key that makes a video.
+        asked: target success rate.
+        told: `title`, `findings` and `citations`; and `success`, its definition, after "in which".
     """
     ends, steps = 100 * np.asarray(run.history[-1]), course.steps(options.steps)
     median, million = f"{np.median(ends):.0f} %", f"{steps / 1e6:.2g} million steps"
-    one = jax.jit(partial(jax.tree.map, operator.itemgetter(0)))  # a program, not one a shape
+    one = jax.jit(partial(jax.tree.map, operator.itemgetter(0)))  # one program, not one per shape
     first = course.learner.policy(course.new, one(run.state))
     success, learner = told["success"], type(course.learner).__name__
     return Report(
@@ -97,7 +97,7 @@ def report(
 
 
 def table(title: str, run: Run, steps: int) -> Table:
-    """The end of the trainings, in per cent."""
+    """Return a table of the final success rates, in per cent."""
     share = 100 * np.asarray(run.history[-1], np.float32)
     middle = rl.interquartile_mean(share, jax.random.key(0))
     row = [len(share), steps, float(np.median(share)), *middle, float(share.min())]
@@ -108,7 +108,7 @@ def table(title: str, run: Run, steps: int) -> Table:
 
 @styled
 def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
-    """Median of the seeds, their range, and what is asked of them, in per cent."""
+    """Plot median and range of the seeds, and the target, in per cent."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(4.6, 2.8))
@@ -122,7 +122,7 @@ def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
 
 
 def played(env: Any, policy: Any, key: Array, length: int) -> Any:
-    """The states [T, ...] of an episode without noise, after its end those of its last step."""
+    """Return the states [T, ...] of a noise-free episode, repeating the last one after its end."""
     policy = remembering(policy)
 
     def move(carry: tuple, _: None) -> tuple[tuple, Any]:

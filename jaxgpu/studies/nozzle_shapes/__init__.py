@@ -1,4 +1,4 @@
-"""A front of nozzles by evolution, polished by gradients through the oil that runs out of them."""
+"""Nozzle shapes: a Pareto front by evolution, refined by gradients through the flow of oil."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from .race import COUNTED, Cost, Race, agreement, cost, raced
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How much is spent."""
+    """Options of the study."""
 
     seeds: int = seed_count(default=5, least=2)
     """Runs of evolution; at least 2, for intervals."""
@@ -36,12 +36,12 @@ class Options(Seeded):
 
     @property
     def starts(self) -> tuple[int, int]:
-        """The generations after which gradients take over."""
+        """Generations after which gradients take over."""
         return self.generations // 5, self.generations // 2
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Run all seeds, and hold the volumes beside each other at equal cost."""
+    """Run all seeds and compare the hypervolumes at equal cost."""
     pour = Pour(frames=options.frames)
     price = cost(pour, options.pop_size, out, resume)
     steps = {
@@ -101,13 +101,13 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
-type Ends = dict[int | None, list[dict[str, float]]]  # of all seeds, by where gradients begin
+type Ends = dict[int | None, list[dict[str, float]]]  # of all seeds, by `start`
 
 
 def tables(
     ends: Ends, steps: dict[int, int], races: list[Race], cosines: np.ndarray
 ) -> list[Table]:
-    """Volumes at equal cost, what became of the steps, and how right the gradients are."""
+    """Return tables of volumes at equal cost, of accepted steps, and of gradient accuracy."""
     named = zip(("oil held back", "width of the jet"), cosines.T)
     return [
         Table(
@@ -133,12 +133,12 @@ def tables(
 
 
 def gains(ends: Ends, start: int, counted: str) -> np.ndarray:
-    """What the polish from a generation has more than evolution alone, [seeds]."""
+    """Return the hypervolume gain [seeds] over evolution alone of gradients from `start`."""
     return np.array([led[counted] - own[counted] for led, own in zip(ends[start], ends[None])])
 
 
 def rows(ends: Ends, steps: dict[int, int]) -> list[list[Any]]:
-    """Lines of the table: for all that is counted, evolution alone and each polish."""
+    """Return the table rows: for each count, evolution alone and each refinement."""
     lines = []
     for counted in COUNTED:
         for start in ends:
@@ -154,7 +154,7 @@ def rows(ends: Ends, steps: dict[int, int]) -> list[list[Any]]:
 
 
 def interval(samples: np.ndarray) -> tuple[float, float]:
-    """The interval of 95 % of the mean of normal samples, by Student's t.
+    """Return the 95 % confidence interval of the mean of normal samples, by Student's t.
 
     >>> [round(end, 3) for end in interval(np.array([1.0, 2.0, 3.0]))]
     [-0.484, 4.484]
@@ -166,7 +166,7 @@ def interval(samples: np.ndarray) -> tuple[float, float]:
 
 
 def said(ends: Ends, start: int, counted: str) -> str:
-    """What gradients did from a generation on, by the interval of their gain."""
+    """Return a sentence on the effect of gradients from `start`, by the gain's interval."""
     gain = gains(ends, start, counted)
     low, high = interval(gain)
     verdict = "helped" if low > 0 else "hurt" if high < 0 else "made no difference that is sure"
@@ -177,7 +177,7 @@ def said(ends: Ends, start: int, counted: str) -> str:
 
 
 def moves(races: list[Race]) -> list[list[Any]]:
-    """How many members each step moved: neither objective got worse. The first finds slopes."""
+    """Count the members that each step moved or left; the first step only computes gradients."""
     rows = []
     for start in races[0].polished:
         x = np.stack([one.polished[start].history["x"] for one in races])  # [seeds, 1 + K, N, D]
@@ -189,7 +189,7 @@ def moves(races: list[Race]) -> list[list[Any]]:
 
 
 def checks(pour: Pour, one: Race, start: int) -> np.ndarray:
-    """Cosines [N, 2] between gradients and differences at the members that a polish ended with."""
+    """Return cosines [N, 2] between gradients and finite differences at the refined members."""
     led = one.polished[start].state
     box = pour.problem().box
     width = np.asarray(box.upper - box.lower)
@@ -198,7 +198,7 @@ def checks(pour: Pour, one: Race, start: int) -> np.ndarray:
 
 
 def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Figure:
-    """Fronts of the seed with the median gain, three of its nozzles, and the volumes of all."""
+    """Return the figure: fronts and nozzles of the seed with the median gain, and all volumes."""
     start = options.starts[0]
     gain = np.array([one.volumes(start)[-1] - one.volumes()[-1] for one in races])
     middle = races[int(np.argsort(gain)[len(gain) // 2])]
@@ -235,7 +235,7 @@ def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Fig
 def curves(
     races: list[Race], options: Options, price: Cost
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Cost [T], in plain episodes, and hypervolume [T, seeds] of each way to search."""
+    """Return cost [T], in plain episodes, and hypervolume [T, seeds] of each method."""
     alone = np.stack([one.volumes() for one in races], 1)
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     found["evolution alone"] = options.pop_size * np.arange(1, len(alone) + 1), alone

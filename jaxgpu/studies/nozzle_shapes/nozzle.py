@@ -1,7 +1,7 @@
-"""A nozzle under a tank of oil, in a plane: its shape, what is simulated, and what is minimised.
+"""Nozzle under a tank of oil, in two dimensions: its geometry, simulation and objectives.
 
-Walls are sheets along a line of joints, whose half widths are the design. All of a population is
-mapped over in one program, and the derivatives run through every step of the flow.
+The walls are sheets along a polyline of joints, whose half widths are the design. A population is
+evaluated by `vmap` in one program, and derivatives propagate through every step of the flow.
 """
 
 from collections.abc import Callable
@@ -29,31 +29,31 @@ from jaxgpu.physics.continuum import (
     sdf,
 )
 
-JOINTS = (0.27, 0.24, 0.21, 0.18)  # heights of the joints whose half widths are free, m
-NARROWEST, WIDEST = 0.02, 0.08  # half widths, m
-WALL = 0.008  # half the thickness of the walls, m
-TANK = (0.09, 0.30)  # where the walls begin, on the faces of the box, m
-PLANE, BAND, EDGE = 0.10, 0.015, 0.01  # height at which the jet is seen, and how sharply, m
-DRAIN = 0.05  # height below which oil is taken away, m
+JOINTS = (0.27, 0.24, 0.21, 0.18)  # heights of the joints with free half widths, m
+NARROWEST, WIDEST = 0.02, 0.08  # bounds of the half widths, m
+WALL = 0.008  # half the wall thickness, m
+TANK = (0.09, 0.30)  # upper end of the walls, on the faces of the box, m
+PLANE, BAND, EDGE = 0.10, 0.015, 0.01  # height at which the jet is measured, and its blurs, m
+DRAIN = 0.05  # height below which oil is removed, m
 DX, DT, SUBSTEPS = 0.01, 8e-4, 10
-REFERENCE = (1.0, 20.0)  # objectives that count for nothing: share held back, width in mm
+REFERENCE = (1.0, 20.0)  # worst objectives: fraction held back, width in mm
 IDEAL = (0.0, 4.0)
 
 
 @pytree
 class Walls:
-    """Two sheets along a line of joints and its mirror image about x = 0, in the plane.
+    """Two sheets along a polyline of joints and its mirror image about x = 0, in the plane.
 
     >>> float(Walls((0.1, 0.1), (0.0, 1.0), 0.02).distance((jnp.array(-0.2), jnp.array(0.5))))
     0.07999999821186066
     """
 
-    x: Any = number(unit="m")  # [K] distance of the joints from the axis
-    y: Any = number(unit="m")  # [K] their heights
+    x: Any = number(unit="m")  # [K] distances of the joints from the axis
+    y: Any = number(unit="m")  # [K] heights of the joints
     radius: Array | float = number(above=0, unit="m", one=True)  # [] half the thickness
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m; exact outside."""
+        """Return the signed distance from the surface, m; exact outside."""
         across, up = jnp.abs(x[0]), x[1]
         nearest: Any = jnp.inf
         for i in range(len(self.y) - 1):
@@ -68,10 +68,10 @@ class Walls:
 
 @dataclass(frozen=True)
 class Pour:
-    """How finely and for how long a tank runs out; hashable, as an objective must be."""
+    """Resolution and duration of a draining tank; hashable, as an objective must be."""
 
     spacing: float = 0.005  # of particles, m
-    frames: int = 40  # of ten steps
+    frames: int = 40  # of ten steps each
 
     @property
     def seconds(self) -> float:
@@ -79,12 +79,12 @@ class Pour:
         return self.frames * SUBSTEPS * DT
 
     def problem(self) -> Problem:
-        """Half widths [4] in m, to what is held back and the width of the jet."""
+        """Return the problem: half widths [4] in m to fraction held back and width of the jet."""
         ends = (jnp.full(len(JOINTS), end) for end in (NARROWEST, WIDEST))
         return Problem(Box(*ends), self.objectives, objectives=2)
 
     def scene(self, widths: Array) -> Scene:
-        """The tank, its nozzle of these half widths [4], m, and the drain under it."""
+        """Return the scene: the tank, its nozzle of half widths [4] in m, and the drain below."""
         dtype = widths.dtype
         joints = jnp.concatenate([jnp.asarray(TANK[:1], dtype), widths])
         walls = Walls(joints, (TANK[1], *JOINTS), WALL)
@@ -97,7 +97,7 @@ class Pour:
             (oil,),
             Grid(DX, (18, 42), lower=(-0.09, 0.0)),
             gravity=(0.0, -9.81),
-            # felt ahead and smoothly, so that a wall has a gradient wherever oil is near it
+            # A smooth, wide contact gives walls a gradient wherever oil is near.
             colliders=(Collider(walls, (0.0, 0.0), soft=Soft(0.005, rate=200.0)),),
             sources=(Collector(sdf.HalfSpace((0.0, 1.0), DRAIN)),),
             dt=jnp.asarray(DT, dtype),
@@ -105,11 +105,11 @@ class Pour:
         )
 
     def objectives(self, widths: Array) -> Array:
-        """Share of the oil still above the plane at the end; rms width of the jet there, mm.
+        """Return [2]: final fraction of oil above the plane, and rms width of the jet there, mm.
 
-        The width is that of all frames, each particle weighted by how near it is to the plane; a
-        thousandth of the oil is counted at 50 mm, so that a nozzle that is shut has a width, too.
-        Smooth in the half widths [4] but for kinks of the walls' distance. Returns [2].
+        The width is over all frames, with particles weighted by their distance to the plane. A
+        thousandth of the oil is counted at 50 mm, so that a closed nozzle has a width, too. The
+        objectives are smooth in the half widths [4] except for kinks of the walls' distance.
         """
         scene = self.scene(widths)
         oil = scene.bodies[0]
@@ -121,13 +121,13 @@ class Pour:
         return jnp.stack([seen[-1, 2] / mass, 1e3 * width])
 
     def film(self, widths: Array) -> Array:
-        """Where the particles are at each frame, [1 + frames, N, 2] m; nan once they are gone."""
+        """Return particle positions at each frame, [1 + frames, N, 2] m; NaN after removal."""
         scene = self.scene(widths)
         return rollout(scene, scene.init(), self.frames, substeps=SUBSTEPS, measure=places)[1]
 
 
 def jet(state: State) -> Array:
-    """Mass near the plane, its second moment about the axis, and mass above the plane, [3]."""
+    """Return [3]: mass near the plane, its second moment about the axis, mass above the plane."""
     oil = state.bodies[0]
     up = oil.x[:, 1] - PLANE
     near = oil.m * jnp.exp(-0.5 * (up / BAND) ** 2)
@@ -136,15 +136,15 @@ def jet(state: State) -> Array:
 
 
 def places(state: State) -> Array:
-    """Positions of the particles that are there, [N, 2] m, nan for others."""
+    """Return the positions of active particles, [N, 2] m, NaN for others."""
     oil = state.bodies[0]
     return jnp.where(oil.active[:, None], oil.x, jnp.nan)
 
 
 def with_slopes(objectives: Callable[[Array], Array], designs: Array) -> tuple[Array, Array]:
-    """Objectives [N, 2] of designs [N, D], and their derivatives [N, 2, D], forward.
+    """Return objectives [N, 2] of designs [N, D] and derivatives [N, 2, D], by forward mode.
 
-    Forward, since a design has few numbers: one pass carries them all and keeps no state.
+    A design has few variables, so one forward pass propagates them all and stores no states.
     """
 
     def twice(x: Array) -> tuple[Array, Array]:

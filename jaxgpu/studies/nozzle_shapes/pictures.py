@@ -1,4 +1,4 @@
-"""The figure of the study: fronts before and after, nozzles at work, volumes over cost."""
+"""Figure of the study: fronts before and after, nozzles at work, hypervolume over cost."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, INK, ORANGE, styled
 from .nozzle import JOINTS, PLANE, TANK, WALL
 
 EVOLVED = BLUE
-LED = (ORANGE, GREEN)  # of the polishes, in order
-NAMES = "ABC"  # of the three nozzles
+LED = (ORANGE, GREEN)  # of the refinements, in order
+NAMES = "ABC"  # labels of the three nozzles
 
 
 def _front(f: np.ndarray) -> np.ndarray:
-    """The members [K, 2] that none dominates, by their first objective."""
+    """Return the non-dominated members [K, 2], sorted by their first objective."""
     f = f[np.argsort(f[:, 0], kind="stable")]
     return f[f[:, 1] <= np.minimum.accumulate(f[:, 1])]
 
@@ -29,15 +29,15 @@ def overview(
     designs: np.ndarray,
     curves: dict[str, tuple[np.ndarray, np.ndarray]],
 ) -> Any:
-    """Three panels in two rows.
+    """Draw the figure with its three panels in two rows.
 
     Args:
-        before, after: objectives [N, 2] of members before and after their polish.
-        alone: [N, 2] of evolution alone, at the same cost.
-        chosen: which three of the members are shown at work.
+        before, after: objectives [N, 2] of members before and after the refinement.
+        alone: objectives [N, 2] of evolution alone, at the same cost.
+        chosen: indices of the three members shown at work.
         oil: their particles [3, N, 2], m.
         designs: their half widths [3, D], m.
-        curves: of each way to search, cost [T] in episodes and hypervolume [T, seeds].
+        curves: cost [T] in episodes and hypervolume [T, seeds] of each method.
     """
     import matplotlib.pyplot as plt
 
@@ -56,7 +56,7 @@ def overview(
 
 def _fronts(axes: Any, before: np.ndarray, after: np.ndarray, alone: np.ndarray) -> None:
     span = np.ptp(after, 0)
-    span = np.where(span > 0, span, 1)  # of a front that is one point
+    span = np.where(span > 0, span, 1)  # of a front with a single point
     moved = np.abs(after - before) / span
     i = int(np.argmax(moved.max(1)))
     near = axes.inset_axes((0.56, 0.36, 0.42, 0.34))
@@ -92,7 +92,7 @@ def _volumes(axes: Any, curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
 
 
 def nozzle(axes: Any, x: np.ndarray, widths: np.ndarray) -> None:
-    """Oil, m, in a nozzle of these half widths; drawn in cm."""
+    """Draw oil, m, in a nozzle of these half widths; the axes are in cm."""
     axes.plot(*(100 * x.T), "o", color=BLUE, ms=1.6, mew=0)
     joints = 100 * np.array([TANK[0], *widths])
     heights = 100 * np.array([TANK[1], *JOINTS])

@@ -1,10 +1,9 @@
-"""Every member of a front led by its own gradients to where neither objective can get better.
+"""Refinement of a Pareto front: multi-objective gradient descent of every member.
 
-The step goes against the shortest vector in the hull of the two objectives' gradients, which makes
-both less wherever that can be (multiple-gradient descent: Desideri 2012,
-doi:10.1016/j.crma.2012.03.014; Fliege & Svaiter 2000, doi:10.1007/s001860000043). Its length is
-fixed by a trust region: a step that makes either objective worse is taken back, and the next is
-half as long.
+The step is against the shortest vector in the convex hull of the two objectives' gradients, which
+reduces both wherever possible (multiple-gradient descent: Desideri 2012,
+doi:10.1016/j.crma.2012.03.014; Fliege & Svaiter 2000, doi:10.1007/s001860000043). A trust region
+sets its length: a step that worsens either objective is rejected, and the next one is shortened.
 """
 
 from collections.abc import Callable
@@ -17,31 +16,31 @@ from jaxgpu.inputs.fields import number, pytree, static
 
 from .nozzle import IDEAL, REFERENCE, with_slopes
 
-GROWTH, SHRINKAGE = 1.3, 0.4  # of the length of a step that was kept, or taken back
+GROWTH, SHRINKAGE = 1.3, 0.4  # factors of the step length after acceptance and rejection
 
 
 @pytree
 class Front:
-    """Where the members are, and what each tries next."""
+    """Members of the front, and their next trial designs."""
 
-    x: Array  # [N, D] designs, shares of the box
+    x: Array  # [N, D] designs, as fractions of the box
     f: Array  # [N, 2] their objectives
-    trial: Array  # [N, D] designs that are evaluated next
-    slopes: Array  # [N, 2, D] of the objectives at x, in shares of their ranges
-    reach: Array  # [N] length of the next step, a share of the box
+    trial: Array  # [N, D] designs to evaluate next
+    slopes: Array  # [N, 2, D] gradients at x, scaled by the box and by the ranges of the objectives
+    reach: Array  # [N] length of the next step, a fraction of the box
 
 
 @pytree
 class Polish:
-    """What to run: `init` takes the members of a population, and every `step` costs a gradient."""
+    """Spec of the refinement; each `step` costs one episode with gradient per member."""
 
-    lower: Array = number(unit="m")  # [D] of the box
-    upper: Array = number(unit="m")  # [D]
+    lower: Array = number(unit="m")  # [D] lower corner of the box
+    upper: Array = number(unit="m")  # [D] upper corner of the box
     objectives: Callable[[Array], Array] = static()
-    reach: Array | float = number(default=0.08, above=0, one=True)  # [] of the first step
+    reach: Array | float = number(default=0.08, above=0, one=True)  # [] initial step length
 
     def init(self, x: Array, f: Array) -> Front:
-        """Members [N, D] of these objectives [N, 2]; the first step takes their gradients."""
+        """Return the initial state for members [N, D] with objectives [N, 2], without gradients."""
         shares = (x - self.lower[None]) / (self.upper - self.lower)[None]
         slopes = jnp.zeros((x.shape[0], 2, x.shape[1]), x.dtype)
         return Front(
@@ -53,16 +52,16 @@ class Polish:
         )
 
     def designs(self, front: Front) -> Array:
-        """The members, [N, D] m."""
+        """Return the members, [N, D] m."""
         return self.lower[None] + front.x * (self.upper - self.lower)[None]
 
     def step(self, front: Front) -> Front:
-        """The front after the trials have been evaluated, each with its gradient."""
+        """Evaluate the trials with their gradients, and accept or reject them."""
         width = self.upper - self.lower
         f, slopes = with_slopes(self.objectives, self.lower[None] + front.trial * width[None])
         slopes = slopes * width[None, None] / scale(f)[None, :, None]
         finite = jnp.all(jnp.isfinite(slopes), (1, 2)) & jnp.all(jnp.isfinite(f), 1)
-        still = jnp.all(front.trial == front.x, 1)  # of the first step: objectives are known
+        still = jnp.all(front.trial == front.x, 1)  # in the first step, with known objectives
         kept = finite & (still | jnp.all(f <= front.f, 1))
         pick = lambda new, old: jnp.where(kept.reshape(-1, *[1] * (new.ndim - 1)), new, old)
         x, slopes = pick(front.trial, front.x), pick(slopes, front.slopes)
@@ -73,14 +72,14 @@ class Polish:
 
 
 def scale(f: Array) -> Array:
-    """The ranges of the objectives, [2]."""
+    """Return the ranges of the objectives, [2]."""
     return jnp.asarray(REFERENCE, f.dtype) - jnp.asarray(IDEAL, f.dtype)
 
 
 def descent(x: Array, slopes: Array) -> Array:
-    """Directions of length one, [N, D], along which both objectives fall; 0 where none does.
+    """Return unit directions [N, D] in which both objectives decrease, or 0 where there is none.
 
-    The shortest vector a g_1 + (1 - a) g_2, of gradients that do not lead out of the box.
+    The shortest vector a g_1 + (1 - a) g_2, of gradients projected to stay within the box.
 
     >>> descent(jnp.full((1, 2), 0.5), jnp.array([[[1.0, 0.0], [0.0, 1.0]]])).round(3).tolist()
     [[-0.7070000171661377, -0.7070000171661377]]
@@ -96,5 +95,5 @@ def descent(x: Array, slopes: Array) -> Array:
 
 
 def measure(front: Front) -> dict[str, Any]:
-    """Designs and objectives, to be kept after each step."""
+    """Return designs and objectives, recorded after each step."""
     return {"x": front.x, "f": front.f}

@@ -1,4 +1,4 @@
-"""Evolution alone and evolution led on by gradients, at equal cost in processor time."""
+"""Evolution alone against evolution refined by gradients, at equal cost in CPU time."""
 
 import json
 import time
@@ -23,23 +23,24 @@ from jaxgpu.runs.loop import Run, run
 from .nozzle import IDEAL, Pour
 from .polish import Polish, measure, scale
 
-CHECKED = 1e-3  # how far finite differences go, m: about a step of a polished member
+CHECKED = 1e-3  # finite-difference step, m: about a step of a refined member
 COUNTED = "all members so far", "the best of them, as many as a population", "the last population"
-TIMED = 3  # calls of which the median is a cost
+TIMED = 3  # calls per timing, of which the median counts
 
 
 @dataclass(frozen=True)
 class Race:
-    """One seed: the run of evolution, and those that gradients led on from some generations."""
+    """Results of one seed: the run of evolution, and refinements from some of its generations."""
 
     evolved: Run
-    polished: dict[int, Run]  # by the generation that they began with
+    polished: dict[int, Run]  # by initial generation
 
     def members(self, start: int | None = None) -> np.ndarray:
-        """Objectives [T, M, 2] of all that were members by then, later ones infinite.
+        """Return the objectives [T, M, 2] of all members so far, with later ones infinite.
 
-        Of evolution alone after each generation, or before and after each step of the polish that
-        began with a generation, of which all earlier members are counted, too.
+        T counts the generations of evolution alone, or with `start` the states before and after
+        each step of the refinement from that generation, which also includes the members of earlier
+        generations.
         """
         evolved = np.asarray(self.evolved.history["f"][1:])
         if start is None:
@@ -49,11 +50,11 @@ class Race:
         return np.concatenate([np.broadcast_to(earlier, (len(led), *earlier.shape)), led], 1)
 
     def volumes(self, start: int | None = None) -> np.ndarray:
-        """Hypervolume [T] of all that were members by then, of a way to search as in `members`."""
+        """Return the hypervolume [T] of all members so far, with `start` as in `members`."""
         return volumes(self.members(start))
 
     def ends(self, start: int | None = None) -> dict[str, float]:
-        """Hypervolume at the end of a way to search, by what is counted."""
+        """Return the final hypervolumes, by which members are counted."""
         known = self.members(start)[-1]
         last = np.asarray((self.polished[start] if start else self.evolved).history["f"][-1])
         counted = known, best_of(known, len(last)), last
@@ -61,7 +62,7 @@ class Race:
 
 
 def best_of(f: np.ndarray, count: int) -> np.ndarray:
-    """So many of the objectives [M, 2], each chosen to add most volume to those before it."""
+    """Select `count` of the objectives [M, 2] greedily by their gain in hypervolume."""
     chosen = np.full((count, 2), np.inf, f.dtype)
     for i in range(count):
         tried = np.repeat(chosen[None], len(f), 0)
@@ -71,14 +72,14 @@ def best_of(f: np.ndarray, count: int) -> np.ndarray:
 
 
 def so_far(f: np.ndarray) -> np.ndarray:
-    """All objectives [T, T N, 2] of populations [T, N, 2] up to each, later ones infinite."""
+    """Return objectives [T, T N, 2] of populations [T, N, 2] up to each, later ones infinite."""
     t, n, m = f.shape
     later = np.arange(t)[None, :, None, None] > np.arange(t)[:, None, None, None]
     return np.where(later, np.inf, f[None]).reshape(t, t * n, m)
 
 
 def volumes(f: np.ndarray) -> np.ndarray:
-    """Hypervolumes [T] of sets [T, N, 2], as shares of the box that may be covered.
+    """Return the hypervolumes [T] of sets [T, N, 2], as fractions of the objective box.
 
     >>> round(float(volumes(np.array([[[0.5, 12.0]]]))[0]), 6)
     0.25
@@ -88,7 +89,7 @@ def volumes(f: np.ndarray) -> np.ndarray:
 
 
 def members(state: Any) -> dict[str, Array]:
-    """Designs and objectives of a population, kept after each generation."""
+    """Return designs and objectives of a population, recorded after each generation."""
     return {"x": state.population.x, "f": state.population.f}
 
 
@@ -101,16 +102,16 @@ def raced(
     out: Path,
     resume: bool,
 ) -> Race:
-    """One seed of evolution, and the polish of its populations.
+    """Run one seed of evolution and the refinements of its populations.
 
     Args:
-        pour: what is simulated.
+        pour: the simulation.
         pop_size: members of a population.
-        generations: of evolution alone.
-        polishes: steps, each with a gradient, by the generation whose members they begin with.
-        seed: of evolution.
+        generations: generations of evolution alone.
+        polishes: number of gradient steps, by the generation whose members they start from.
+        seed: seed of evolution.
         out: folder for checkpoints.
-        resume: go on from what is there.
+        resume: continue from its checkpoints.
     """
     problem = pour.problem()
     evolved = evolution.run(
@@ -140,19 +141,19 @@ def raced(
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor time of an episode alone and with its gradient, all threads counted, s."""
+    """CPU time of an episode without and with its gradient, all threads counted, s."""
 
     plain: float
     gradient: float
 
     @property
     def ratio(self) -> float:
-        """Episodes that one with its gradient costs."""
+        """Cost of an episode with its gradient, in plain episodes."""
         return self.gradient / self.plain
 
 
 def cost(pour: Pour, pop_size: int, out: Path, resume: bool) -> Cost:
-    """What episodes cost here, by medians over whole populations; a resumed run keeps its own."""
+    """Measure the cost of episodes, from full populations; a resumed run keeps its values."""
     file = out / "cost.json"
     if resume and file.exists():
         return Cost(**json.loads(file.read_text()))
@@ -172,12 +173,12 @@ def cost(pour: Pour, pop_size: int, out: Path, resume: bool) -> Cost:
 @allocation.bounded
 @partial(jax.jit, static_argnums=0)
 def values(pour: Pour, designs: Array) -> Array:
-    """Objectives [N, 2] of designs [N, D]."""
+    """Return the objectives [N, 2] of designs [N, D]."""
     return jax.vmap(pour.objectives)(designs)
 
 
 def _seconds(call: Callable[[], Any]) -> float:
-    """Processor time of a call whose program is compiled before, s: the median of some."""
+    """Return the median CPU time of a precompiled call, s."""
     jax.block_until_ready(call())
     taken = []
     for _ in range(TIMED):
@@ -188,12 +189,12 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 def agreement(pour: Pour, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Cosines [N, 2] between gradients and what central differences over 1 mm each way give.
+    """Return cosines [N, 2] between gradients and central differences with steps of 1 mm.
 
     Args:
-        pour: what is simulated.
+        pour: the simulation.
         x: designs [N, D], m.
-        slopes: gradients [N, 2, D] there, in any units of each objective.
+        slopes: gradients [N, 2, D] there, in any units per objective.
     """
     shifts = CHECKED * np.eye(x.shape[1], dtype=x.dtype)
     sides = [values(pour, x + shift) - values(pour, x - shift) for shift in shifts]

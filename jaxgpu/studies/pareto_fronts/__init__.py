@@ -1,4 +1,4 @@
-"""Fronts of real designs and of DTLZ2 by NSGA-III, beside pymoo's at equal evaluations."""
+"""Pareto fronts of real designs and of DTLZ2 by NSGA-III, against pymoo at equal evaluations."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,8 @@ from jaxgpu.studies import Seeded, seed_count, shared_parts
 
 from . import pictures, races
 
-# bytes, as measured: that XLA takes to compile a race, and that a seed takes in the largest, DTLZ2;
-# races run one after the other, and what the last one needs is asked for before the first
+# Measured bytes: for XLA to compile a race, and per seed in the largest race, DTLZ2. Races run
+# sequentially; the memory of the last one is checked before the first.
 COMPILED, SEED = 460_000_000, 52_500
 
 
@@ -37,7 +37,7 @@ class Options(Seeded):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Race on every problem, and hold the volumes and fronts beside pymoo's."""
+    """Run every race and compare hypervolumes and fronts with pymoo's."""
     memory.room("pareto-fronts", COMPILED + SEED * options.seeds)
     runs = {
         name: races.race(name, options.seeds, options.generations, options.seed, out / name, resume)
@@ -84,7 +84,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def table(rows: list[tuple[list, list]], spent: int) -> Table:
-    """Ours and pymoo's volumes, problem by problem."""
+    """Return a table of our and pymoo's hypervolumes per problem."""
     return Table(
         f"Hypervolume after {spent} evaluations",
         ["problem", "by", "median", "lower quartile", "upper quartile", "worst", "seeds"],
@@ -93,7 +93,7 @@ def table(rows: list[tuple[list, list]], spent: int) -> Table:
 
 
 def row(name: str, ours: np.ndarray, theirs: np.ndarray) -> tuple[list, list]:
-    """Two lines of the table."""
+    """Return the two table rows of a problem."""
 
     def line(by: str, volumes: np.ndarray) -> list:
         low, half, high = (float(q) for q in np.percentile(volumes[:, -1], [25, 50, 75]))
@@ -103,7 +103,7 @@ def row(name: str, ours: np.ndarray, theirs: np.ndarray) -> tuple[list, list]:
 
 
 def shown(name: str, run: Run, volumes: np.ndarray, peer: races.Peer) -> Figure:
-    """Both fronts, of the seeds with the median volumes, in one page."""
+    """Return the fronts of both programs in one view, each from the seed with the median volume."""
     which = races.middle(volumes)
     members = jax.tree.map(np.asarray, run.state.population)
     ours = races.front(members, which)

@@ -1,4 +1,4 @@
-"""Pictures of the study: fronts to be turned by hand, and volumes over evaluations."""
+"""Figures of the study: interactive fronts, and hypervolumes over evaluations."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ OURS, THEIRS = BLUE, ORANGE
 def fronts(
     axes: tuple[str, str, str], ours: np.ndarray, theirs: np.ndarray, caption: str
 ) -> Figure:
-    """Both fronts [K, 3], to be turned by hand."""
+    """Return an interactive view of both fronts [K, 3]."""
     sets = (
         Points("jaxgpu", ours[None].astype(float), OURS),
         Points("pymoo", theirs[None].astype(float), THEIRS, hollow=True),
@@ -29,7 +29,7 @@ def volumes(
     theirs: list[np.ndarray],
     evaluations: int,
 ) -> Any:
-    """Medians and quartiles over the seeds, [seeds, measurements] for each race."""
+    """Plot medians and quartiles over seeds of [seeds, measurements], one panel per race."""
     import matplotlib.pyplot as plt
 
     drawing, panels = plt.subplots(1, len(titles), figsize=(9.3, 3))

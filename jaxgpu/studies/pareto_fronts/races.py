@@ -1,4 +1,4 @@
-"""The problems of the study, how its runs are measured, and pymoo's runs of the same."""
+"""Problems of the study, measurements of its runs, and pymoo's stored runs."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -21,19 +21,19 @@ from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problems import dtlz2, engineering
 from jaxgpu.runs.loop import Run, run
 
-DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations between two measurements
+DIVISIONS, MEMBERS, EVERY = 12, 92, 5  # 91 directions; generations per measurement
 
 
 @dataclass(frozen=True)
 class Race:
-    """A problem of three objectives, and what they are."""
+    """A problem with three objectives, and the labels of its axes."""
 
     title: str
     axes: tuple[str, str, str]
     problem: str
 
     def made(self) -> Problem:
-        """The problem itself."""
+        """Return the problem."""
         return dtlz2(3) if self.problem == "DTLZ2" else engineering(self.problem)
 
 
@@ -50,30 +50,30 @@ RACES = {
 
 @dataclass(frozen=True)
 class Peer:
-    """What pymoo reached: `python docs/make/pareto_fronts.py` writes it."""
+    """Stored results of pymoo, written by `python docs/make/pareto_fronts.py`."""
 
-    low: np.ndarray  # [3] least value of each objective on its fronts
-    high: np.ndarray  # [3] greatest
+    low: np.ndarray  # [3] minimum of each objective on its fronts
+    high: np.ndarray  # [3] maximum of each objective on its fronts
     volumes: np.ndarray  # [seeds, measurements] hypervolume below 1.1, in these units
-    front: np.ndarray  # [K, 3] of the seed whose last volume is the median one
+    front: np.ndarray  # [K, 3] front of the seed with the median final volume
 
 
 def peer(name: str) -> Peer:
-    """The stored runs of a race."""
+    """Return the stored runs of a race."""
     stored = resources.files("jaxgpu.studies.pareto_fronts").joinpath("pymoo.npz").read_bytes()
     with np.load(BytesIO(stored)) as file:
         return Peer(*(file[f"{name} {part}"] for part in Peer.__dataclass_fields__))
 
 
 def volume(members: Population, low: Array, high: Array) -> Array:
-    """Hypervolume of the feasible members below 1.1 of the range from low to high."""
+    """Return the hypervolume of feasible members below 1.1, scaled by `low` and `high`."""
     feasible = (members.violation <= 0)[:, None]
     f = jnp.where(feasible, (members.f - low[None]) / (high - low)[None], 2.0)
     return hypervolume(f, jnp.full(3, 1.1, f.dtype))
 
 
 def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: bool) -> Run:
-    """All seeds of NSGA-III at once; the history is the volume at the start and now and then."""
+    """Run all seeds of NSGA-III in one program; the history has initial and later volumes."""
     problem, against = RACES[name].made(), peer(name)
     spec = multi.NSGA3(das_dennis(3, DIVISIONS), MEMBERS)
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (against.low, against.high))
@@ -110,12 +110,12 @@ def _volumes(low: Array, high: Array, state: State) -> Array:
 
 
 def front(members: Population, which: int) -> np.ndarray:
-    """The feasible, non-dominated members of one of the seeds, [K, 3]."""
+    """Return the feasible, non-dominated members of one seed, [K, 3]."""
     f, violation = members.f[which], members.violation[which]
     best = np.asarray(nondominated(f, violation)) & (np.asarray(violation) <= 0)
     return np.asarray(f)[best]
 
 
 def middle(volumes: np.ndarray) -> int:
-    """The seed whose last volume is the median one. [seeds, measurements]."""
+    """Return the seed with the median final volume, from volumes [seeds, measurements]."""
     return int(np.argsort(volumes[:, -1], kind="stable")[len(volumes) // 2])

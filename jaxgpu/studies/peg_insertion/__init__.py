@@ -1,4 +1,4 @@
-"""A hand learns to put a peg into its hole, half a millimetre wider, from all that is known."""
+"""A hand learns to insert a peg into a hole, half a millimetre wider, from the full state."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,10 +16,10 @@ from jaxgpu.studies.mobile_pick.success import Course
 
 from . import pictures
 
-ASKED, MAX_STEPS = 0.95, 256  # the share of successes; of an episode
+ASKED, MAX_STEPS = 0.95, 256  # target success rate; maximum steps of an episode
 LEARNER = rl.PPO(learning_rate=7e-4, num_envs=128, num_steps=32, gamma=0.98, update_epochs=6)
-# 1/s, of a script that is more hasty beside the hole: what it does there is larger, so that a
-# student that is off by as much is nearer to the hole
+# Gain in 1/s of a more aggressive script next to the hole: its actions there are larger, so that
+# an equal error of the student's actions leaves it closer to the hole.
 ASIDE = 20.0
 TAUGHT = partial(
     rl.DAgger,
@@ -50,7 +50,7 @@ class Options(Seeded):
 
 
 def course(options: Options) -> Course:
-    """The task and its learner."""
+    """Return the task and its learner."""
     env: Any = rl.make("touch/peg-insertion", max_steps=MAX_STEPS)
     learner = _taught(env, options) if options.taught else LEARNER
     learner = replace(learner, num_envs=options.copies)
@@ -65,14 +65,14 @@ def course(options: Options) -> Course:
 
 
 def _taught(env: Any, options: Options) -> rl.DAgger:
-    """Who imitates the script, with room for all that it will see, or for the last of it."""
+    """Return a DAgger learner of the script, with a buffer for all or the latest of its data."""
     learner = TAUGHT(replace(env.script, aside=ASIDE))
     update, seen = options.copies * learner.num_steps, min(learner.buffer_size, options.steps)
     return replace(learner, buffer_size=max(update, seen))
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train, measure in new episodes, and film the first seed at work."""
+    """Train, evaluate in new episodes, and make a video of the first seed."""
     what, how = course(options), "taught" if options.taught else "ppo"
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     run = success.trained(what, options.steps, keys, out / how, resume)

@@ -1,4 +1,4 @@
-"""A film of the hand at work, beside what its pads feel."""
+"""Video of the hand at work, next to the tactile fields of its pads."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from jaxgpu.rl.animation import film as on_device
 from jaxgpu.rl.envs.touch import TouchTask, observations
 from jaxgpu.studies.mobile_pick.success import played
 
-SIZE, EVERY, STAY = 360, 4, 60  # pixels; steps of 1/60 s a frame; those after a success
-PRESSED, SHEARED = 6.0, 3.0  # of the forces observed, at which a colour is three quarters of full
+SIZE, EVERY, STAY = 360, 4, 60  # pixels; steps of 1/60 s per frame; steps after a success
+PRESSED, SHEARED = 6.0, 3.0  # observed forces at which a color has 3/4 of its range
 
 
 CAPTION = (
@@ -27,7 +27,7 @@ TOLD = "The policy itself is told the vector, not the field."
 
 
 def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
-    """An episode, and a sentence on what the policy is told."""
+    """Make a video of one episode; the caption says which observations the policy uses."""
     states = jax.device_get(played(env, policy, key, env.max_steps + env.ending))
     shown = slice(0, _shown(env, states), EVERY)
     states = jax.tree.map(lambda x: x[shown], states)
@@ -37,16 +37,16 @@ def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
 
 
 def _shown(env: TouchTask, states: Any) -> int:
-    """How many states there are to see: until the peg stays in its place, and a second more."""
+    """Return the number of states to show: until the peg remains in place, plus one second."""
     there = np.asarray(jax.jit(jax.vmap(env.is_success))(states))
     away = np.flatnonzero(~there)
     return int(away[-1]) + 1 + STAY if len(away) else STAY
 
 
 def outlook(state: Any) -> Camera:
-    """A camera beside the table that sees hand and fixture."""
+    """Return a camera next to the table that shows hand and fixture."""
     place, hand = np.asarray(state.grasp.fixture), np.asarray(state.grasp.hand)
-    middle = 0.5 * (place + hand) + [0.0, 0.0, 0.03]  # the hand ends some 8 cm above its place
+    middle = 0.5 * (place + hand) + [0.0, 0.0, 0.03]  # the hand ends some 8 cm above the place
     wide = 0.23 + np.linalg.norm(hand - place)
     return Camera(
         eye=tuple(middle + wide * np.array([0.5, -1.0, 0.5])),
@@ -59,10 +59,10 @@ def outlook(state: Any) -> Camera:
 
 
 def pads(env: TouchTask, state: Any) -> Array:
-    """Both fields, one above the other, [SIZE, SIZE, 3] bytes.
+    """Return the image [SIZE, SIZE, 3] of both tactile fields, one above the other, uint8.
 
-    A taxel is a rectangle, the brighter the harder it is pressed, red and blue by the shear
-    across and along the finger; fingertips are below.
+    A taxel is a rectangle: brightness shows pressure, red and blue show shear across and along the
+    finger. Fingertips are at the bottom.
     """
     rows, columns = env.grid
     field = observations.field(state.grasp.field, env.grid).reshape(rows, columns, 2, 3)

@@ -1,4 +1,4 @@
-"""Pouring water off milk: a glass led by gradients through the liquids, beside CEM."""
+"""Pouring water off milk: a glass moved by plans from gradients through the liquids and by CEM."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,13 @@ from jaxgpu.studies import Seeded, seed_count, shared_parts
 
 from . import pictures
 
-DISCOUNT = 0.9  # of gradients, a frame
+DISCOUNT = 0.9  # of gradients, per frame
 PLANNERS = standard_planners(first=20, grow=10)
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How much is spent."""
+    """Options of the study."""
 
     calls: int = size(default=64, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
@@ -44,7 +44,7 @@ class Options(Seeded):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Plan with every planner, score their plans, and show the first seed's."""
+    """Plan with every planner, score the plans, and film the first seed."""
     env: Any = rl.make("matter/pouring", size=options.size)
     states = initial_states(env, options.seeds, options.seed)
     chosen = {name: PLANNERS[name] for name in list(PLANNERS)[: options.planners]}
@@ -81,7 +81,7 @@ def compare(
     out: Path,
     resume: bool,
 ) -> dict[str, Plan]:
-    """A run of each planner, a folder each; `discount` is for those that use gradients."""
+    """Run each planner in its own folder; `discount` applies to gradient-based planners."""
     return {
         name: plan_from_each(
             env,
@@ -98,7 +98,7 @@ def compare(
 
 
 def medians(scores: dict[str, np.ndarray]) -> tuple[dict[str, float], str]:
-    """Return the median over the seeds of each way to act, and words that say so."""
+    """Return the median return over the seeds for each controller, and its description."""
     seeds = len(scores["holding still"])
     among = "one seed" if seeds == 1 else f"medians of {seeds} seeds"
     return {name: float(np.median(score)) for name, score in scores.items()}, among
@@ -107,7 +107,7 @@ def medians(scores: dict[str, np.ndarray]) -> tuple[dict[str, float], str]:
 def figures(
     env: Matter, states: State, runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]
 ) -> list[Figure]:
-    """The first seed's film before and after, and the curves of all seeds."""
+    """Return the video of the first seed before and after planning, and the curves of all seeds."""
     first = jax.tree.map(lambda a: a[0], states)
     plan = runs["Adam"].actions[0]
     return [
@@ -122,9 +122,9 @@ def figures(
 
 
 def progress(runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]) -> Figure:
-    """The curves of all seeds; of those on a window that grows the end, for windows do not compare.
+    """Plot the curves of all seeds, but only the end for growing windows, which are not comparable.
 
-    scores: return [S] of each way to act, as `evaluate` gives it.
+    scores: return [S] of each controller, from `evaluate`.
     """
     best = {name: -runs[name].history["best"][1:] for name in runs if "window" not in name}
     spent = {name: calls // len(b) * np.arange(1, len(b) + 1) for name, b in best.items()}
@@ -141,7 +141,7 @@ def progress(runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]) -
 
 
 def evaluate(env: Matter, states: State, runs: dict[str, Plan]) -> dict[str, np.ndarray]:
-    """Return of each way to act, seed by seed; planners' best plans are played anew."""
+    """Return the return of each controller per seed; the best plans are simulated again."""
     shape = (*states.baseline.shape, env.max_steps, len(env.controls))
     noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
     guess = jnp.broadcast_to(env.initial_actions(), shape)
@@ -151,7 +151,7 @@ def evaluate(env: Matter, states: State, runs: dict[str, Plan]) -> dict[str, np.
 
 
 def table(scores: dict[str, np.ndarray], calls: int) -> Table:
-    """Returns, one line a way to act."""
+    """Return a table of returns, one row per controller."""
     rows = [
         [name, *(round(float(x), 3) + 0.0 for x in (np.median(r), r.min(), r.max())), len(r)]
         for name, r in scores.items()

@@ -1,4 +1,4 @@
-"""Films of the glass, and the curves of the planners."""
+"""Videos of the glass, and learning curves of the planners."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ COLOURS = colours(["Adam", "CEM", "Adam, growing window", "MPPI"])
 
 
 def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
-    """Episodes of several plans side by side, every other frame of them."""
+    """Make a video of several plans side by side, with every other frame."""
 
     def episode(actions: Array) -> Array:
         states, _ = trajectory(env, state, actions)
@@ -36,13 +36,13 @@ def curves(
     calls: int,
     still: float,
 ) -> Any:
-    """Best return so far over simulated episodes: medians and the range of the seeds.
+    """Plot the best return so far over simulated episodes: medians and ranges of the seeds.
 
     Args:
-        returns: of each planner [updates, S].
-        spent: episodes simulated by then [updates].
-        ends: of those planners that are known after all episodes only [S].
-        calls: all episodes.
+        returns: returns of each planner, [updates, S].
+        spent: episodes simulated so far, [updates].
+        ends: final returns [S] of planners that are only known after all episodes.
+        calls: total episodes.
         still: return of holding still.
     """
     import matplotlib.pyplot as plt
@@ -50,7 +50,7 @@ def curves(
     drawing, axes = plt.subplots(figsize=(6.8, 3.6))
     for name, best in returns.items():
         drawn: dict[str, Any] = {"color": COLOURS[name], "label": name}
-        marker = "o" if len(best) < 9 else ""  # a line through one point is not seen
+        marker = "o" if len(best) < 9 else ""  # a line through one point is invisible
         axes.plot(spent[name], np.median(best, 1), marker=marker, **drawn)
         if best.shape[1] > 1:
             area = {"color": COLOURS[name], "alpha": BAND, "lw": 0}

@@ -1,4 +1,4 @@
-"""Fronts of speed against effort for a swimming robot, by evolution, by PPO and by both."""
+"""Pareto fronts of speed against effort for a swimming robot, by evolution, by PPO and by both."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,13 @@ from . import pictures, races
 from .races import Budget, Field, Found
 from .task import TESTS, scored, volume
 
-# bytes of a policy: its weights, in parents, children, both together, and what sorting takes
+# Bytes per policy: its weights as parent, as child, in their union, and temporaries of sorting.
 POLICY = 6 * 4 * 178
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How much is spent."""
+    """Options of the study."""
 
     members: int = size(default=48, least=8, most=1_000_000)
     """Policies of a population, a multiple of 4."""
@@ -50,7 +50,7 @@ class Options(Seeded):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Run every way, score what each has found on new episodes, and film the ends of a front."""
+    """Run every method, score its results on new episodes, and make a video of a front's ends."""
     memory.room("robot-front", POLICY * options.seeds * options.members)
     budget = Budget(options.members, options.generations, options.max_steps)
     field = Field(budget, options.seeds, options.seed)
@@ -69,7 +69,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     best = order[0]
     which = int(np.argsort(volumes[best])[options.seeds // 2])
     courses = {name: one.volumes[1:] for name, one in found.items() if one.volumes is not None}
-    del courses["PPO, then NSGA-III"]  # which has begun elsewhere
+    del courses["PPO, then NSGA-III"]  # its curve starts elsewhere
     ends, said = both_ends(values[best][which], found[best].x[which])
     known = jax.tree.map(lambda a: a[which], field.known)
     moving = pictures.film(field.policies, ends, known, jax.random.key(options.seed + 1))
@@ -106,9 +106,9 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def tested(field: Field, x: np.ndarray) -> np.ndarray:
-    """Objectives [S, K, 2] of policies [S, K, D] on new episodes, the same for all."""
+    """Return objectives [S, K, 2] of policies [S, K, D] on the same new episodes."""
     members, values = max(x.shape[1], field.budget.members), []
-    rows = np.resize(np.arange(x.shape[1]), members)  # of few policies some twice: one program
+    rows = np.resize(np.arange(x.shape[1]), members)  # repeat rows to a common size: one program
     for i, mine in enumerate(x):
         known = jax.tree.map(lambda a, i=i: a[i], field.known)
         key = jax.random.fold_in(field.keys[i], 5)
@@ -118,17 +118,17 @@ def tested(field: Field, x: np.ndarray) -> np.ndarray:
 
 
 def front(f: np.ndarray) -> np.ndarray:
-    """Those of f [K, 2] that no other dominates, and that swim ahead."""
+    """Return the non-dominated objectives among f [K, 2], of policies that swim forward."""
     return f[np.asarray(nondominated(jnp.asarray(f))) & (f[:, 0] < 0)]
 
 
 def middle(volumes: np.ndarray) -> int:
-    """The seed with the median volume."""
+    """Return the seed with the median volume."""
     return int(np.argsort(volumes)[len(volumes) // 2])
 
 
 def both_ends(f: np.ndarray, x: np.ndarray) -> tuple[Any, list[str]]:
-    """The fastest and the thriftiest policy [2, D] that swim ahead, and what they come to."""
+    """Return the fastest and the most economical forward-swimming policies [2, D], with texts."""
     ahead = np.flatnonzero(np.asarray(nondominated(jnp.asarray(f))) & (f[:, 0] < 0))
     ahead = ahead if len(ahead) else np.arange(len(f))
     ends = [ahead[f[ahead, k].argmin()] for k in (0, 1)]
@@ -137,7 +137,7 @@ def both_ends(f: np.ndarray, x: np.ndarray) -> tuple[Any, list[str]]:
 
 
 def beside(volumes: dict[str, np.ndarray], name: str) -> str:
-    """The interval of a mean volume."""
+    """Return the confidence interval of a mean volume, as text."""
     _, low, high = mean_interval(volumes[name])
     return f"95 % from {low:.3f} to {high:.3f}, {len(volumes[name])} seeds"
 
@@ -145,7 +145,7 @@ def beside(volumes: dict[str, np.ndarray], name: str) -> str:
 def table(
     order: list[str], volumes: dict[str, np.ndarray], found: dict[str, Found], seeds: int
 ) -> Table:
-    """Volumes of all ways, the best first."""
+    """Return a table of the hypervolumes of all methods, the best first."""
     rows = [
         [name, *(float(v) for v in mean_interval(volumes[name])), float(volumes[name].min())]
         + [found[name].x.shape[1], found[name].steps]

@@ -1,4 +1,4 @@
-"""Pictures of the study: fronts, their volumes, and how the swimmers at both ends move."""
+"""Figures of the study: fronts, hypervolumes, and a video of two swimmers."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from jaxgpu.render.capsules import BLUE, ORANGE
 from jaxgpu.render.palette import BAND, colours, styled
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 
-FRAME = 2  # steps between two pictures
-# ends of the links in the frames of their bodies, and their radius, m, as the robot's file has them
+FRAME = 2  # steps per video frame
+# endpoints of the links in their body frames, and their radius, m, as in the robot's file
 LINKS = np.array([[[1.5, 0, 0], [0, 0, 0], [0, 0, 0]], [[0.5, 0, 0], [-1, 0, 0], [-1, 0, 0]]])
 THICK = 0.1
 
 
 @styled
 def fronts(points: dict[str, np.ndarray]) -> Any:
-    """The non-dominated policies [K, 2] of each way, by way swum and effort."""
+    """Plot the non-dominated policies [K, 2] of each method by speed and effort."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(6.4, 3.8))
@@ -37,7 +37,7 @@ def fronts(points: dict[str, np.ndarray]) -> Any:
 
 @styled
 def volumes(courses: dict[str, np.ndarray], steps: int) -> Any:
-    """Hypervolumes [M, S] of what was drawn, means and ranges over the seeds."""
+    """Plot means and ranges over seeds of the hypervolumes [M, S] of the populations."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(6.4, 3.4))
@@ -54,7 +54,7 @@ def volumes(courses: dict[str, np.ndarray], steps: int) -> Any:
 
 
 def film(policies: rl.Policies, x: jax.Array, known: Experience, key: jax.Array) -> np.ndarray:
-    """8-bit images [T, H, W, 3] of two policies x [2, D] from one start, one above the other."""
+    """Return uint8 images [T, H, W, 3] of two policies x [2, D] from one start, side by side."""
     links = jax.jit(jax.vmap(lambda x: _links(policies, x, known, key)))(x)
     shift = np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])[:, None, None]
     start, end = (np.concatenate([*(np.asarray(a) + shift)], 1) for a in links)  # [T, 2 M, 3]
@@ -86,7 +86,7 @@ def film(policies: rl.Policies, x: jax.Array, known: Experience, key: jax.Array)
 
 
 def _links(policies: rl.Policies, x: jax.Array, known: Experience, key: jax.Array) -> Any:
-    """Both ends [T, 3, 3] of the links along an episode, m."""
+    """Return both endpoints [T, 3, 3] of the links along an episode, m."""
     env, act = policies.env, policies.policy(x, known)
 
     def move(loop: tuple[Any, Any], _: None) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""The ways to find a front, within equally many simulated steps, all seeds in one program."""
+"""Methods to find a front with equal numbers of simulated steps, with all seeds in one program."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,18 +22,18 @@ from jaxgpu.runs.loop import Run, run
 
 from .task import HIDDEN, Actor, Mixed, Weighted, swimming, translated, volume, warmed
 
-SHARES = (0.3, 0.45, 0.6, 0.75, 0.9)  # weights of speed in the sums
-CHUNK = 4  # generations between two checkpoints
-CANDIDATES = 16  # of a generation of CMA-ES
-ENVS, SPREAD = 4, 0.03  # of PPO; of copies of its policies, in shares of the bounds
+SHARES = (0.3, 0.45, 0.6, 0.75, 0.9)  # weights of speed in the weighted sums
+CHUNK = 4  # generations per checkpoint
+CANDIDATES = 16  # per generation of CMA-ES
+ENVS, SPREAD = 4, 0.03  # of PPO; noise of copies of its policies, as a fraction of the bounds
 
 
 @pytree
 class RandomSearch(multi.NSGA2):
-    """Policies drawn uniformly, of which NSGA-II's survival keeps a population."""
+    """Uniformly sampled policies, with the survival selection of NSGA-II."""
 
     def ask(self, state: Any, key: Array) -> Array:
-        """Uniform in the box."""
+        """Sample candidates uniformly in the box."""
         lower, upper = state.box.lower[None], state.box.upper[None]
         drawn = jax.random.uniform(key, (self.batch_size, lower.shape[1]), lower.dtype)
         return lower + drawn * (upper - lower)
@@ -41,20 +41,20 @@ class RandomSearch(multi.NSGA2):
 
 @dataclass(frozen=True)
 class Budget:
-    """What every way may spend: of each seed `members * generations * max_steps` steps."""
+    """Budget of every method: `members * generations * max_steps` steps per seed."""
 
-    members: int  # of a population
-    generations: int  # the first of which is of random policies, by which observations are scaled
+    members: int  # population size
+    generations: int  # including the first of random policies, which initializes the statistics
     max_steps: int  # of an episode
 
     @property
     def steps(self) -> int:
-        """Steps of environments of one seed."""
+        """Environment steps per seed."""
         return self.members * self.generations * self.max_steps
 
     @property
     def ppo(self) -> rl.PPO:
-        """The learner of each weight."""
+        """PPO for each weight."""
         return rl.PPO(
             num_envs=ENVS,
             num_steps=self.max_steps,
@@ -68,29 +68,29 @@ class Budget:
 
     @property
     def updates(self) -> int:
-        """Of PPO with each weight."""
+        """PPO updates for each weight."""
         return self.steps // (len(SHARES) * self.ppo.steps_per_update)
 
     @property
     def searches(self) -> int:
-        """Generations of CMA-ES with each weight."""
+        """Generations of CMA-ES for each weight."""
         whole = self.steps - self.members * self.max_steps
         return whole // (len(SHARES) * CANDIDATES * self.max_steps)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a way came to: policies [S, K, D] of all seeds, and its course."""
+    """Result of a method: policies [S, K, D] of all seeds, and the course of the search."""
 
     x: np.ndarray
-    steps: int  # that a seed has spent
-    volumes: np.ndarray | None  # [M, S] of the values that were drawn, generation by generation
+    steps: int  # per seed
+    volumes: np.ndarray | None  # [M, S] of the populations, by their noisy values
     timing: Any
-    halfway: np.ndarray | None = None  # of PPO, its policies after half of the steps
+    halfway: np.ndarray | None = None  # PPO's policies after half of the steps
 
 
 def evolved(budget: Budget) -> dict[str, Algorithm]:
-    """The algorithms on populations, by their names."""
+    """Return the population-based algorithms, by name."""
     lines, n = multi.das_dennis(2, budget.members - 1), budget.members
     return {
         "NSGA-III": multi.NSGA3(lines, n),
@@ -102,14 +102,14 @@ def evolved(budget: Budget) -> dict[str, Algorithm]:
 
 
 class Field:
-    """The policies, and what is known of observations at the start of each seed."""
+    """Task, budget, and initial observation statistics of each seed."""
 
     def __init__(self, budget: Budget, seeds: int, seed: int):
         self.budget, self.policies = budget, swimming(budget.max_steps)
         self.problem = self.policies.problem()
         self.keys = jax.random.split(jax.random.key(seed), seeds)
         known = [self._begun(key) for key in self.keys]
-        self.known = jax.tree.map(lambda *rows: jnp.stack(rows), *known)  # [S]
+        self.known = jax.tree.map(lambda *rows: jnp.stack(rows), *known)  # leaves [S, ...]
 
     def _begun(self, key: Array) -> Experience:
         draw, play = jax.random.split(jax.random.fold_in(key, 1))
@@ -118,7 +118,7 @@ class Field:
 
 
 def population(field: Field, name: str, out: Path, resume: bool) -> Found:
-    """A race of one of the algorithms on populations, from random ones."""
+    """Run one of the population-based algorithms from random policies."""
     spec = evolved(field.budget)[name]
     start = _start(spec, field.problem, field.keys, field.known)
     spent = field.budget.steps
@@ -126,7 +126,7 @@ def population(field: Field, name: str, out: Path, resume: bool) -> Found:
 
 
 def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
-    """PPO's policies after half of its steps, and copies, are the first members of NSGA-III."""
+    """Run NSGA-III from PPO's policies after half of its steps, and noisy copies of them."""
     budget, policies = field.budget, field.policies
     spec = evolved(budget)["NSGA-III"]
     start = _start(spec, field.problem, field.keys, field.known)
@@ -134,7 +134,7 @@ def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
         jax.random.key(0), (len(field.keys), budget.members, policies.weights)
     )
     each = jnp.asarray(learnt.halfway)[:, jnp.arange(budget.members) % len(SHARES)]
-    copies = jnp.arange(budget.members) >= len(SHARES)  # the first ones are as they were learnt
+    copies = jnp.arange(budget.members) >= len(SHARES)  # the first ones have no noise
     x = jnp.clip(each + SPREAD * noise * copies[None, :, None].astype(noise.dtype), -1, 1)
     members = replace(start.state.population, x=x.astype(start.state.population.x.dtype))
     start = replace(start, state=replace(start.state, population=members))
@@ -153,7 +153,7 @@ def _raced(
         count,
         key=jax.random.fold_in(field.keys[0], 2),
         measure=_volumes,
-        chunk=CHUNK,  # one program for every number of generations
+        chunk=CHUNK,  # one program for any number of generations
         out=out,
         resume=resume,
     )
@@ -178,7 +178,7 @@ def _volumes(search: Search) -> Array:
 
 
 def weighted(field: Field, out: Path, resume: bool) -> Found:
-    """PPO with each of the weights; a policy of each, at the end and halfway."""
+    """Run PPO with each of the weights; return one policy per weight, at the end and halfway."""
     budget, half, x, runs = field.budget, field.budget.updates // 2, [], []
     taken = jax.jit(jax.vmap(partial(translated, field.policies)))
     for i, share in enumerate(SHARES):
@@ -196,7 +196,7 @@ def weighted(field: Field, out: Path, resume: bool) -> Found:
 
 
 def strategies(field: Field, out: Path, resume: bool) -> Found:
-    """CMA-ES with each of the weights, all in one program; the best policy of each."""
+    """Run CMA-ES with each of the weights in one program; return the best policy of each."""
     budget, lanes = field.budget, len(field.keys) * len(SHARES)
     spec = CMAES(CANDIDATES)
     shares = jnp.tile(jnp.asarray(SHARES), len(field.keys))
@@ -234,7 +234,7 @@ def _strategies(
 
 
 def _added(runs: list[Run]) -> Any:
-    """The timing of several runs as of one."""
+    """Return the sum of the timings of several runs."""
     first = runs[0].timing
     return replace(
         first,

@@ -1,9 +1,9 @@
-"""The task of all ways: to swim far, and to spend little effort on it.
+"""Multi-objective task: a robot swims fast with little effort.
 
-Three links in a liquid, driven at two joints, which touch nothing: of gymnasium's robots the
-cheapest to simulate. Here its steps are Euler's, with three turns for the limits of its joints. The
-two objectives are those of MoRobtrol's swimmer; effort weighs 0.05, so that both are of one order.
-Every policy is the same network, and is scored on the same episodes.
+Three links in a fluid, driven at two joints, without contacts: the cheapest of gymnasium's robots
+to simulate. Here it uses Euler steps with three solver iterations for the joint limits. The
+objectives are those of MoRobtrol's swimmer, with an effort weight of 0.05, so that both have the
+same order of magnitude. All policies have the same network and are scored on the same episodes.
 """
 
 from dataclasses import replace
@@ -24,13 +24,13 @@ from jaxgpu.rl.environment import Wrapped
 from jaxgpu.rl.learners.evolved.neuroevolution import Experience
 
 SCALE = 40.0, 8.0  # of a sum of speeds, m/s, and of an effort: the box of the hypervolume
-EFFORT = 0.05  # weight of the squares of controls
+EFFORT = 0.05  # weight of squared controls
 HIDDEN = (16,)
-TESTS = 4  # new episodes on which what was found is scored
+TESTS = 4  # new episodes for the scores of the results
 
 
 def swimming(max_steps: int) -> rl.Policies:
-    """Policies of the swimmer whose knowledge of observations is settled once there is any.
+    """Return policies of the swimmer whose observation statistics are frozen after first use.
 
     >>> swimming(5).weights
     178
@@ -43,39 +43,39 @@ def swimming(max_steps: int) -> rl.Policies:
 
 @pytree
 class Weighted(Wrapped):
-    """The task for a learner of one reward: the sum of both objectives by their weights."""
+    """Single-objective task: the weighted sum of both rewards."""
 
     share: Array | float = number(default=0.5, least=0, most=1)  # [] weight of speed
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
-        """That of the task, both rewards in one."""
+        """Take a step of the task, with both rewards combined."""
         step = self.env.step(state, action, key)
         return step._replace(reward=summed(step.reward, self.share))
 
 
 @pytree
 class Mixed(Objective):
-    """The objective of a search for one weight: both objectives in one."""
+    """Objective of a single-objective search: the weighted sum of both objectives."""
 
     policies: rl.Policies
     share: Array | float = number(default=0.5, least=0, most=1)  # [] weight of speed
 
     def init(self) -> Experience:
-        """That of the policies."""
+        """Return the initial observation statistics of the policies."""
         return self.policies.init()
 
     def evaluate(self, x: Array, key: Array, state: Experience) -> tuple[Array, Any, Any]:
-        """The sum of both objectives by their weights."""
+        """Return the weighted sum of both objectives, the violation and the statistics."""
         f, violation, seen = self.policies.evaluate(x, key, state)
         return summed(f, self.share), violation, seen
 
     def update(self, state: Experience, seen: Any) -> Experience:
-        """That of the policies."""
+        """Add observations to the statistics of the policies."""
         return self.policies.update(state, seen)
 
 
 def summed(values: Array, share: Array | float) -> Array:
-    """Two objectives [2] in one, [].
+    """Return the weighted sum [] of two objectives [2], scaled to the box.
 
     >>> float(summed(jnp.array([20.0, 4.0]), 0.5))
     0.5
@@ -84,7 +84,7 @@ def summed(values: Array, share: Array | float) -> Array:
 
 
 def volume(f: Array) -> Array:
-    """The share of the box that objectives f [N, 2] dominate: from rest and an effort of 8.
+    """Return the fraction of the box (speed 0, effort 8) that objectives f [N, 2] dominate.
 
     >>> float(volume(jnp.array([[-20.0, 4.0], [1.0, 0.0]])))
     0.25
@@ -95,35 +95,35 @@ def volume(f: Array) -> Array:
 
 @jax.jit
 def warmed(problem: Stochastic, x: Array, key: Array) -> Experience:
-    """What is known of observations after random policies x [N, D] have played."""
+    """Return the observation statistics after episodes of random policies x [N, D]."""
     return problem.evaluate(x, key, problem.init())[2]
 
 
 @partial(jax.jit, static_argnames="episodes")
 def scored(policies: rl.Policies, x: Array, known: Experience, key: Array, episodes: int) -> Array:
-    """Objectives [N, 2] of policies x [N, D], means over new episodes."""
+    """Return objectives [N, 2] of policies x [N, D], means over new episodes."""
     return replace(policies, episodes=episodes).problem().evaluate(x, key, known)[0]
 
 
 @pytree
 class Actor:
-    """What PPO's policy is made of: the measure of its training."""
+    """Weights and observation statistics of PPO's policy, the measurement of its training."""
 
     weights: Any  # of its network
     obs_stats: Any
 
     @classmethod
     def of(cls, state: Any) -> "Actor":
-        """That of a state of PPO."""
+        """Return the actor in a state of PPO."""
         return cls(state.params["params"]["actor"], state.obs_stats)
 
 
 def translated(policies: rl.Policies, actor: Actor, known: Experience) -> Array:
-    """The weights x [D] of the policy that PPO has learnt, for what is `known` of observations.
+    """Return the weights x [D] of PPO's policy, converted to the observation statistics `known`.
 
-    PPO has seen others, which its first layer takes in by another scale and offset: the policies
-    are equal but where an input is more than ten deviations from the mean. PPO knows no bounds of
-    weights, so that x may be beyond one.
+    PPO has other statistics, so the first layer is rescaled and shifted. The policies are equal
+    except where an input is more than ten deviations from the mean. PPO's weights are unbounded: x
+    may exceed one.
     """
 
     def scale(stats: Any) -> tuple[Array, Array]:

@@ -1,8 +1,8 @@
-"""A century of the Solar System with tracers, bodies without mass, against JPL's ephemeris.
+"""A century of the Solar System with massless tracers, compared with JPL's ephemeris.
 
-Sun, planets and Pluto start where DE440 has them on 1 January 2000 and are integrated with and
-without relativity; tracers between Mars and Jupiter go along. The planets are held against DE440 at
-the end, and the tracers show how they answer to the resonances with Jupiter.
+Sun, planets and Pluto start from their DE440 positions on 1 January 2000 and are integrated with
+and without general relativity, together with tracers between Mars and Jupiter. The study compares
+the final planets with DE440, and shows the response of the tracers to the resonances with Jupiter.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from jaxgpu.studies import Seeded, shared_parts
 
 from . import pictures
 
-STEP = 36.525  # days: a tenth of a Julian year, about a tenth of the tracers' fastest orbit
-JUPITER = 5.2026  # AU, its mean semi-major axis
+STEP = 36.525  # days: 0.1 Julian years, about a tenth of the tracers' shortest period
+JUPITER = 5.2026  # AU, mean semi-major axis of Jupiter
 
 
 @dataclass(frozen=True)
 class Options(Seeded):
-    """How long, and how many."""
+    """Options of the study."""
 
     years: int = size(default=100, least=1, most=100)
     """Julian years; DE440 positions to compare with are held for 10, 50 and 100."""
@@ -51,13 +51,13 @@ class Options(Seeded):
 
 @pytree
 class Journey:
-    """The system, and how far its tracers have strayed so far."""
+    """State of the system, with the extremes of the tracers' orbits so far."""
 
     system: planetary.State
     began: elements.Elements
-    low: Array  # [M] smallest semi-major axis so far, AU
-    high: Array  # [M] largest semi-major axis so far, AU
-    e: Array  # [M] largest eccentricity so far
+    low: Array  # [M] minimum semi-major axis so far, AU
+    high: Array  # [M] maximum semi-major axis so far, AU
+    e: Array  # [M] maximum eccentricity so far
 
 
 @in_float64
@@ -85,7 +85,7 @@ def integrate(
     out: Path,
     resume: bool,
 ) -> Run:
-    """The planets at `start` and tracers at `x`, `v` [M, 3], for the study's years."""
+    """Integrate the planets from `start` and tracers from `x`, `v` [M, 3] for all years."""
     system = spec.init(jnp.asarray(start.x), jnp.asarray(start.v), (jnp.asarray(x), jnp.asarray(v)))
     orbit = planetary.tracer_orbits(spec.gm[0], system)
     journey = Journey(system=system, began=orbit, low=orbit.a, high=orbit.a, e=orbit.e)
@@ -94,7 +94,7 @@ def integrate(
 
 
 def further(spec: Planetary, journey: Journey) -> Journey:
-    """The journey one step later."""
+    """Return the state one step later."""
     system = spec.step(journey.system)
     orbit = planetary.tracer_orbits(spec.gm[0], system)
     return Journey(
@@ -107,14 +107,14 @@ def further(spec: Planetary, journey: Journey) -> Journey:
 
 
 def measured(spec: Planetary, journey: Journey) -> dict[str, Array]:
-    """Conserved quantities of the massive bodies, and how many levels the tracers need."""
+    """Return conserved quantities of the massive bodies, and the tracers' maximum step level."""
     system = journey.system
     energy, _, spin = relativity.conserved(system.x, system.v, spec.gm, spec.light)
     return {"energy": energy, "spin": spin, "deepest": jnp.max(system.tracers.taken, initial=0)}
 
 
 def belt(options: Options, start: ephemeris.Ephemeris) -> tuple[np.ndarray, np.ndarray]:
-    """Barycentric positions and velocities [M, 3] of the tracers, in the axes of the ICRF."""
+    """Return barycentric positions and velocities [M, 3] of the tracers, in ICRF axes."""
     widest = np.deg2rad(options.inclination)
     orbits = elements.uniform(
         jax.random.key(options.seed), options.tracers, (2.0, 3.5), options.eccentricity, widest
@@ -130,7 +130,7 @@ def written(
     end: ephemeris.Ephemeris,
     runs: dict[str, Run],
 ) -> Report:
-    """Tables, figures and findings."""
+    """Return the report with tables, figures and findings."""
     off = lambda one: np.linalg.norm(np.asarray(one.state.system.x) - end.x, axis=1)
     miss = {name: off(one) * ephemeris.AU for name, one in runs.items()}
     newton, relative = miss["Newton"], miss["general relativity"]
@@ -179,7 +179,7 @@ def written(
 
 
 def kept(runs: dict[str, Run]) -> Table:
-    """The largest relative change of each conserved quantity."""
+    """Return a table of the maximum relative change of each conserved quantity."""
     rows = []
     for name, one in runs.items():
         for label, key in (("energy", "energy"), ("angular momentum", "spin")):
@@ -190,7 +190,7 @@ def kept(runs: dict[str, Run]) -> Table:
 
 
 def how_fine(one: Run) -> str:
-    """What the steps were like, in a sentence or more."""
+    """Return sentences on the steps of the tracers and their errors."""
     shortest = STEP / 2 ** int(one.history["deepest"].max())
     coarse = int(one.state.system.tracers.coarse.sum())
     fine = (
@@ -202,7 +202,7 @@ def how_fine(one: Run) -> str:
 
 
 def perihelion_turn(runs: dict[str, Run], start: ephemeris.Ephemeris) -> float:
-    """Angle between Mercury's perihelia with and without relativity, arc seconds."""
+    """Return the angle between Mercury's perihelia with and without relativity, arc seconds."""
     body = start.names.index("Mercury")
     one, two = (
         elements.eccentricity_vector(
@@ -220,7 +220,7 @@ def figures(
     runs: dict[str, Run],
     miss: dict[str, np.ndarray],
 ) -> list[Figure]:
-    """The tracers' response, where they stand, and the planets' misses."""
+    """Return figures of the tracers' response, their positions, and the planets' errors."""
     journey = runs["general relativity"].state
     system = journey.system
     after = planetary.tracer_orbits(jnp.asarray(start.gm[0]), system)

@@ -1,4 +1,4 @@
-"""Pictures of tracers and their planets. matplotlib is imported by the function that needs it."""
+"""Plots of tracers and planets. Functions that need matplotlib import it."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ RESONANCES = {"4:1": (4, 1), "3:1": (3, 1), "5:2": (5, 2), "7:3": (7, 3), "2:1":
 
 @styled
 def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter: float) -> Any:
-    """How far each body's orbit has strayed, against where it began.
+    """Plot the change of each tracer's orbit against its initial semi-major axis.
 
     Args:
-        before: elements at the start, [M] each, AU.
-        strayed: largest minus smallest semi-major axis [M], AU.
-        highest: largest eccentricity [M].
+        before: initial elements, [M] each, AU.
+        strayed: maximum minus minimum semi-major axis [M], AU.
+        highest: maximum eccentricity [M].
         jupiter: semi-major axis of Jupiter, AU.
     """
     import matplotlib.pyplot as plt
@@ -46,13 +46,13 @@ def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter
 def plane(
     planets: dict[str, np.ndarray], tracers: np.ndarray, before: Elements, after: Elements
 ) -> Any:
-    """Where the tracers stand, from above, and their orbits before and after.
+    """Plot the tracers from above, and their orbits before and after.
 
     Args:
         planets: heliocentric position [3] by name, AU.
         tracers: heliocentric positions [M, 3], AU.
-        before: elements at the start, [M] each, AU.
-        after: elements now.
+        before: initial elements, [M] each, AU.
+        after: final elements.
     """
     import matplotlib.pyplot as plt
 
@@ -76,11 +76,11 @@ def plane(
 
 @styled
 def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
-    """The sky about the point opposite to the Sun, brighter where more of the tracers stand.
+    """Plot the density of tracers on the sky, centered on the point opposite to the Sun.
 
     Args:
         seen: positions relative to the observer [M, 3].
-        bodies: the same [3] by name, the Sun among them.
+        bodies: the same [3] by name, including the Sun.
     """
     import matplotlib.pyplot as plt
 
@@ -99,10 +99,10 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     for name, place in bodies.items():
         at = away(place)
         axes.plot(*at, "o", ms=5, mfc="none", color="white", clip_on=False)
-        # east is left: a name at an edge begins or ends there
+        # East is left, so a label at an edge is aligned inwards.
         side = "left" if at[0] > 150 else "right" if at[0] < -150 else "center"
         axes.annotate(name, at, xytext=(0, 6), textcoords="offset points", color="white", ha=side)
-    axes.set_xlim(180, -180)  # the sky is seen from inside: east is left
+    axes.set_xlim(180, -180)  # the sky from inside: east is left
     axes.set_xlabel("ecliptic longitude from opposition to the Sun, degrees")
     axes.set_ylabel("latitude, degrees")
     drawing.colorbar(image, label="bodies in 3 x 1.5 degrees", pad=0.02)
@@ -111,7 +111,7 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
 
 @styled
 def misses(names: tuple[str, ...], by_model: dict[str, np.ndarray]) -> Any:
-    """Distances from the ephemeris [N] of each model, as dots on a logarithmic scale, km."""
+    """Plot distances from the ephemeris [N] of each model, as dots on a logarithmic scale, km."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(7.4, 3.2))

@@ -1,4 +1,4 @@
-"""A surgical arm learns to reach goals to 5 mm: by PPO, by analytic gradients, by evolution."""
+"""A surgical arm learns to reach goals to 5 mm by PPO, by analytic gradients and by evolution."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class Options(Seeded):
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
-    """Train all three on the same task, and hold their curves side by side."""
+    """Train all three learners on the same task and compare their learning curves."""
     env = rl.Reach()
     runs = {
         name: races.race(
@@ -37,7 +37,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     parts = np.arange(1, races.MEASUREMENTS + 1) / races.MEASUREMENTS
     steps = {name: races.RACERS[name].steps(options.steps) * parts for name in runs}
     tolerance = 1e3 * float(env.tolerance)
-    # the start is left out: the axis of steps is logarithmic
+    # Drop the initial measurement, since the step axis is logarithmic.
     errors = {name: one.history[1:] for name, one in runs.items()}
     shares = {name: races.curve(rows, tolerance) for name, rows in errors.items()}
     best = max(runs, key=lambda name: shares[name][-1, 0])
@@ -81,7 +81,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 def table(
     runs: dict[str, Run], steps: dict[str, np.ndarray], shares: dict[str, np.ndarray]
 ) -> Table:
-    """The end of each training."""
+    """Return a table of the final results of each training."""
 
     def row(name: str) -> list:
         share = 100 * shares[name]

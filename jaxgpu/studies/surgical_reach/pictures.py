@@ -1,4 +1,4 @@
-"""Pictures of the study: learning curves, and a film of the arm."""
+"""Figures of the study: learning curves and a video of the arm."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ from jaxgpu.rl.envs.surgical.reach import State
 from .races import HORIZON, played
 
 COLOURS = colours(["PPO", "SHAC", "ES"])
-GOALS, EVERY, SIZE = 3, 2, 480  # in the film: goals, steps a frame, pixels
+GOALS, EVERY, SIZE = 3, 2, 480  # in the video: goals, steps per frame, pixels
 
 
 @styled
 def curves(steps: dict[str, np.ndarray], shares: dict[str, np.ndarray], errors: dict) -> Any:
-    """Share of goals reached [M, 3] and errors [M, seeds, goals] in mm, over steps [M]."""
+    """Plot shares of reached goals [M, 3] and errors [M, seeds, goals] in mm, over steps [M]."""
     import matplotlib.pyplot as plt
 
     drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.4))
@@ -43,10 +43,10 @@ def curves(steps: dict[str, np.ndarray], shares: dict[str, np.ndarray], errors: 
 
 
 def film(env: rl.Reach, policy: Any, key: Array, caption: str) -> Figure:
-    """The arm reaching for one goal after the other, drawn on the device."""
+    """Make a video of the arm reaching for several goals, rendered on the device."""
     keys = jax.random.split(key, GOALS)
     q, goal, _ = jax.jit(jax.vmap(lambda key: played(env, policy, key)))(keys)
-    length = 2 * HORIZON // 3  # it is there long before the end
+    length = 2 * HORIZON // 3  # the goal is reached well before the end
     frames = lambda x: x[:, :length:EVERY].reshape(-1, *x.shape[2:])
     goal = jnp.repeat(goal, len(frames(q)) // GOALS, axis=0)
     camera = Camera(

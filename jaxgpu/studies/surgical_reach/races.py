@@ -1,4 +1,4 @@
-"""The learners of the study, and how a training of many seeds is run and measured."""
+"""Learners of the study, and trainings of many seeds with evaluations."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,27 +12,27 @@ from jaxgpu import rl
 from jaxgpu.evolution.single import SNES
 from jaxgpu.runs.loop import Run
 
-MEASUREMENTS, GOALS = 20, 64  # along a training; goals reached for at each
+MEASUREMENTS, GOALS = 20, 64  # per training; goals per evaluation
 HORIZON = 100  # steps of an episode
 
 
 @dataclass(frozen=True)
 class Racer:
-    """A learner, and the share of the steps it is given."""
+    """A learner and the fraction of the steps that it gets."""
 
     learner: Any
     share: float
 
     def every(self, steps: int) -> int:
-        """Updates between two measurements."""
+        """Return the updates between two measurements."""
         return max(1, round(self.share * steps / self.learner.steps_per_update / MEASUREMENTS))
 
     def steps(self, steps: int) -> int:
-        """Steps of environments in all, of each seed."""
+        """Return the total environment steps per seed."""
         return MEASUREMENTS * self.every(steps) * self.learner.steps_per_update
 
 
-# hyper-parameters of PPO and SHAC as in the tests of the scores
+# PPO and SHAC have the hyperparameters of the score tests.
 RACERS = {
     "PPO": Racer(
         rl.PPO(learning_rate=2e-3, gamma=0.9, num_envs=128, num_steps=32),
@@ -44,7 +44,7 @@ RACERS = {
 
 
 def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) -> Run:
-    """All seeds of a learner in one program; the history is errors, mm, [1 + M, seeds, goals]."""
+    """Train all seeds in one program; the history has errors [1 + M, seeds, goals] in mm."""
     racer, env = RACERS[name], rl.Reach()
     keys = jax.random.split(jax.random.key(seed), seeds)
     measure = lambda state: errors(env, racer.learner.policy(env, state))
@@ -55,14 +55,14 @@ def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) 
 
 
 def errors(env: rl.Reach, policy: Any) -> Array:
-    """How far, in mm, the tip is from each of the same goals at the end of an episode, [goals]."""
+    """Return the tip's distance [goals], mm, from each of a fixed set of goals at the end."""
     return 1e3 * jax.vmap(lambda key: played(env, policy, key)[2][-1])(
         jax.random.split(jax.random.key(1234), GOALS)
     )
 
 
 def played(env: rl.Reach, policy: Any, key: Array) -> tuple[Array, Array, Array]:
-    """Joints [T, J], goal [3] and distance [T] in m of one episode without noise."""
+    """Return joints [T, J], goal [3] and distance [T] in m of one noise-free episode."""
 
     def move(carry: Any, _: None) -> tuple[Any, Any]:
         state, observation = carry
@@ -75,7 +75,7 @@ def played(env: rl.Reach, policy: Any, key: Array) -> tuple[Array, Array, Array]
 
 
 def curve(history: np.ndarray, tolerance: float) -> np.ndarray:
-    """Interquartile mean over the seeds of the share of goals reached, and its interval, [M, 3]."""
+    """Return the seeds' interquartile mean share of reached goals and its interval, [M, 3]."""
     share = (history < tolerance).mean(2)
     key = jax.random.key(0)
     return np.array([rl.interquartile_mean(row.astype(np.float32), key) for row in share])
