@@ -1,13 +1,13 @@
-"""Houses for robots that carry things: drawn from statistics of households, as arrays.
+"""Houses for robots that carry objects, generated from household statistics as arrays.
 
-Read `house` first (a `House`: boxes, surfaces, and where to walk), then `houses`, which draws
+Read `house` first (a `House`: boxes, surfaces, and navigable cells), then `houses`, which generates
 them: `plan` (rooms, doors and windows), `floor` (where a robot may stand), `furnish` (furniture,
-placed so that all of it can be reached) and `clutter` (small things on it). `furnishings` has the
-published statistics, `pieces` what is placed at once, `templates` the parts of a piece, `rows`
-tables of fixed length, `colours` what they look like. `geodesic` measures ways over the floor, and
-`approach` those of a hand to a thing.
+placed so that all of it can be reached) and `clutter` (small objects on it). `furnishings` has the
+published statistics, `pieces` the units of placement, `templates` the parts of furniture, `rows`
+tables of fixed length, `colours` the appearance. `geodesic` measures paths over the floor,
+`approach` paths of a hand to an object.
 
-Then come two rooms: `robot`, Fetch among boxes, and `tasks`, what it is to do there.
+Two subpackages follow: `robot`, Fetch among boxes, and `tasks`, the environments.
 """
 
 from . import furnishings, geodesic, houses

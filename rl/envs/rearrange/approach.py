@@ -1,12 +1,12 @@
-"""Lengths of shortest ways of a hand to a place, through the free space about it.
+"""Lengths of shortest paths of a hand to a position, through the free space around it.
 
-From below the board of a table the straight way to a thing on it is short, and leads nowhere: a
-hand has to go about the edge. A cube about the place is cut into cells, each free where a ball of
-`ROOM` about its middle meets nothing. Ways begin at the cells that are near to the place and from
-which the straight line to it is clear, and lead on from free cell to free cell as those over the
-floor do (`geodesic`). A cell without a way has that of the nearest one with a way, and the line to
-it. A place that no cell sees has straight ways alone. The last centimetres, which cells are too
-wide for, are straight.
+From below a table top the straight line to an object on it is short but blocked: a hand has to go
+around the edge. A cube around the position is divided into cells; a cell is free if a ball of
+radius `ROOM` about its center touches nothing. Paths start at cells close to the position from
+which the straight line to it is clear, and continue between free cells as over the floor
+(`geodesic`). A cell without a path uses that of the nearest cell with one, plus the line to it. If
+no cell has a clear line, all paths are straight. The last centimetres, for which cells are too
+coarse, are straight.
 """
 
 import importlib
@@ -23,22 +23,22 @@ from .geodesic import spread
 from .robot import contact
 from .robot.contact import Boxes
 
-CELLS, WIDTH = 20, 0.08  # along each side of the cube, and of a cell, m
-# from a cell to itself and the seven beyond it, [2, 2, 2], where all are in one row
+CELLS, WIDTH = 20, 0.08  # cells along each side of the cube; cell width, m
+# Offsets in the flattened cube from a cell to itself and its seven upper neighbours, [2, 2, 2].
 AROUND = np.ravel_multi_index(np.indices((2, 2, 2)), 3 * (CELLS,)).astype(np.int32)
-ROOM = 0.045  # m, of a hand about its middle
-SIGHT = 0.15  # m, from a place at most where ways begin
-LAST = 0.05, 0.09  # m, of the straight line, within which it counts, and beyond which it does not
-LOOKS = 8  # points of a straight line that are to be clear
-BOXES = 64  # nearest to the place, that are looked at
+ROOM = 0.045  # m, clearance of a hand about its center
+SIGHT = 0.15  # m, maximum distance from the position at which paths start
+LAST = 0.05, 0.09  # m of straight distance: only the line counts below, only the path above
+LOOKS = 8  # points of a straight line that must be clear
+BOXES = 64  # number of closest boxes that are tested
 
 
 def ways(boxes: Array, thing: np.ndarray) -> np.ndarray:
-    """Ways from the cells of the cube about a thing to its box, [C^3] m, z the fastest.
+    """Return path lengths from the cells of a cube to the box of an object, [C^3] m, z fastest.
 
     Args:
-        boxes: [R, 8] rows of `Boxes`, all that is in the way.
-        thing: [8] the row of its own.
+        boxes: [R, 8] rows of `Boxes`, all obstacles.
+        thing: [8] row of the box at the center of the cube.
 
     >>> board = jnp.array([[0.0, 0.0, 0.685, 0.4, 0.3, 0.015, 1.0, 0.0]])  # and a thing on it
     >>> row = np.array([0.0, 0.0, 0.73, 0.02, 0.02, 0.03, 1.0, 0.0])
@@ -50,24 +50,23 @@ def ways(boxes: Array, thing: np.ndarray) -> np.ndarray:
     lost = ~np.isfinite(found)
     if lost.all():
         return np.linalg.norm(_middles(), axis=-1).astype(np.float32).ravel()
-    ndimage = importlib.import_module("scipy.ndimage")  # half a second: where it is needed
+    ndimage = importlib.import_module("scipy.ndimage")  # imports in half a second
     search: Any = ndimage.distance_transform_edt(lost, return_indices=True)
     beyond, nearest = search
     return (found[tuple(nearest)] + WIDTH * beyond).astype(np.float32).ravel()
 
 
 def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Array]:
-    """The way from a place [3] of the cube's frame, [] m, and the unit vector [3] along which it
-    gets longer; zero where it has none.
+    """Return the path length from a position [3] in the cube, [] m, and its unit gradient [3].
 
-    Between the middles of the cells it is linear along each axis; from beyond the cube it leads
-    straight to it first.
+    Lengths are interpolated linearly between cell centers; from outside, a straight line leads to
+    the cube. The gradient is zero where it is undefined.
 
     Args:
         fields: [E, C^3] m, of `ways`.
-        which: [] of the E.
-        x: [3] m, from the middle of the cube.
-        over: [3] m, to there from the nearest point of what the way leads to.
+        which: [] index of the field.
+        x: [3] m, position relative to the center of the cube.
+        over: [3] m, vector to there from the nearest point of the target.
 
     >>> straight = np.linalg.norm(_middles(), axis=-1).reshape(1, -1)  # where nothing is known
     >>> x = jnp.array([0.3, 0.0, 0.4])
@@ -78,7 +77,7 @@ def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Arra
     at = x / WIDTH + (CELLS - 1) / 2
     held = jnp.clip(at, 0.0, CELLS - 1.001)
     low = jnp.floor(held).astype(jnp.int32)
-    # number by number: a block that is picked at runtime is a loop on a TPU
+    # Single elements are indexed because dynamic slices of blocks become loops on a TPU.
     first = (low[0] * CELLS + low[1]) * CELLS + low[2]
     near = fields[which, first + AROUND].astype(x.dtype)
     u, v, w = held - low.astype(x.dtype)
@@ -101,7 +100,7 @@ def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Arra
 
 
 def unit(x: Array) -> Array:
-    """Of length one along `x` [3], or zero where that is.
+    """Return the unit vector along `x` [3], or zero for a zero vector.
 
     >>> unit(jnp.array([0.0, 3.0, 4.0])).tolist(), unit(jnp.zeros(3)).tolist()
     ([0.0, 0.6..., 0.8...], [0.0, 0.0, 0.0])
@@ -111,7 +110,7 @@ def unit(x: Array) -> Array:
 
 
 def _middles() -> np.ndarray:
-    """Of the cells, from that of the cube, [C, C, C, 3] m."""
+    """Return the centers of the cells relative to the center of the cube, [C, C, C, 3] m."""
     along = (np.arange(CELLS) - (CELLS - 1) / 2) * WIDTH
     return np.stack(np.meshgrid(along, along, along, indexing="ij"), -1)
 
@@ -130,7 +129,7 @@ def _ways(boxes: Array, thing: Array) -> Array:
     own = box.local(tuple(offs.T))
     over = jnp.stack(box.in_space(tuple(x - jnp.clip(x, -h, h) for x, h in zip(own, box.half))), -1)
     straight = rows.length(over)
-    # what bears the thing touches the end of the line
+    # A support under the object touches the end of the line, so the end is not tested.
     on = [middles - share * over for share in np.arange(LOOKS) / LOOKS]
     clear = jnp.min(jnp.stack([gap(x) for x in on]), 0) > 0
     start = jnp.where(clear & (straight < SIGHT), straight, jnp.inf)

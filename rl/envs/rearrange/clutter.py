@@ -1,8 +1,8 @@
-"""Small things on the furniture, by the published odds of what lies on what.
+"""Small objects on the furniture, by the published probabilities of what is on what.
 
-A thing lies on a surface where the disc about it meets no other's. A thing is accepted with its
-odds, raised by a bias of the receptacle, of the thing and of the house, and repeated while the odds
-allow, at most three times.
+An object fits on a surface where the disc around it overlaps no other disc. The first of a type is
+accepted with its probability plus biases of the receptacle, the object and the house. More follow
+with the plain probability, at most three in total.
 """
 
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from .furnish import Placed, turned
 from .furnishings import Statistics
 from .templates import built
 
-HIGHEST = 1.6  # m, of a surface that a robot can reach
-MOST_ALIKE, TRIES, APART = 3, 8, 0.01  # on one receptacle; places tried; m between discs
-BEARING = 0.2  # bias of a receptacle, but for
+HIGHEST = 1.6  # m, maximum height of a surface that a robot can reach
+MOST_ALIKE, TRIES, APART = 3, 8, 0.01  # per receptacle; positions tried; m between discs
+BEARING = 0.2  # bias of a receptacle, except for
 BEARERS = {"Chair": 0.0, "ArmChair": 0.0, "ShelvingUnit": 0.4}
 LIKED = {
     "BaseballBat": 0.1,
@@ -30,30 +30,30 @@ LIKED = {
 
 @dataclass
 class Surface:
-    """A level rectangle that bears things."""
+    """Level rectangle that supports objects."""
 
     of: Placed
     middle: np.ndarray  # [2] in the frame of the furniture, m
     half: np.ndarray  # [2] m
-    height: float  # m
+    height: float  # m above the floor
     clear: float  # m of free height
     discs: list[tuple[np.ndarray, float]] = field(default_factory=list)  # in its own frame
 
 
 @dataclass(frozen=True)
 class Small:
-    """A thing to carry."""
+    """Small object to carry."""
 
     type: str  # as "Mug"
     size: np.ndarray  # [3] m
-    place: np.ndarray  # [3] middle of its foot, m
+    place: np.ndarray  # [3] center of its base, m
     yaw: float  # about z, rad
     room: int  # index of the room
-    surface: int  # index of the surface on which it lies
+    surface: int  # index of the supporting surface
 
 
 def surfaces(placed: list[Placed]) -> list[Surface]:
-    """All surfaces of the furniture within reach, with the discs of what stands on them."""
+    """Return all surfaces of the furniture within reach, with the discs of pieces on them."""
     found = []
     for one in placed:
         for top in built(one.item.type, *one.item.size).tops:
@@ -74,7 +74,7 @@ def surfaces(placed: list[Placed]) -> list[Surface]:
 def strewn(
     rng: np.random.Generator, tables: Statistics, rooms: tuple[str, ...], tops: list[Surface]
 ) -> list[Small]:
-    """Small things on the surfaces; each surface remembers the discs that are taken."""
+    """Sample small objects on the surfaces; each surface records the discs in use."""
     bias = 0.4 * rng.beta(3.5, 1.9) - 0.3
     found: list[Small] = []
     for group in sorted({top.of.group for top in tops}):
@@ -102,7 +102,7 @@ def _lay(
     index: int,
     found: list[Small],
 ) -> None:
-    """The thing on the surface, where it finds a place."""
+    """Place the object on the surface if it finds a free position."""
     radius = float(np.hypot(size[0], size[1]) / 2)
     room = top.half - radius - APART
     if (room < 0).any() or size[2] > top.clear - APART:
@@ -127,7 +127,7 @@ def _lay(
 
 
 def _inside(placed: Placed, xy: np.ndarray) -> np.ndarray:
-    """A point of the house in the frame of a thing, m."""
+    """Transform a point of the house into the frame of a piece, m."""
     c, s = np.cos(placed.yaw), np.sin(placed.yaw)
     x, y = xy - placed.place[:2]
     return np.array([c * x + s * y, c * y - s * x])

@@ -1,4 +1,4 @@
-"""Colours of houses: of floors and walls by what they are, of things by their type."""
+"""Colours of houses: of floors and walls by their kind, of objects by their type."""
 
 import colorsys
 
@@ -18,12 +18,12 @@ SHELL = (
     (0.52, 0.36, 0.24),  # door
     (0.36, 0.50, 0.62),  # furniture
 )
-SMALL = (0.90, 0.45, 0.15)  # of small things where all of them look alike
-TURN = 0.61803398875  # the golden section: hues of neighbouring numbers lie far apart
+SMALL = (0.90, 0.45, 0.15)  # of small objects if all have the same colour
+TURN = 0.61803398875  # golden ratio: consecutive types get distant hues
 
 
 def of_types() -> np.ndarray:
-    """A colour for each type of thing, [T, 3] in 0 ... 1.
+    """Return a colour for each object type, [T, 3] in 0 ... 1.
 
     >>> of_types().shape
     (109, 3)
@@ -34,7 +34,7 @@ def of_types() -> np.ndarray:
 
 
 def of_boxes(kind: Array, thing: Array) -> Array:
-    """Colours [N, 3] in 0 ... 1 of boxes by their `Kind` [N] and the type [N] of the thing.
+    """Return colours [N, 3] in 0 ... 1 of boxes by their `Kind` [N] and object type [N].
 
     >>> of_boxes(jnp.array([2, 7]), jnp.array([-1, 3])).shape
     (2, 3)

@@ -1,8 +1,8 @@
-"""The floor of a house as cells of a decimetre: where a round robot may stand and come.
+"""Floor of a house as cells of 1 dm: where a round robot can stand and what it can reach.
 
-An obstacle is a rectangle, grown by the robot's radius along its own two axes: a little more than
-the disc needs at its corners. Grown rectangles are wider than a cell, so a step between free cells
-side by side meets none of them.
+An obstacle is a rectangle, grown by the robot's radius along its own two axes, slightly more than
+the disc needs at its corners. Grown rectangles are wider than a cell, so a step between adjacent
+free cells crosses none of them.
 """
 
 import numpy as np
@@ -12,26 +12,26 @@ from .plan import Plan
 
 
 class Floor:
-    """Free cells of a house, and the gates in its doors; changed in place while it is furnished."""
+    """Free cells of a house, and the gates in its doors; modified in place during furnishing."""
 
     def __init__(self, plan: Plan) -> None:
         width, depth = plan.size
-        self.free = np.ones((width, depth), bool)  # a cell a decimetre
+        self.free = np.ones((width, depth), bool)  # one cell per decimetre
         self.x = (np.arange(width) + 0.5)[:, None] * CELL
         self.y = (np.arange(depth) + 0.5)[None] * CELL
         self.gates: list[list[tuple[int, int]]] = [[] for _ in plan.rooms]
 
     def gate(self, rooms: tuple[int, int], x: float, y: float) -> None:
-        """The middle of a door between two rooms."""
+        """Add the center of a door between two rooms."""
         cell = (int(x / CELL), int(y / CELL))
         for room in rooms:
             self.gates[room].append(cell)
 
     def blocked(self, free: np.ndarray, rectangle: np.ndarray) -> np.ndarray:
-        """`free` without the cells where the robot would meet a rectangle.
+        """Return `free` without the cells where the robot would touch a rectangle.
 
         Args:
-            free: [C, C] cells.
+                free: [C, C] cells.
             rectangle: [5] middle x and y, half width and half depth, m, and yaw, rad.
         """
         x, y, width, depth, yaw = rectangle
@@ -45,15 +45,15 @@ class Floor:
         return free
 
     def _near(self, x0: float, y0: float, x1: float, y1: float) -> tuple[slice, slice]:
-        """The cells that meet a rectangle."""
+        """Return the cells that intersect a rectangle."""
         first = lambda a: max(int(np.floor(a / CELL)), 0)
         last = lambda a: max(int(np.ceil(a / CELL)) + 1, 0)
         return slice(first(x0), last(x1)), slice(first(y0), last(y1))
 
     def reached(self, free: np.ndarray, room: int, corners: np.ndarray) -> np.ndarray | None:
-        """Cells [w, d] of a room, a cell more all round, that can be reached from its doors.
+        """Return the cells [w, d] of a room, padded by one cell, that are reachable from its doors.
 
-        None where its doors are not joined through it. In a house of one room: the largest part.
+        Return None if its doors are not connected through it. Without doors: the largest component.
         """
         x0, y0, x1, y1 = corners
         part = free[max(x0 - 1, 0) : x1 + 1, max(y0 - 1, 0) : y1 + 1]
@@ -67,7 +67,7 @@ class Floor:
         return parts == found.pop() if len(found) == 1 and 0 not in found else None
 
     def navigable(self) -> np.ndarray:
-        """All cells [CELLS, CELLS] that can be reached from the doors."""
+        """Return all cells [CELLS, CELLS] that are reachable from the doors."""
         parts = _parts(self.free)
         gates = [cell for room in self.gates for cell in room]
         counts = np.bincount(parts.ravel())
@@ -79,7 +79,7 @@ class Floor:
 
 
 def _parts(free: np.ndarray) -> np.ndarray:
-    """Numbers of the connected parts of free cells, 0 where a cell is not free."""
+    """Label the connected components of free cells; 0 where a cell is not free."""
     from scipy import ndimage
 
     found = np.zeros(free.shape, np.int32)

@@ -1,9 +1,9 @@
-"""Furniture placed in rooms, so that the robot can still come to all of it.
+"""Placement of furniture in rooms such that the robot can still reach all of it.
 
-A piece stands in a corner, at a wall or in the middle, as its type is annotated. It is accepted if
-it overlaps no other and leaves free what is in front of them, if the doors of the room stay joined
-through it, if a fifth of the room stays within reach, and if the robot can come close to the piece:
-so every house can be walked by construction, however it is drawn.
+A piece is placed in a corner, at a wall or in the middle, as its type is annotated. It is accepted
+on four conditions. It overlaps no other piece and leaves the space in front of them free. The doors
+of the room stay connected through it. At least a fifth of the room stays reachable. The robot can
+come close to the piece. So every generated house is navigable by construction.
 """
 
 from dataclasses import dataclass
@@ -23,31 +23,31 @@ FIRST = {
     "Bedroom": ("Bed", "Dresser"),
     "Bathroom": ("Toilet", "Sink"),
 }
-MOST, ODDS = (1, 4, 5, 6, 7), (0.005, 0.01, 0.02, 0.1, 0.865)  # pieces of a room
-AS_GROUP, RARE = 0.6, 0.2  # chance of a group; of a thing that is rare in such a room
-TRIES = 10  # places tried for a piece
-WALL = 0.1  # m from the middle of a wall to the back of a piece
-MARGIN, AROUND = 0.5, 0.35  # m left free in front of a piece; round one in the middle
-LEAST = 0.2  # of a room's floor that stays within reach
-NEAR = 0.7  # m from a piece to where the robot can stand, at most
+MOST, ODDS = (1, 4, 5, 6, 7), (0.005, 0.01, 0.02, 0.1, 0.865)  # pieces per room
+AS_GROUP, RARE = 0.6, 0.2  # probability of a group; of a type that is rare in such a room
+TRIES = 10  # positions tried per piece
+WALL = 0.1  # m from the center line of a wall to the back of a piece
+MARGIN, AROUND = 0.5, 0.35  # m left free in front of a piece; around a piece in the middle
+LEAST = 0.2  # fraction of a room's floor that must stay reachable
+NEAR = 0.7  # m, maximum distance from a piece to where the robot can stand
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A thing where it stands in the house."""
+    """Piece of furniture at its pose in the house."""
 
-    item: Item  # what it is, and its size
+    item: Item  # its type and size
     room: int  # index of the room
-    place: np.ndarray  # [3] middle of its foot, m
+    place: np.ndarray  # [3] center of its base, m
     yaw: float  # about z, rad
-    group: int  # the same for all parts of one thing
-    parent: int  # group of the thing on which it stands, or -1
+    group: int  # the same for all parts of one piece
+    parent: int  # group of the piece on which it stands, or -1
 
 
 def furnished(
     rng: np.random.Generator, tables: Statistics, plan: Plan, floor: Floor
 ) -> list[Placed]:
-    """Everything that stands in the house; `floor` loses the cells on which it stands."""
+    """Furnish all rooms of the house; `floor` loses the cells under the furniture."""
     found: list[Placed] = []
     for room in range(len(plan.rooms)):
         one = _Room(rng, tables, plan, floor, room)
@@ -56,7 +56,7 @@ def furnished(
 
 
 class _Room:
-    """A room while it is furnished."""
+    """Room during furnishing."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class _Room:
         self.ceiling = plan.ceiling
         self.low = self.corners[room, :2] / 10 + WALL
         self.high = self.corners[room, 2:] / 10 - WALL
-        self.taken: list[tuple[np.ndarray, np.ndarray]] = []  # least and largest corners
+        self.taken: list[tuple[np.ndarray, np.ndarray]] = []  # lower and upper corners
         self.types: set[str] = set()
         weights, flags = tables.rooms[self.name], tables.flags
         stand = [t for t in tables.types if t in flags["floor"] and t not in flags["carried"]]
@@ -80,7 +80,7 @@ class _Room:
         self.groups = [g for g in tables.groups if self.name in g.rooms]
 
     def furnish(self, found: list[Placed]) -> None:
-        """Place first what such a room is known by, then what the odds give."""
+        """Place the pieces typical of such a room first, then random ones."""
         most = self.rng.choice(MOST, p=ODDS)
         for name in FIRST[self.name]:
             if name not in self.types and len(self.taken) < most:
@@ -91,7 +91,7 @@ class _Room:
             self._tried(self._next(), found)
 
     def _first(self, name: str) -> list[Piece]:
-        """Ways to place a type, the best first."""
+        """Return the pieces by which a type can be placed, the preferred first."""
         groups = [g for g in self.groups if any(m.type == name for m in g.members)]
         ways = []
         single_too = name in self.usual or name in self.rare or name == "Sink"
@@ -103,7 +103,7 @@ class _Room:
         return ways
 
     def _next(self) -> list[Piece]:
-        """A further group or piece that the room may have."""
+        """Return another random group or piece that fits the room."""
         fit = lambda t: t not in self.types or t in self.tables.flags["many"]
         if self.rng.random() < AS_GROUP:
             groups = [g for g in self.groups if all(fit(m.type) for m in g.members)]
@@ -116,14 +116,14 @@ class _Room:
         return [single(self.rng, self.tables, kinds[self.rng.integers(len(kinds))])]
 
     def _tried(self, ways: list[Piece], found: list[Placed]) -> None:
-        """The first of the ways that fits, in one of a few places."""
+        """Place the first of the candidates that fits at one of a few random positions."""
         for piece in ways:
             for _ in range(TRIES):
                 if self._placed(piece, found):
                     return
 
     def _placed(self, piece: Piece, found: list[Placed]) -> bool:
-        """Whether the piece fits in a place that is drawn; then it is there."""
+        """Try to place the piece at a random position; return whether it succeeded."""
         quarter = int(self.rng.integers(4))
         half = piece.extent if quarter % 2 == 0 else piece.extent[::-1]
         low, high = self.low + half, self.high - half
@@ -139,7 +139,7 @@ class _Room:
     def _spot(
         self, where: tuple[str, ...], quarter: int, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, str]:
-        """A place for the middle of a piece turned by quarters, its back to the wall."""
+        """Sample a position for the center of a piece in a quarter turn, its back to the wall."""
         at = self.rng.uniform(low, high)
         spot = where[self.rng.integers(len(where))]
         axis, least = _back(quarter)
@@ -158,13 +158,13 @@ class _Room:
         apart: tuple[np.ndarray, np.ndarray],
         found: list[Placed],
     ) -> bool:
-        """Whether the room can still be walked with the piece; then it is there."""
+        """Place the piece if the room stays navigable; return whether it was placed."""
         turn = quarter * np.pi / 2
         groups = 1 + max((one.group for one in found), default=-1)
         placed = [_moved(one, at, turn, self.room, groups, k) for k, one in enumerate(piece.items)]
         free = self.floor.free
         for one in placed:
-            for rectangle in footprints(one):  # a television may stand out over its stand
+            for rectangle in footprints(one):  # a television may overhang its stand
                 free = self.floor.blocked(free, rectangle)
         reached = self.floor.reached(free, self.room, self.corners[self.room])
         if reached is None or not self._near(reached, corners):
@@ -179,7 +179,7 @@ class _Room:
         return True
 
     def _walked(self, free: np.ndarray, lost: np.ndarray, room: int) -> bool:
-        """Whether enough of a room is reached; a piece by a door takes of the next room too."""
+        """Return whether enough of a room is reachable; a piece at a door affects two rooms."""
         x0, y0, x1, y1 = corners = self.corners[room]
         if not lost[x0:x1, y0:y1].any():
             return True
@@ -188,7 +188,7 @@ class _Room:
         return reached is not None and bool(reached.sum() >= LEAST * area)
 
     def _near(self, reached: np.ndarray, corners: tuple[np.ndarray, np.ndarray]) -> bool:
-        """Whether a reached cell is close to the piece."""
+        """Return whether a reachable cell is close to the piece."""
         offset = np.maximum(self.corners[self.room, :2] - 1, 0)
         cells = (np.argwhere(reached) + offset + 0.5) * CELL
         beyond = np.maximum(np.maximum(corners[0] - cells, cells - corners[1]), 0)
@@ -196,14 +196,14 @@ class _Room:
 
 
 def _back(quarter: int) -> tuple[int, bool]:
-    """The axis along which a piece turned by quarters has its back, and whether at its least."""
+    """Return the axis normal to the back after quarter turns, and whether the back is at low."""
     return (1, 0, 1, 0)[quarter], quarter in (0, 3)
 
 
 def _apart(
     corners: tuple[np.ndarray, np.ndarray], spot: str, quarter: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rectangle of a piece and of what is left free about it."""
+    """Return the rectangle of a piece and the space to leave free around it."""
     low, high = corners[0].copy(), corners[1].copy()
     if spot == "middle":
         return low - AROUND, high + AROUND
@@ -229,7 +229,7 @@ def _moved(item: Item, at: np.ndarray, turn: float, room: int, groups: int, k: i
 
 
 def footprints(placed: Placed) -> list[np.ndarray]:
-    """Rectangles of the floor that a thing takes: middle x, y, half width, half depth and yaw."""
+    """Return rectangles of floor under a piece: center x, y, half width, half depth and yaw."""
     w, d, h = placed.item.size
     parts = np.array(built(placed.item.type, w, d, h).parts)
     if placed.item.type != "CounterTop":
@@ -242,6 +242,6 @@ def footprints(placed: Placed) -> list[np.ndarray]:
 
 
 def turned(placed: Placed, xy: np.ndarray) -> np.ndarray:
-    """A point [2] of the frame of a thing, in the house, m."""
+    """Transform a point [2] from the frame of a piece into the house, m."""
     c, s = np.cos(placed.yaw), np.sin(placed.yaw)
     return placed.place[:2] + np.array([c * xy[0] - s * xy[1], s * xy[0] + c * xy[1]])

@@ -1,4 +1,4 @@
-"""Statistics of households: how large things are, where they stand, and what lies on them.
+"""Household statistics: sizes of objects, where they stand, and what lies on them.
 
 They are distilled from the tables of procthor 0.0.1.dev2 (Apache-2.0; Deitke et al. 2022,
 doi:10.48550/arXiv.2206.06994) by docs/make/furnishings.py. Sizes are width, depth and height in
@@ -15,51 +15,51 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Member:
-    """One thing of a group, and where it stands by another of the same group."""
+    """Object in a group, and its position relative to another of the same group."""
 
     type: str  # as "Chair"
-    like: str  # members of one name are of one size
-    sizes: np.ndarray  # [K, 3] m
+    like: str  # members with the same name have the same size
+    sizes: np.ndarray  # [K, 3] possible sizes, m
     parent: int  # -1 for the first
-    anchor: int  # 0 ... 8: of the parent's rectangle, rows from the back, right to left
-    above: bool  # on the parent, not beside it
-    align: tuple[int, int]  # which side of it is at the anchor: 0, 1 the middle, 2
+    anchor: int  # 0 ... 8: position on the parent's rectangle, rows from the back, right to left
+    above: bool  # on the parent, not next to it
+    align: tuple[int, int]  # which side of it is at the anchor: 0, 1 (center), 2
     offset: tuple[float, float]  # m
     turn: float  # rad
-    spread: float  # rad, at most, of a further turn
+    spread: float  # rad, maximum random rotation added to `turn`
 
 
 @dataclass(frozen=True)
 class Group:
-    """Things that stand together: a table with its chairs."""
+    """Objects that stand together, such as a table with its chairs."""
 
-    name: str  # of the published group
-    rooms: tuple[str, ...]  # where it may stand, by types of rooms
+    name: str  # name of the published group
+    rooms: tuple[str, ...]  # types of rooms in which it may stand
     where: tuple[str, ...]  # "corner", "edge", "middle"
-    members: tuple[Member, ...]  # the first is the one about which the others stand
+    members: tuple[Member, ...]  # the first is the one around which the others stand
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """All tables; types are named by words as "DiningTable"."""
+    """All tables; types have names such as "DiningTable"."""
 
-    types: tuple[str, ...]  # in their order, by which they are numbered
+    types: tuple[str, ...]  # in the order of their numbers
     sizes: dict[str, np.ndarray]  # [K, 3] m
-    rooms: dict[str, dict[str, int]]  # of a room: 2 typical, 1 rare
+    rooms: dict[str, dict[str, int]]  # per room type: 2 typical, 1 rare
     flags: dict[str, frozenset[str]]  # corner, edge, middle, floor, many, carried
-    odds: dict[str, dict[str, float]]  # of a receptacle: chance of each thing on it
+    odds: dict[str, dict[str, float]]  # per receptacle: probability of each object on it
     holes: dict[str, np.ndarray]  # [K, 2] width and height of door, double and window, m
-    groups: tuple[Group, ...]  # things that stand together
-    plans: dict[str, tuple[float, list]]  # weight, and a tree of shares of the area
+    groups: tuple[Group, ...]  # objects that stand together
+    plans: dict[str, tuple[float, list]]  # weight, and a tree of area shares
 
     def index(self, name: str) -> int:
-        """The number of a type in arrays."""
+        """Return the number of a type in arrays."""
         return _order(self.types)[name]
 
 
 @functools.cache
 def statistics() -> Statistics:
-    """The tables that come with the package, read once.
+    """Return the tables that come with the package, read once.
 
     >>> tables = statistics()
     >>> len(tables.types), round(tables.odds["Sofa"]["Pillow"], 3)
@@ -83,7 +83,7 @@ def statistics() -> Statistics:
 
 
 def types() -> tuple[str, ...]:
-    """Names of the types of things, in the order of the numbers in a `House`.
+    """Return the names of the object types, in the order of the numbers in a `House`.
 
     >>> types()[:3]
     ('AlarmClock', 'AluminumFoil', 'Apple')
@@ -106,7 +106,7 @@ def _group(held: dict) -> Group:
 
 
 def _member(held: dict) -> Member:
-    """A member; x and the sense of turning are mirrored: the source's axes are left-handed."""
+    """Return a member; x and rotations are mirrored because the source's axes are left-handed."""
     x, y = held.get("offset", (0, 0))
     across, along = held.get("align", (1, 1))
     return Member(

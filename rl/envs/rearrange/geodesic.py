@@ -1,9 +1,9 @@
-"""Lengths of shortest ways over the floor of a house, as the robot would go.
+"""Lengths of shortest paths of the robot over the floor of a house.
 
-A way leads over the middles of free cells, to one of the eight around each; a step across a corner
-needs both cells beside it free, so that the robot cuts none. Every cell takes the least of what its
-neighbours have, plus the step, until nothing changes (Bellman 1958): as many rounds as the longest
-way has steps, each over all cells at once, so that many houses and goals are one program.
+A path connects the centers of free cells, each with its eight neighbours; a diagonal step requires
+both adjacent cells free, so that the robot cuts no corner. Each round relaxes all cells in parallel
+to the minimum over their neighbours' lengths plus the step, until nothing changes (Bellman 1958).
+There are as many rounds as the longest path has steps. Many houses and goals are one program.
 """
 
 import functools
@@ -19,18 +19,18 @@ from jaxgpu.inputs.doors import explained
 
 from .house import CELL
 
-ROUNDS = 4  # between two looks whether anything changed
+ROUNDS = 4  # relaxations between two tests for convergence
 
 
 @explained
 def distances(free: Array, goal: Array) -> Array:
-    """Length of the shortest way from the middle of each cell to a set of cells, [C, C] m.
+    """Return the shortest path length from the center of each cell to a set of cells, [C, C] m.
 
-    Infinite where no way leads, and everywhere if no cell of the goal is free.
+    Infinite where no path exists, and everywhere if no cell of the goal is free.
 
     Args:
         free: [C, C] bool, cells where the robot may stand: `House.nav`.
-        goal: [C, C] bool, cells where it is to go: `cells_near`.
+        goal: [C, C] bool, target cells: `cells_near`.
 
     >>> free = jnp.ones((4, 4), bool).at[1, :3].set(False)
     >>> goal = jnp.zeros((4, 4), bool).at[0, 0].set(True)
@@ -50,11 +50,11 @@ def distances(free: Array, goal: Array) -> Array:
 
 @explained
 def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
-    """Which free cells [C, C] have their middle within `reach` of a place in the plane.
+    """Return the free cells [C, C] whose center is within `reach` of a position in the plane.
 
     Args:
         free: [C, C] bool, cells where the robot may stand: `House.nav`.
-        place: [2] or [3] x and y, m, and what is not looked at.
+        place: [2] or [3] x and y, m, and an ignored z.
         reach: m.
 
     >>> int(cells_near(jnp.ones((4, 4), bool), jnp.array([0.05, 0.05]), 0.11).sum())
@@ -80,14 +80,14 @@ def _distances(free: Array, goal: Array) -> Array:
 
 
 def spread(free: Array, start: Array, width: float) -> Array:
-    """Length of the shortest way from each cell to where a way begins, on a plane or in space.
+    """Return the shortest path length from each cell to the start values, in 2-D or 3-D.
 
-    A step goes to a cell that touches, across a face, an edge or a corner, where all cells between
-    are free. Infinite where no way leads.
+    A step goes to a neighbour across a face, an edge or a corner, if all cells between are free.
+    Infinite where no path exists.
 
     Args:
-        free: [...] bool, of two axes or three.
-        start: [...] m, the lengths that ways begin with, infinite where none does.
+        free: [...] bool, with two or three axes.
+        start: [...] m, initial lengths, infinite where no path starts.
         width: m, of a cell.
 
     >>> start = jnp.full((3, 3, 3), jnp.inf).at[0, 0, 0].set(0.0)
@@ -95,7 +95,7 @@ def spread(free: Array, start: Array, width: float) -> Array:
     0.346
     """
     steps = [step for step in itertools.product((-1, 0, 1), repeat=free.ndim) if any(step)]
-    # what a step costs into each cell from the neighbour; infinite where it may not be
+    # Cost of a step into each cell from its neighbour, infinite where the step is blocked.
     costs = []
     for step in steps:
         between = itertools.product(*({0, i} for i in step))
@@ -118,6 +118,6 @@ def spread(free: Array, start: Array, width: float) -> Array:
 
 
 def _beside(cells: Array, step: tuple[int, ...]) -> Array:
-    """Of each cell its neighbour at a step; beyond the border infinite, or not free."""
+    """Shift cells to the neighbour at a step; outside they are infinite, or not free."""
     padded = jnp.pad(cells, 1, constant_values=False if cells.dtype == jnp.bool_ else jnp.inf)
     return padded[tuple(slice(1 + i, 1 + i + n) for i, n in zip(step, cells.shape))]

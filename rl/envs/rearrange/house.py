@@ -1,8 +1,8 @@
-"""A house as arrays of fixed size: oriented boxes, surfaces that bear things, and where to walk.
+"""House as arrays of fixed size: oriented boxes, supporting surfaces, and navigable cells.
 
-x and y lie in the floor and z points up, metres; the corner of the house is the origin. Every box
-is turned about z alone, by `yaw`, counter-clockwise from above. All houses have the same shapes, so
-that many are one pytree with a leading axis, and a program is compiled once for all.
+x and y are in the floor plane and z points up, metres; the corner of the house is the origin. Every
+box is rotated about z only, by `yaw`, counter-clockwise from above. All houses have the same
+shapes, so that many houses are one pytree with a leading axis and share one compiled program.
 """
 
 from itertools import product
@@ -26,7 +26,7 @@ ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
 
 
 class Kind:
-    """What a box of a house is; -1 marks a row that holds none.
+    """Types of a house's boxes; -1 marks an empty row.
 
     >>> Kind.LINTEL
     3
@@ -44,60 +44,60 @@ class Kind:
 
 @pytree
 class Objects:
-    """Small things to carry, where they lie at first. A row that holds none has type -1."""
+    """Small objects to carry, at their initial poses. An empty row has type -1."""
 
-    centre: Array = number(unit="m")  # [M, 3] middle, m
-    half: Array = number(unit="m")  # [M, 3] half size, m; -1 in rows that hold none
+    centre: Array = number(unit="m")  # [M, 3] center, m
+    half: Array = number(unit="m")  # [M, 3] half size, m; -1 in empty rows
     yaw: Array = number(unit="rad")  # [M] about z, rad
     type: Array = number(whole=True)  # [M] index in `furnishings.types()`
     room: Array = number(whole=True)  # [M] index of the room
-    surface: Array = number(whole=True)  # [M] index of the surface on which it lies
-    count: Array = number(whole=True)  # [] rows in use, the first of them
+    surface: Array = number(whole=True)  # [M] index of the supporting surface
+    count: Array = number(whole=True)  # [] rows in use, which come first
 
 
 @pytree
 class Surfaces:
-    """Level rectangles that bear things. A row that holds none has type -1."""
+    """Level rectangles that support objects. An empty row has type -1."""
 
-    centre: Array = number(unit="m")  # [S, 3] middle, m
-    half: Array = number(unit="m")  # [S, 2] half width and half depth; -1 where none
+    centre: Array = number(unit="m")  # [S, 3] center, m
+    half: Array = number(unit="m")  # [S, 2] half width and half depth; -1 in empty rows
     yaw: Array = number(unit="rad")  # [S] about z, rad
-    type: Array = number(whole=True)  # [S] of the piece of furniture
+    type: Array = number(whole=True)  # [S] type of the piece of furniture
     room: Array = number(whole=True)  # [S] index of the room
-    group: Array = number(whole=True)  # [S] the piece of furniture
-    clear: Array = number(unit="m")  # [S] height that is free above it, m
-    gap: Array = number(infinite=True, unit="m")  # [S] from its edge to where the robot can stand
-    count: Array = number(whole=True)  # [] rows in use, the first of them
+    group: Array = number(whole=True)  # [S] group of the piece of furniture
+    clear: Array = number(unit="m")  # [S] free height above it, m
+    gap: Array = number(infinite=True, unit="m")  # [S] from its edge to the nearest navigable cell
+    count: Array = number(whole=True)  # [] rows in use, which come first
 
 
 @pytree
 class House:
-    """Walls and furniture as boxes, and what a task has to know of them.
+    """Walls and furniture as boxes, and the data that tasks need.
 
-    Rows that hold nothing come last: kind -1, half sizes of -1 and a middle 1 km below the floor.
-    Parts of one piece of furniture share a `group`.
+    Empty rows come last: kind -1, half sizes of -1 and a center 1 km below the floor. Parts of one
+    piece of furniture share a `group`.
     """
 
-    centre: Array = number(unit="m")  # [N, 3] middle of each box, m
+    centre: Array = number(unit="m")  # [N, 3] center of each box, m
     half: Array = number(unit="m")  # [N, 3] half size along its own axes, m
     yaw: Array = number(unit="rad")  # [N] about z, rad
     kind: Array = number(whole=True)  # [N] a `Kind`
     room: Array = number(whole=True)  # [N] index of the room
     type: Array = number(whole=True)  # [N] index in `furnishings.types()`, or -1
-    group: Array = number(whole=True)  # [N] piece of furniture of a part, or -1
-    count: Array = number(whole=True)  # [] rows in use, the first of them
-    rooms: Array = number(unit="m")  # [R, 4] least x and y, largest x and y, middle of walls
+    group: Array = number(whole=True)  # [N] piece of furniture to which a part belongs, or -1
+    count: Array = number(whole=True)  # [] rows in use, which come first
+    rooms: Array = number(unit="m")  # [R, 4] minimum x and y, maximum x and y, at wall centers
     room_type: Array = number(whole=True)  # [R] index in `ROOMS`, -1 for none
-    # holes that can be passed: 0 where the wall is at an x, 1 at a y, -1 for none; that place;
-    # from and to along the wall; height of the hole, m
+    # Passable holes: 0 if the wall is at a constant x, 1 at a constant y, -1 for none; that
+    # coordinate; start and end along the wall; height of the hole, m.
     doors: Array = number()  # [D, 5]
-    nav: Array  # [C, C] whether the robot may stand in the middle of the cell and come there
+    nav: Array  # [C, C] whether the robot can stand at the center of the cell and reach it
     ceiling: Array = number(unit="m")  # [] height, m
-    objects: Objects  # small things, in rows of their own
-    surfaces: Surfaces  # where things can lie
+    objects: Objects  # small objects, in rows of their own
+    surfaces: Surfaces  # where objects can be placed
 
     def free(self, x: Array) -> Array:
-        """Whether the robot may stand at places x [..., 2] or [..., 3], m: [...].
+        """Return whether the robot may stand at positions x [..., 2] or [..., 3], m: [...].
 
         >>> from jaxgpu.rl.envs.rearrange import houses
         >>> house = houses.generate(3)
@@ -111,11 +111,11 @@ class House:
         return inside & self.nav[jnp.where(inside, i, 0), jnp.where(inside, j, 0)]
 
     def solids(self, centre: Array | None = None, yaw: Array | None = None) -> Solids:
-        """The boxes of the house, those of its small things last, for `render.depth_image`.
+        """Return the boxes of the house, small objects last, for `render.depth_image`.
 
         Args:
-            centre: [M, 3] where the small things are, m; by default where they lie at first.
-            yaw: [M] how they are turned, rad; by default as at first.
+            centre: [M, 3] centers of the small objects, m; by default the initial ones.
+            yaw: [M] their yaws, rad; by default the initial ones.
 
         >>> from jaxgpu.rl.envs.rearrange import houses
         >>> houses.generate(0).solids().counts
@@ -135,7 +135,7 @@ class House:
         return Solids(boxes)
 
     def colours(self) -> Array:
-        """Colours [N + M, 3] in 0 ... 1 of the rows of `solids`, for `render.Sight.shaded`.
+        """Return colours [N + M, 3] in 0 ... 1 of the rows of `solids`, for `render.Sight.shaded`.
 
         >>> from jaxgpu.rl.envs.rearrange import houses
         >>> houses.generate(0).colours().shape
@@ -146,7 +146,7 @@ class House:
 
     @on_host
     def view(self) -> View:
-        """The house without its ceiling, to be turned by hand: `jaxgpu.show(house)`.
+        """Return the house without its ceiling as an interactive view for `jaxgpu.show(house)`.
 
         >>> from jaxgpu.rl.envs.rearrange import houses
         >>> len(houses.generate(0).view().surfaces) > 3
@@ -165,7 +165,7 @@ class House:
 
 
 def _triangles(boxes: Boxes, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners [8 R, 3] of R of the boxes, turned about z, m, and their triangles [12 R, 3]."""
+    """Return corners [8 R, 3] of R boxes, rotated about z, m, and their triangles [12 R, 3]."""
     signs = np.array(list(product((-1, 1), repeat=3)))
     local = signs * np.asarray(boxes.half)[rows, None]
     c, s = (np.asarray(f(boxes.turn))[rows, None] for f in (np.cos, np.sin))

@@ -1,7 +1,7 @@
-"""Furnished houses, drawn from the published statistics of households.
+"""Furnished houses, sampled from the published household statistics.
 
-The same seed gives the same house to the bit. Drawing is done once, on the host; a house is then
-arrays, and many houses are the same arrays with a leading axis.
+The same seed gives bitwise the same house. Sampling happens once, on the host; a house is then a
+set of arrays, and many houses are the same arrays with a leading axis.
 """
 
 from collections.abc import Iterable
@@ -24,9 +24,9 @@ from .templates import built
 MOST_ROOMS, MOST_DOORS = 16, 24
 THICK = 0.1  # m, of walls
 SLAB = 0.1  # m, of floor and ceiling
-LEAF = 0.04  # m, of doors and panes
-GONE = (0.0, 0.0, -1000.0)  # where a row is that holds nothing
-ABSENT = (-1.0, -1.0, -1.0)  # its half sizes
+LEAF = 0.04  # m thick, doors and panes
+GONE = (0.0, 0.0, -1000.0)  # center of an empty row
+ABSENT = (-1.0, -1.0, -1.0)  # half sizes of an empty row
 
 
 @explained
@@ -38,16 +38,16 @@ def generate(
     objects: int = 192,
     surfaces: int = 128,
 ) -> House:
-    """A furnished house, the same for the same seed.
+    """Return a furnished house, the same for the same seed.
 
     Args:
-        seed: of everything that is drawn.
-        plan: a name out of `plans()`; by default drawn by its published weight.
-        rows: of boxes of walls and furniture.
-        objects: rows of small things.
-        surfaces: rows of surfaces that bear things.
+        seed: random seed of the house.
+        plan: a name out of `plans()`; by default sampled by its published weight.
+        rows: number of rows for boxes of walls and furniture.
+        objects: number of rows for small objects.
+        surfaces: number of rows for surfaces that support objects.
     Raises:
-        ValueError: the house needs more rows than that; the message says how many would do.
+        ValueError: the house needs more rows; the message states a sufficient number.
 
     >>> house = generate(3, plan="4-room")
     >>> house.centre.shape, bool(house.nav.any())
@@ -66,14 +66,14 @@ def generate_many(
     objects: int = 192,
     surfaces: int = 128,
 ) -> House:
-    """Houses of many seeds as one `House` whose arrays begin with an axis of houses.
+    """Return houses of many seeds as one `House` whose arrays have a leading house axis.
 
     Args:
-        seeds: of the houses, as `range(100)`.
+        seeds: random seeds of the houses, such as `range(100)`.
         plan: as in `generate`.
-        rows: as in `generate`; so are `objects` and `surfaces`.
-        objects: rows of small things.
-        surfaces: rows of surfaces.
+        rows: as in `generate`, also for `objects` and `surfaces`.
+        objects: number of rows for small objects.
+        surfaces: number of rows for surfaces.
 
     >>> generate_many(range(2), plan="kitchen").centre.shape
     (2, 512, 3)
@@ -89,7 +89,7 @@ def generate_many(
 
 
 def plans() -> dict[str, tuple[str, ...]]:
-    """Names of the plans, and the rooms of each.
+    """Return the names of the plans, and the rooms of each.
 
     >>> plans()["4-room"]
     ('Bedroom', 'Bathroom', 'Kitchen', 'LivingRoom')
@@ -103,7 +103,7 @@ def _seed(name: str, seed: Any) -> int:
 
 
 def _drawn(seed: int, name: str | None, rows: int, objects: int, surfaces: int) -> House:
-    """A house of NumPy's arrays."""
+    """Sample a house of NumPy arrays."""
     for word, size in (("rows", rows), ("objects", objects), ("surfaces", surfaces)):
         ranges.numbers(f"houses.generate: {word}", size, (), least=1, whole=True)
     tables = statistics()
@@ -133,7 +133,7 @@ def _drawn(seed: int, name: str | None, rows: int, objects: int, surfaces: int) 
 
 
 def _table(name: str, most: int, **more: Any) -> Rows:
-    """An empty table of boxes."""
+    """Return an empty table of boxes."""
     absent = {
         "centre": np.array(GONE, np.float32),
         "half": np.array(ABSENT, np.float32),
@@ -144,7 +144,7 @@ def _table(name: str, most: int, **more: Any) -> Rows:
 
 
 def _built(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
-    """Add floor, ceiling and walls, block the floor under them, and give the doors."""
+    """Add floor, ceiling and walls, block the floor under them, and return the doors."""
     width, depth = (a / 10 for a in drawn.size)
     half = (width / 2 + THICK, depth / 2 + THICK, SLAB / 2)
     for kind, z in ((Kind.FLOOR, -SLAB / 2), (Kind.CEILING, drawn.ceiling + SLAB / 2)):
@@ -171,13 +171,13 @@ def _built(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
 
 
 class _Wall:
-    """A wall that is built of boxes."""
+    """Wall built from boxes."""
 
     def __init__(self, side: plan.Side, boxes: Rows, floor: Floor) -> None:
         self.side, self.boxes, self.floor = side, boxes, floor
 
     def part(self, low: float, high: float, bottom: float, top: float, kind: int) -> None:
-        """A box from `low` to `high` along the wall; nothing if it has no extent."""
+        """Add a box from `low` to `high` along the wall, unless it has no extent."""
         if high - low < 1e-3 or top - bottom < 1e-3:
             return
         thick = LEAF if kind in (Kind.PANE, Kind.DOOR) else THICK
@@ -252,7 +252,7 @@ def _surfaces(
 
 
 def _padded(rows: np.ndarray, most: int, absent: Any) -> Any:
-    """Rows filled up to `most` with a value, in its dtype."""
+    """Pad rows to `most` with a value, in its dtype."""
     found = np.full((most, *rows.shape[1:]), absent)
     found[: len(rows)] = rows
     return found

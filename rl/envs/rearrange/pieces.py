@@ -1,4 +1,4 @@
-"""What is placed at once: one piece of furniture, or a group such as a table with its chairs."""
+"""Units of placement: one piece of furniture, or a group such as a table with its chairs."""
 
 from dataclasses import dataclass, replace
 
@@ -10,31 +10,31 @@ from .templates import built
 
 @dataclass(frozen=True)
 class Item:
-    """A thing in the frame of its piece, whose middle is the origin and whose front is +y."""
+    """Object in the frame of its piece, whose center is the origin and whose front is +y."""
 
     type: str  # as "DiningTable"
     size: np.ndarray  # [3] width, depth, height, m
-    place: np.ndarray  # [3] middle of its foot, m
+    place: np.ndarray  # [3] center of its base, m
     yaw: float  # rad
-    parent: int = -1  # of the thing on which it stands; -1: on the floor
+    parent: int = -1  # index of the object on which it stands; -1: on the floor
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What is placed at once."""
+    """Objects that are placed as a unit."""
 
     items: tuple[Item, ...]
     extent: np.ndarray  # [2] half width and half depth, m
-    where: tuple[str, ...]  # of "corner", "edge" and "middle"
+    where: tuple[str, ...]  # some of "corner", "edge" and "middle"
 
     @property
     def height(self) -> float:
-        """Of its highest thing, m."""
+        """Height of its highest object, m."""
         return max(one.place[2] + one.size[2] for one in self.items)
 
 
 def single(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
-    """A piece of furniture of this type, of a size drawn from the published ones."""
+    """Return a piece of furniture of this type with a size sampled from the published ones."""
     size = tables.sizes[name][rng.integers(len(tables.sizes[name]))]
     where = tuple(spot for spot in ("corner", "edge", "middle") if name in tables.flags[spot])
     items = (Item(type=name, size=size, place=np.zeros(3), yaw=0.0),)
@@ -42,7 +42,7 @@ def single(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
 
 
 def grouped(rng: np.random.Generator, group: Group) -> Piece:
-    """A group, its sizes and turns drawn."""
+    """Return a group with sampled sizes and rotations."""
     chosen: dict[str, np.ndarray] = {}
     items: list[Item] = []
     for member in group.members:
@@ -65,19 +65,19 @@ def grouped(rng: np.random.Generator, group: Group) -> Piece:
 
 
 def _bounds(size: np.ndarray, yaw: float) -> np.ndarray:
-    """Half the width and half the depth of the rectangle about a turned one."""
+    """Return half width and half depth of the bounding rectangle of a rotated object."""
     c, s = abs(np.cos(yaw)), abs(np.sin(yaw))
     return np.array([c * size[0] + s * size[1], s * size[0] + c * size[1]]) / 2
 
 
 def _bearing(item: Item) -> float:
-    """Height at which things lie on it."""
+    """Return the height at which an item supports others."""
     made = built(item.type, *item.size)
     return max([top[4] for top in made.tops] or [part[5] for part in made.parts])
 
 
 def _centred(items: list[Item], where: tuple[str, ...]) -> Piece:
-    """The piece whose bounding rectangle has its middle at the origin."""
+    """Return the piece with the center of its bounding rectangle at the origin."""
     halves = [_bounds(one.size, one.yaw) for one in items]
     low = np.min([one.place[:2] - half for one, half in zip(items, halves)], 0)
     high = np.max([one.place[:2] + half for one, half in zip(items, halves)], 0)

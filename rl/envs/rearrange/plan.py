@@ -1,9 +1,9 @@
-"""Plans of houses: rectangles of rooms, the doors that join them, and windows.
+"""Floor plans of houses: rectangular rooms, the doors that connect them, and windows.
 
-A rectangle is cut in two again and again, across its longer side and in proportion to the shares
-of a tree of rooms. Rooms that share a wall long enough may have a door; the doors are a spanning
-tree of least cost, so that every room is reached, and bathrooms are entered through their suite.
-Lengths in a plan are whole decimetres: walls that meet are then equal to the bit.
+A rectangle is split in two recursively, across its longer side and in proportion to the shares of a
+tree of rooms. Rooms that share a wall of sufficient length may have a door. The doors form a
+spanning tree of minimum cost, so that every room is reachable, and bathrooms are entered through
+their suite. Lengths in a plan are whole decimetres, so that adjoining walls coincide exactly.
 """
 
 from dataclasses import dataclass, replace
@@ -12,60 +12,60 @@ import numpy as np
 
 from .furnishings import Statistics
 
-AREA = {"Kitchen": 4.5, "LivingRoom": 6.0, "Bedroom": 4.5, "Bathroom": 2.4}  # cells of a room
-SHORTEST, LONGEST, SLENDER = 20, 250, 2.6  # sides of rooms and house, dm; longest side to shortest
-DOOR_WALL, OPENED_WALL = 14, 20  # dm that a wall needs for a door, and to be left out
-CORNER = 0.15  # m that a hole stays off the ends of a wall
+AREA = {"Kitchen": 4.5, "LivingRoom": 6.0, "Bedroom": 4.5, "Bathroom": 2.4}  # area units of a room
+SHORTEST, LONGEST, SLENDER = 20, 250, 2.6  # sides of rooms and house, dm; aspect ratio
+DOOR_WALL, OPENED_WALL = 14, 20  # dm, minimum wall length for a door, and for an opening
+CORNER = 0.15  # m, minimum distance of a hole from the ends of a wall
 SILL = 0.9  # m, height of a window above the floor
 TRIES = 200
 
 
 @dataclass(frozen=True)
 class Hole:
-    """A hole in a wall, m."""
+    """Hole in a wall, m."""
 
     kind: str  # "door", "entrance" or "window"
-    low: float  # where it begins along the wall
-    high: float  # where it ends
+    low: float  # start along the wall
+    high: float  # end along the wall
     bottom: float  # height of its lower edge
-    top: float  # and of its upper one
+    top: float  # height of its upper edge
 
 
 @dataclass(frozen=True)
 class Side:
-    """A straight piece of wall between two rooms, or between a room and what is outside."""
+    """Straight piece of wall between two rooms, or between a room and the outside."""
 
-    axis: int  # 0: it stands at an x, and goes along y
-    at: int  # dm
+    axis: int  # 0: the wall is at a constant x, along y; 1: at a constant y
+    at: int  # position on that axis, dm
     low: int  # dm
     high: int  # dm
     room: int  # index of the room
-    other: int = -1  # -1: outside
+    other: int = -1  # index of the other room, -1: outside
     holes: tuple[Hole, ...] = ()  # doors and windows
 
     @property
     def length(self) -> int:
-        """Its length, dm."""
+        """Length, dm."""
         return self.high - self.low
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Rooms, and the walls between and about them."""
+    """Floor plan: the rooms, and the walls between and around them."""
 
     size: tuple[int, int]  # dm
     rooms: tuple[str, ...]  # types of the rooms
-    corners: np.ndarray  # [R, 4] least x and y, largest x and y, dm
+    corners: np.ndarray  # [R, 4] minimum x and y, maximum x and y, dm
     sides: tuple[Side, ...]  # all walls
     ceiling: float  # m
 
 
 def drawn(rng: np.random.Generator, tables: Statistics, name: str | None) -> Plan:
-    """A plan, of the name given or by the published weights.
+    """Sample a plan with the given name, or one by the published weights.
 
     Raises:
-        RuntimeError: no plan was found whose rooms can be joined; with the tables that are shipped
-            a few tries are enough.
+        RuntimeError: no plan with connectable rooms was found; with the package's tables a few
+            tries suffice.
     """
     names = list(tables.plans)
     weights = np.array([tables.plans[one][0] for one in names], float)
@@ -89,7 +89,7 @@ def drawn(rng: np.random.Generator, tables: Statistics, name: str | None) -> Pla
 
 
 def _rooms(rng: np.random.Generator, tree: list) -> tuple[list, tuple[int, int]]:
-    """Name, corners and suite of every room, and the size of the house."""
+    """Return name, corners and suite of every room, and the size of the house."""
     area = sum(AREA[room] for room in leaves(tree)) * rng.uniform(1.6, 2.2) ** 2
     aspect = rng.uniform(0.65, 1.5)
     width, depth = (round(10 * np.sqrt(area * k)) for k in (aspect, 1 / aspect))
@@ -98,7 +98,7 @@ def _rooms(rng: np.random.Generator, tree: list) -> tuple[list, tuple[int, int]]
 
 
 def leaves(tree: list) -> list[str]:
-    """The rooms at the ends of a tree of shares, in order."""
+    """Return the rooms at the leaves of a tree of shares, in order."""
     found = []
     for _, inner in tree:
         found += [inner] if isinstance(inner, str) else leaves(inner)
@@ -106,7 +106,7 @@ def leaves(tree: list) -> list[str]:
 
 
 def _cut(rng: np.random.Generator, corners: tuple, nodes: list, suite: tuple) -> list:
-    """The rectangle shared among the nodes of a tree."""
+    """Split the rectangle among the nodes of a tree."""
     if len(nodes) == 1:
         inner = nodes[0][1]
         if isinstance(inner, str):
@@ -130,7 +130,7 @@ def _cut(rng: np.random.Generator, corners: tuple, nodes: list, suite: tuple) ->
 
 
 def _inner(corners: np.ndarray) -> list[Side]:
-    """The walls between rooms."""
+    """Return the walls between rooms."""
     found = []
     for i, a in enumerate(corners):
         for j, b in enumerate(corners[:i]):
@@ -148,7 +148,7 @@ def _inner(corners: np.ndarray) -> list[Side]:
 
 
 def _joined(rng: np.random.Generator, rooms: list, inner: list[Side]) -> set[Side] | None:
-    """The walls that get a door; None where the rooms cannot all be joined."""
+    """Return the walls that get a door, or None if the rooms cannot all be connected."""
     public = [room[0] in ("Kitchen", "LivingRoom") for room in rooms]
     wet = [room[0] == "Bathroom" for room in rooms]
 
@@ -178,7 +178,7 @@ def _joined(rng: np.random.Generator, rooms: list, inner: list[Side]) -> set[Sid
 def _doors(
     rng: np.random.Generator, tables: Statistics, side: Side, names: tuple, ceiling: float
 ) -> Side:
-    """The wall with its door; between kitchen and living room it may be left out."""
+    """Return the wall with its door, or an opening between kitchen and living room."""
     pair = {names[side.room], names[side.other]}
     low, high = side.low / 10, side.high / 10
     open_plan = pair <= {"Kitchen", "LivingRoom"} and rng.random() < 0.375
@@ -217,7 +217,7 @@ def _outer(
     size: tuple[int, int],
     ceiling: float,
 ) -> list[Side]:
-    """The walls about the house: windows in all rooms but bathrooms, and one door outside."""
+    """Return the outer walls: windows in all rooms but bathrooms, and one entrance."""
     bare = []
     for i, c in enumerate(corners):
         for axis in (0, 1):

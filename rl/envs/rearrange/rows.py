@@ -1,4 +1,4 @@
-"""Tables of rows that are filled one after the other and then padded to a fixed length."""
+"""Tables that are filled row by row and padded to a fixed length."""
 
 import math
 from typing import Any
@@ -7,18 +7,18 @@ import numpy as np
 
 
 class Rows:
-    """Rows of one table, each a mapping from its columns to numbers."""
+    """Growing table whose rows are mappings from column names to values."""
 
     def __init__(self, name: str, most: int, absent: dict[str, Any]) -> None:
         self.name, self.most, self.absent = name, most, absent
         self.held: list[dict[str, Any]] = []
 
     def add(self, **row: Any) -> None:
-        """One more row."""
+        """Append a row."""
         self.held.append(row)
 
     def arrays(self) -> dict[str, Any]:
-        """The columns, padded, and how many rows are in use.
+        """Return the padded columns and the number of rows in use.
 
         Raises:
             ValueError: there are more rows than fit.

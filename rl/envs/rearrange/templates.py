@@ -1,8 +1,8 @@
-"""Parts of furniture: of a table its top and legs, of a sofa its seat, back and arms.
+"""Parts of furniture: top and legs of a table, or seat, back and arms of a sofa.
 
-The source has one box for each asset; what is inside of it is ours. A part is x0, y0, z0, x1, y1,
-z1 in metres, in the frame of the piece: its middle on the floor, its front towards +y. A top is a
-surface that bears things: x0, y0, x1, y1, z, and the height that is free above it.
+The source has one box per asset; the parts inside it are our design. A part is x0, y0, z0, x1, y1,
+z1 in metres, in the frame of the piece: its center on the floor, its front towards +y. A top is a
+surface that supports objects: x0, y0, x1, y1, z, and the free height above it.
 """
 
 from collections.abc import Callable
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 Part = tuple[float, float, float, float, float, float]
 Top = tuple[float, float, float, float, float, float]
 
-OPEN = 2.0  # m of free height, where nothing is above
+OPEN = 2.0  # m of free height if nothing is above
 LEG, BOARD, PANEL = 0.05, 0.04, 0.02  # m thick
-COUNTER = 0.65  # m deep; what is wider both ways has two arms
-SHELF = 0.38  # m from board to board, about
+COUNTER = 0.65  # m deep; a counter that is wider both ways has two arms
+SHELF = 0.38  # m, approximate distance between boards
 
 
 @dataclass(frozen=True)
 class Built:
-    """A piece of furniture of one size."""
+    """Parts of a piece of furniture of given size."""
 
     parts: tuple[Part, ...]  # boxes, m
-    tops: tuple[Top, ...] = ()  # surfaces that bear things
+    tops: tuple[Top, ...] = ()  # surfaces that support objects
 
 
 def built(name: str, width: float, depth: float, height: float) -> Built:
-    """The parts and the tops of a type of furniture whose box has this size, m.
+    """Return the parts and tops of a type of furniture with a box of this size, m.
 
     >>> table = built("DiningTable", 1.5, 1.0, 0.78)
     >>> len(table.parts), table.tops[0][4]
@@ -48,7 +48,7 @@ def _chest(w: float, d: float, h: float) -> Built:
 
 
 def _legs(w: float, d: float, h: float, thick: float) -> tuple[Part, ...]:
-    """Four legs under a rectangle."""
+    """Return four legs under a rectangle."""
     ends = lambda half: ((-half, -half + thick), (half - thick, half))
     return tuple((x0, y0, 0.0, x1, y1, h) for x0, x1 in ends(w) for y0, y1 in ends(d))
 
@@ -87,7 +87,7 @@ def _bed(w: float, d: float, h: float) -> Built:
 
 
 def _shelf(w: float, d: float, h: float) -> Built:
-    """Two sides, a back, and boards as far apart as a shelf's."""
+    """Return two sides, a back, and boards about `SHELF` apart."""
     gaps = max(1, round((h - PANEL) / SHELF))
     step = (h - PANEL) / gaps
     boards = [(-w, -d, k * step, w, d, k * step + PANEL) for k in range(gaps + 1)]
@@ -102,7 +102,7 @@ def _shelf(w: float, d: float, h: float) -> Built:
 
 
 def _counter(w: float, d: float, h: float) -> Built:
-    """Straight, or with two arms about a corner where its box is wide both ways."""
+    """Return a straight counter, or one with two arms around a corner if wide both ways."""
     if min(2 * w, 2 * d) < COUNTER + 0.5:
         return _chest(w, d, h)
     back = (-w, -d, 0.0, w, -d + COUNTER, h)
@@ -129,7 +129,7 @@ def _television(w: float, d: float, h: float) -> Built:
 
 
 def _basin(w: float, d: float, h: float) -> Built:
-    """A bathroom's sink on a foot: the box of the source is that of the basin alone."""
+    """Return a bathroom sink on a foot; the box of the source is that of the basin only."""
     foot = (-0.4 * w, -d, 0.0, 0.4 * w, 0.2 * d, max(0.85 - h, 0.3))
     return Built((foot, (-w, -d, foot[5], w, d, foot[5] + min(h, 0.2))))
 

@@ -1,9 +1,9 @@
-"""Fetch: without forces, where it goes where it is sent unless something is in the way, or driven.
+"""The mobile manipulator Fetch, moved kinematically or driven by servos with dynamics.
 
 Read `fetch` first (joints, frames, and the capsules around the links), then `contact` (how deep
-these lie in boxes) and `movement`, which drives the base, moves the arm and carries things;
-`grasps`, which says whether the hand gets to a place; and `mechanism`, the robot with masses, among
-its `surroundings`, which `servos` drives.
+these penetrate boxes) and `movement`, which drives the base, moves the arm and carries objects.
+`grasps` tests whether the hand reaches a position. `mechanism` is the robot with masses, among its
+`surroundings`; `servos` drives it.
 """
 
 from .contact import Boxes

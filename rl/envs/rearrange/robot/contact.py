@@ -1,14 +1,14 @@
-"""How deep capsules, cylinders and boxes lie in boxes that are turned about the vertical.
+"""Penetration depth of capsules, cylinders and boxes in boxes that are rotated about the vertical.
 
-A box is a row (x, y, z of the middle; half its sizes along its own axes; cosine and sine of its
-yaw), in m. The square of the distance from a point p + t d of a segment to a box of half sizes h,
+A box is a row (x, y, z of the center; half sizes along its own axes; cosine and sine of its yaw),
+in m. The squared distance from a point p + t d of a segment to a box of half sizes h,
 
     f(t) = sum_i max(|p_i + t d_i| - h_i, 0)^2,
 
-is convex and its slope continuous and piecewise linear with at most six breaks, where a coordinate
-enters or leaves the box: between the two breaks about the zero of the slope the least t is exact.
-About 250 operations a segment and box. Boxes meet where none of 15 directions parts both
-(Gottschalk, Lin and Manocha 1996, doi:10.1145/237170.237244).
+is convex, and its derivative is continuous and piecewise linear with at most six breakpoints, where
+a coordinate enters or leaves the box. Between the two breakpoints around the zero of the derivative
+the minimizer t is exact. A segment and a box take about 250 operations. Boxes intersect if none of
+15 directions separates them (Gottschalk, Lin and Manocha 1996, doi:10.1145/237170.237244).
 """
 
 import functools
@@ -19,18 +19,18 @@ from jax import Array
 from jaxgpu.geometry.vectors import Vec, dot
 from jaxgpu.inputs.fields import pytree
 
-FAR = 1e3  # m, of the middle of a box that is not there
+FAR = 1e3  # m, coordinate of an absent box
 
 
 @pytree
 class Boxes:
-    """K boxes turned about the vertical, [..., K, 8]."""
+    """K boxes rotated about the vertical, [..., K, 8]."""
 
-    rows: Array  # [..., K, 8] middle, half sizes, m; cosine and sine of the yaw
+    rows: Array  # [..., K, 8] center, half sizes, m; cosine and sine of the yaw
 
     @property
     def middle(self) -> Vec:
-        """Coordinates of the middles, three arrays [..., K], m."""
+        """Coordinates of the centers, three arrays [..., K], m."""
         return tuple(self.rows[..., i] for i in range(3))
 
     @property
@@ -39,26 +39,26 @@ class Boxes:
         return tuple(self.rows[..., i] for i in range(3, 6))
 
     def local(self, x: Vec) -> Vec:
-        """Vectors of space, arrays that broadcast against [..., K], along the axes of the boxes."""
+        """Rotate world vectors, broadcastable against [..., K], into the frames of the boxes."""
         c, s = self.rows[..., 6], self.rows[..., 7]
         return c * x[0] + s * x[1], c * x[1] - s * x[0], x[2] + 0 * c
 
     def in_space(self, x: Vec) -> Vec:
-        """Vectors along the axes of the boxes in space."""
+        """Rotate vectors from the frames of the boxes into the world frame."""
         c, s = self.rows[..., 6], self.rows[..., 7]
         return c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]
 
 
 def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
-    """How deep capsules lie in boxes, [S, K] m, negative where they are apart.
+    """Return the penetration depth of capsules in boxes, [S, K] m, negative without contact.
 
-    Exact where the segment itself is outside of the box. Where it is inside, the depth is that of
-    one of its points in the box and the radius.
+    Exact if the segment itself is outside the box. If it is inside, the depth is that of one of its
+    points in the box, plus the radius.
 
     Args:
-        boxes: turned about the vertical, [K].
+        boxes: rotated about the vertical, [K].
         start: one end of each segment, [S, 3] m.
-        end: the other.
+        end: the other end.
         radius: [S] m.
 
     >>> import jax.numpy as jnp
@@ -76,7 +76,7 @@ def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
 
 
 def way_out(box: Boxes, start: Array, end: Array) -> Array:
-    """The unit vector [3] along which a segment, two points [3] m, gets away from one box soonest.
+    """Return the unit vector [3] along which a segment, two points [3] m, leaves a box soonest.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
@@ -91,7 +91,7 @@ def way_out(box: Boxes, start: Array, end: Array) -> Array:
     square = dot(beyond, beyond)
     outside = square > 0
     length = jnp.sqrt(jnp.where(outside, square, 1.0))
-    face = jnp.maximum(jnp.maximum(over[0], over[1]), over[2])  # the nearest, from inside
+    face = jnp.maximum(jnp.maximum(over[0], over[1]), over[2])  # the closest face, seen from inside
     share = (
         jnp.where(outside, a / length, (b >= face).astype(a.dtype)) for a, b in zip(beyond, over)
     )
@@ -99,9 +99,9 @@ def way_out(box: Boxes, start: Array, end: Array) -> Array:
 
 
 def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> Array:
-    """How deep an upright cylinder about `x` [2] m, between two heights, lies in boxes: [K] m.
+    """Return the penetration depth of an upright cylinder about `x` [2] m in boxes, [K] m.
 
-    To be left sideways; negative where it is wholly above or below.
+    It extends from `low` to `high`, m. The depth is horizontal, negative if above or below the box.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
@@ -116,12 +116,12 @@ def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> 
 
 
 def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
-    """How deep a box at `x` [3] lies in boxes [K]: the least overlap along 15 directions, [K] m.
+    """Return the penetration depth of a box in boxes: the least overlap in 15 directions, [K] m.
 
     Args:
-        boxes: turned about the vertical.
-        x: the middle of the other, m.
-        axes: its unit axes, one a row, [3, 3].
+        boxes: rotated about the vertical.
+        x: center of the other box, [3] m.
+        axes: its unit axes, one per row, [3, 3].
         half: its half sizes, [3] m.
 
     >>> import jax.numpy as jnp
@@ -131,29 +131,29 @@ def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
     0.1
     """
     off = boxes.local(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
-    own = [boxes.local(tuple(axes[j, i] for i in range(3))) for j in range(3)]  # of the other
+    own = [boxes.local(tuple(axes[j, i] for i in range(3))) for j in range(3)]  # axes of the other
     bare = [tuple(jnp.abs(a) for a in row) for row in own]
     sizes, h = boxes.half, tuple(half[i] for i in range(3))
     overlaps = []
-    for i in range(3):  # along the axes of the boxes, and of the other
+    for i in range(3):  # along the axes of both
         spread = dot(h, tuple(bare[j][i] for j in range(3)))
         overlaps.append(sizes[i] + spread - jnp.abs(off[i]))
         overlaps.append(h[i] + dot(sizes, bare[i]) - jnp.abs(dot(off, own[i])))
     for i in range(3):
-        for j in range(3):  # across an axis of each: unit i x own_j
+        for j in range(3):  # cross products of an axis of each
             a, b, k, m = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
             square = own[j][a] * own[j][a] + own[j][b] * own[j][b]
             apart = jnp.abs(off[b] * own[j][a] - off[a] * own[j][b])
             spread = sizes[a] * bare[j][b] + sizes[b] * bare[j][a]
             spread = spread + h[k] * bare[m][i] + h[m] * bare[k][i]
-            crossed = square > 1e-6  # parallel ones part nothing that an axis does not
+            crossed = square > 1e-6  # parallel axes are covered by the axes themselves
             overlap = (spread - apart) / jnp.sqrt(jnp.where(crossed, square, 1.0))
             overlaps.append(jnp.where(crossed, overlap, FAR))
     return functools.reduce(jnp.minimum, overlaps)
 
 
 def point(boxes: Boxes, x: Array) -> Array:
-    """Distances from a point [3] to the boxes, [K] m, 0 inside of them.
+    """Return the distances from a point [3] to the boxes, [K] m, 0 inside.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.6, 0.8]]))
@@ -166,11 +166,11 @@ def point(boxes: Boxes, x: Array) -> Array:
 
 
 def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
-    """How far rays in the plane go from `x` [3] to the first box, [R] m, at most `far`.
+    """Return the lengths of horizontal rays from `x` [3] to the first box, [R] m, at most `far`.
 
     Args:
-        boxes: turned about the vertical, [K].
-        x: where all rays begin, m.
+        boxes: rotated about the vertical, [K].
+        x: common origin of the rays, m.
         way: the two components of their unit vectors, [R] each.
         far: the range, m.
 
@@ -192,7 +192,7 @@ def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
 
 
 def _closest(p: Vec, d: Vec, h: Vec) -> Array:
-    """The t in 0 ... 1 at which p + t d is nearest to boxes of half sizes h about the origin."""
+    """Return t in 0 ... 1 at which p + t d is closest to boxes of half sizes h at the origin."""
 
     def slope(t: Array) -> Array:
         at = tuple(a + t * b for a, b in zip(p, d))
@@ -216,12 +216,12 @@ def _closest(p: Vec, d: Vec, h: Vec) -> Array:
 
 
 def _away(x: Vec, h: Vec) -> Array:
-    """Signed distances of points to boxes of half sizes h about the origin."""
+    """Return signed distances of points to boxes of half sizes h about the origin."""
     over = tuple(jnp.abs(a) - s for a, s in zip(x, h))
     beyond = tuple(jnp.maximum(a, 0) for a in over)
     square = dot(beyond, beyond)
     outside = square > 0
     inner = over[0]
     for a in over[1:]:
-        inner = jnp.maximum(inner, a)  # of the nearest face, negative
+        inner = jnp.maximum(inner, a)  # negative distance to the closest face
     return jnp.where(outside, jnp.sqrt(jnp.where(outside, square, 1.0)), inner)

@@ -1,11 +1,11 @@
-"""Fetch, a mobile manipulator, by the numbers of its published description: joints, frames, shapes.
+"""Kinematics of the mobile manipulator Fetch, from its published description.
 
 The base drives in the plane, the torso lifts, the head pans and tilts, the arm has seven joints. No
-offset between two frames has a rotation in it, and each joint turns about an axis of its own frame,
-so that positions and axes of all frames follow in closed form: a turn about x mixes the frame's
-axes y and z, and so on. Lengths in m, angles in rad; x points ahead, y to the left, z upwards, and
-the origin of the base lies on the floor between its wheels. Numbers: Fetch Robotics, fetch_ros,
-`fetch_description`; the capsules enclose the hulls of the meshes there.
+offset between two frames contains a rotation, and each joint turns about an axis of its own frame.
+So positions and axes of all frames follow in closed form: a rotation about x mixes the frame's axes
+y and z, and so on. Lengths are in m, angles in rad. x points forward, y left, z up, and the origin
+of the base is on the floor between its wheels. Constants: Fetch Robotics, fetch_ros,
+`fetch_description`; the capsules enclose the convex hulls of its meshes.
 """
 
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from jax import Array
 from jaxgpu.inputs.doors import explained
 from jaxgpu.inputs.fields import pytree
 
-# the joints of the arm: offset of its frame in that of the link before, the axis it turns about,
-# and its limits; those that roll have none
+# Joints of the arm: offset of the frame in its parent's, axis of rotation, and limits. Roll joints
+# have no limits.
 ARM: tuple[tuple[str, tuple[float, float, float], int, float, float], ...] = (
     ("shoulder pan", (0.119525, 0.0, 0.34858), 2, -1.6056, 1.6056),
     ("shoulder lift", (0.117, 0.0, 0.06), 1, -1.221, 1.518),
@@ -30,19 +30,19 @@ ARM: tuple[tuple[str, tuple[float, float, float], int, float, float], ...] = (
 )
 TORSO, PAN, TILT = (-0.086875, 0.0, 0.37743), (0.053125, 0.0, 0.603001), (0.14253, 0.0, 0.057999)
 CAMERA, GRIPPER = (0.055, 0.0, 0.0225), (0.16645, 0.0, 0.0)
-LIFT = 0.38615  # m, that the torso rises by at most
-# between arms that work: the arm is folded in front of the torso, which is raised
+LIFT = 0.38615  # m, maximum lift of the torso
+# Rest pose between tasks: the arm is folded in front of the raised torso.
 REST = (-0.370, -1.032, 0.695, 0.955, -0.1, 2.077, 0.0)
 HEAD_DOWN = 0.562  # rad, the tilt of the head at rest
-FINGERS = 0.0218  # m, of the middle of each finger from that of the open gripper
+FINGERS = 0.0218  # m, offset of the center of each finger from that of the open gripper
 FRAMES = ("base", "torso fixed", "torso", "pan", "tilt", "camera", *(j[0] for j in ARM), "gripper")
 BASE_RADIUS, BASE_HEIGHT = 0.29, 0.36  # m, of the upright cylinder that encloses the base
 
 
 class Capsule(NamedTuple):
-    """What lies within `radius` of a segment in a frame of the robot."""
+    """Capsule in a frame of the robot: all points within `radius` of a segment."""
 
-    frame: str  # by its name in `FRAMES`
+    frame: str  # name in `FRAMES`
     start: tuple[float, float, float]  # m
     end: tuple[float, float, float]  # m
     radius: float  # m
@@ -68,25 +68,25 @@ CAPSULES = (
 
 @pytree
 class Joints:
-    """Where all joints stand; axes in front are carried along."""
+    """Positions of all joints; leading axes are batch axes."""
 
     base: Array  # [..., 3] x and y in m, and yaw in rad
-    torso: Array  # [...] how far it is raised, m
+    torso: Array  # [...] lift, m
     head: Array  # [..., 2] pan and tilt, rad
     arm: Array  # [..., 7] rad
 
 
 @pytree
 class Frames:
-    """Where the frames of `FRAMES` are."""
+    """Poses of the frames in `FRAMES`."""
 
     origin: Array  # [..., 14, 3] m
-    axes: Array  # [..., 14, 3, 3] the frame's x, y and z in space, one a row
+    axes: Array  # [..., 14, 3, 3] the frame's x, y and z in the world, one per row
 
 
 @explained
 def limits(dtype: Any) -> tuple[Array, Array]:
-    """Least and greatest angles of the arm's joints, [7] each, infinite where they roll, rad.
+    """Return lower and upper limits of the arm's joints, [7] each, rad, infinite for roll joints.
 
     >>> [round(float(x), 3) for x in limits(jnp.float32)[1][:2]]
     [1.606, 1.518]
@@ -97,9 +97,9 @@ def limits(dtype: Any) -> tuple[Array, Array]:
 
 @explained
 def forward_kinematics(joints: Joints) -> Frames:
-    """Positions and axes of all frames, [..., 14, 3] and [..., 14, 3, 3].
+    """Return positions and axes of all frames, [..., 14, 3] and [..., 14, 3, 3].
 
-    About 300 operations.
+    It takes about 300 operations.
 
     >>> rest = Joints(jnp.zeros(3), jnp.float32(0.386), jnp.zeros(2), jnp.zeros(7))
     >>> frames = forward_kinematics(rest)
@@ -124,7 +124,7 @@ def forward_kinematics(joints: Joints) -> Frames:
 
 
 def placed(frames: Frames, base: Array) -> Frames:
-    """Frames of a robot whose base is at the origin, [..., 14], where it is at `base` [..., 3].
+    """Move the frames [..., 14] of a robot at the origin to the base pose `base` [..., 3].
 
     >>> at = lambda base: Joints(jnp.asarray(base), jnp.float32(0.1), jnp.zeros(2), jnp.ones(7))
     >>> there = placed(forward_kinematics(at((0.0, 0.0, 0.0))), jnp.array([1.0, 2.0, 0.5]))
@@ -146,7 +146,7 @@ def placed(frames: Frames, base: Array) -> Frames:
 
 
 def capsules(frames: Frames) -> tuple[Array, Array, Array]:
-    """Starts and ends [..., 14, 3] of the capsules around all links but the base, and radii [14].
+    """Return capsules of all links but the base: starts, ends [..., 14, 3] and radii [14].
 
     >>> rest = Joints(jnp.zeros(3), jnp.float32(0.386), jnp.zeros(2), jnp.zeros(7))
     >>> [part.shape for part in capsules(forward_kinematics(rest))]
@@ -161,7 +161,7 @@ def capsules(frames: Frames) -> tuple[Array, Array, Array]:
 
 
 def in_space(axes: Array, x: Array) -> Array:
-    """Vectors [..., 3] of frames, whose axes are rows [..., 3, 3], in space."""
+    """Transform vectors [..., 3] from frames, whose axes are rows [..., 3, 3], to the world."""
     lead = (1,) * (axes.ndim - 1 - x.ndim)
     x = x.reshape(*lead, *x.shape)
     return sum(
@@ -170,14 +170,14 @@ def in_space(axes: Array, x: Array) -> Array:
 
 
 def in_frame(axes: Array, x: Array) -> Array:
-    """Vectors [..., 3] of space in frames whose axes are rows [..., 3, 3]."""
+    """Transform world vectors [..., 3] into frames whose axes are rows [..., 3, 3]."""
     return jnp.sum(axes * x[..., None, :], -1)
 
 
 def _beyond(
     link: tuple[Array, Array], offset: tuple[float, ...], axis: int = 0, angle: Array | None = None
 ) -> tuple[Array, Array]:
-    """The frame at an offset in that of a link, turned about one of its axes."""
+    """Return the frame at an offset in a link's frame, rotated about one of its axes."""
     origin, rows = link
     for i, shift in enumerate(offset):
         if shift:  # most offsets are along one axis
@@ -186,7 +186,7 @@ def _beyond(
 
 
 def _turned(rows: Array, axis: int, angle: Array) -> Array:
-    """Axes [..., 3, 3] of a frame after a turn about one of them, which mixes the two others."""
+    """Rotate axes [..., 3, 3] of a frame about one of them, which mixes the two others."""
     c, s = jnp.cos(angle)[..., None], jnp.sin(angle)[..., None]
     first, second = (axis + 1) % 3, (axis + 2) % 3
     turned = [rows[..., i, :] for i in range(3)]

@@ -1,8 +1,8 @@
-"""Whether Fetch can take a thing: postures of its arm that reach it and touch nothing.
+"""Reachability of objects: arm postures of Fetch that reach a position without collision.
 
-The base faces the thing, and damped least squares lead the ball in which the hand grasps to a
-place, pointing ahead and down by each of `PITCHES`. A posture that gets there without lying in a
-box is a proof that what is there can be taken; to find none proves nothing.
+The base faces the object, and damped least squares move the grasp ball of the hand to the position,
+pointing forward and down by each of `PITCHES`. A posture that arrives without penetrating a box
+proves that the object can be grasped; a failed search proves nothing.
 """
 
 import jax
@@ -18,22 +18,22 @@ from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics
 from .movement import SKIN, Load, depth_of
 
-REACH, TOUCH = 0.03, 0.015  # m, of the ball in which the hand grasps: ahead of it, and its radius
-PITCHES = (0.35, 0.8, 1.3)  # rad, that the hand points down
-STEPS, STRIDE = 40, 0.4  # of the least squares, and how far a joint moves in one, rad
-DAMPING, AIM = 0.03, 0.2  # m; and m that a radian of the hand's direction counts as
-CLOSE = 3e-3  # m, of the place, where a posture is there
-BOXES = 128  # nearest to the place, that are looked at
+REACH, TOUCH = 0.03, 0.015  # m, offset of the grasp ball in front of the hand, and its radius
+PITCHES = (0.35, 0.8, 1.3)  # rad, downward pitch of the hand
+STEPS, STRIDE = 40, 0.4  # of the least squares; maximum joint change per iteration, rad
+DAMPING, AIM = 0.03, 0.2  # m; m per rad of the hand's direction
+CLOSE = 3e-3  # m, distance at which a posture has arrived
+BOXES = 128  # number of closest boxes that are tested
 
 
 def grip(frames: Frames) -> Array:
-    """The middle of the ball in which the hand grasps, [3] m."""
+    """Return the center of the hand's grasp ball, [3] m."""
     ahead = jnp.asarray([REACH, 0.0, 0.0], frames.origin.dtype)
     return frames.origin[-1] + fetch.in_space(frames.axes[-1], ahead)
 
 
 def turn(slope: Array, shift: Array, damping: float) -> Array:
-    """How joints turn, [J], so that what has this slope by them, [K, J], is shifted, [K].
+    """Return joint increments [J] that shift values with Jacobian `slope` [K, J] by `shift` [K].
 
     Damped least squares, J^T (J J^T + damping^2)^-1 shift (Wampler 1986,
     doi:10.1109/TSMC.1986.289285).
@@ -49,12 +49,12 @@ def turn(slope: Array, shift: Array, damping: float) -> Array:
 
 @jax.jit
 def found(boxes: Array, bases: Array, place: Array) -> Array:
-    """Whether a posture brings the hand to a place, from each of some for the base, [B] bool.
+    """Return whether an arm posture reaches a position, for each of B base positions, [B] bool.
 
     Args:
-        boxes: [R, 8] rows of `Boxes`, all that is in the way.
-        bases: [B, 2] m, where the base may stand.
-        place: [3] m, for the middle of the ball in which the hand grasps.
+        boxes: [R, 8] rows of `Boxes`, all obstacles.
+        bases: [B, 2] m, positions of the base.
+        place: [3] m, target of the center of the grasp ball.
 
     >>> floor = jnp.array([[0.0, 0.0, -0.05, 5.0, 5.0, 0.05, 1.0, 0.0]])
     >>> found(floor, jnp.array([[-0.7, 0.0], [-2.0, 0.0]]), jnp.array([0.0, 0.0, 0.8])).tolist()

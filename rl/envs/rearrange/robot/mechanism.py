@@ -1,13 +1,13 @@
-"""Fetch as a mechanism of `jaxgpu.physics.rigid`, among boxes, with one thing to be handled.
+"""Fetch as a mechanism of `jaxgpu.physics.rigid`, among boxes, with one object to handle.
 
-A text of MuJoCo's format, made of the numbers in `fetch`: the base is a planar joint (ahead, aside,
-about the vertical), the torso lifts, the arm has its seven joints, each finger slides; the head is
-fixed as at rest. Masses are those of the published description, spread over the capsules around the
-links as if these were full; the published weights are carried by the servos' feed-forward, as on
-the robot. What stands around are boxes of the world whose places and sizes are set before each
-step: `BASE` of them are met by the base, `LIMBS` by torso, head and arm, `THING` by the thing. The
-floor is a plane, through which nothing falls. The base, an upright cylinder that stays on it, is a
-ball among boxes without top and bottom.
+The MJCF text uses the constants in `fetch`. The base is a planar joint (x, y, yaw), the torso
+lifts, the arm has its seven joints, each finger slides; the head is fixed in its rest pose.
+Masses are those of the published description, distributed over the capsules around the links as
+solid bodies; gravity compensation carries the weights, as on the robot. The surroundings are boxes
+of the world, whose positions and sizes are set before each step: the base collides with `BASE` of
+them, torso, head and arm with `LIMBS`, the object with `THING`. The floor is a plane, so that
+objects cannot fall through. The base, an upright cylinder that stays on the floor, is a ball among
+boxes without top and bottom.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ from .fetch import (
 )
 
 BASE, LIMBS, THING = 6, 12, 4  # boxes of the world that each can touch at a time
-# kg, of the published description
+# Masses in kg, from the published description.
 MASSES = {
     "base": 70.13,
     "torso fixed": 13.28,
@@ -44,21 +44,21 @@ MASSES = {
     "wrist roll": 0.135,
     "gripper": 1.52,
 }
-EFFORTS = 33.8, 131.8, 76.9, 66.2, 29.4, 25.7, 7.4  # N m, of the arm's motors
+EFFORTS = 33.8, 131.8, 76.9, 66.2, 29.4, 25.7, 7.4  # N m, of the arm's actuators
 TORSO_EFFORT, FINGER_EFFORT = 450.0, 60.0  # N
-# of the servos, ours: a joint alone would swing at some 15 rad/s, and stops without overshooting
+# Our servo gains: a single joint has about 15 rad/s natural frequency and does not overshoot.
 STIFFNESS = 1000.0, 1000.0, 500.0, 500.0, 200.0, 200.0, 50.0  # N m/rad
 DAMPING = 120.0, 120.0, 50.0, 50.0, 15.0, 15.0, 4.0  # N m s/rad
-TRACTION, TURNING = 500.0, 200.0  # N and N m, of the wheels together
-# m, half sizes of a finger; of the palm, a box behind the fingers in place of its wider capsule
+TRACTION, TURNING = 500.0, 200.0  # N and N m, limits of all wheels together
+# Half sizes of a finger, m, and of the palm, a box that replaces its wider capsule.
 FINGER, PALM, PALM_AT = (0.030, 0.007, 0.013), (0.0625, 0.0625, 0.032), -0.0975
-WIDEST = 0.05  # m, that each finger slides out
+WIDEST = 0.05  # m, maximum opening of each finger
 FINGER_MASS = 0.08  # kg
 DIRECTIONS = ("1 0 0", "0 1 0", "0 0 1")
 
 
 def text() -> str:
-    """The text of robot, boxes and thing.
+    """Return the MJCF text of robot, boxes and object.
 
     >>> "shoulder pan" in text()
     True
@@ -100,13 +100,13 @@ def text() -> str:
 
 
 def _boxes(name: str, count: int, bits: int) -> str:
-    """Boxes of the world, out of the way until they are set."""
+    """Return boxes of the world, placed out of reach until they are set."""
     box = '<geom name="{} {}" type="box" size="0.1 0.1 0.1" pos="0 0 -1000" contype="{}"/>'
     return "\n".join(box.format(name, i, bits) for i in range(count))
 
 
 def _body(name: str, offset: Any, joint: str, inner: str, turned: str = "") -> str:
-    """A link, its joint, the capsules around it, and what hangs on it."""
+    """Return a link with its joint, the capsules around it, and its child bodies."""
     own = [c for c in CAPSULES if c.frame == name]
     place = " ".join(f"{x}" for x in offset)
     shapes = "".join(_capsule(c, MASSES[name]) for c in own)
@@ -115,7 +115,7 @@ def _body(name: str, offset: Any, joint: str, inner: str, turned: str = "") -> s
 
 
 def _capsule(c: Any, mass: float) -> str:
-    """A capsule that meets the boxes of the robot; without length it is a ball."""
+    """Return a capsule that collides with the robot's boxes; one without length is a sphere."""
     if c.start == c.end:
         place = " ".join(f"{x}" for x in c.start)
         return f'<geom size="{c.radius}" pos="{place}" mass="{mass}" conaffinity="1"/>'
@@ -124,7 +124,7 @@ def _capsule(c: Any, mass: float) -> str:
 
 
 def _gripper() -> str:
-    """The gripper, which the thing can touch, and two fingers that slide to its sides."""
+    """Return the gripper, which the object can touch, and two fingers that slide sideways."""
     sizes = " ".join(f"{x}" for x in PALM)
     palm = f"""<geom type="box" size="{sizes}" pos="{PALM_AT} 0 0" mass="{MASSES["gripper"]}"
   conaffinity="3"/>"""
@@ -140,7 +140,7 @@ def _gripper() -> str:
 
 
 def _motors() -> str:
-    """Servos: of velocity for the base, of position for all else."""
+    """Return the servos: velocity actuators for the base, position actuators otherwise."""
     base = "".join(
         f'<velocity name="{name}" joint="{name}" kv="{kv}" forcerange="{-most} {most}"/>'
         for name, kv, most in (("x", 2000, TRACTION), ("y", 2000, TRACTION), ("yaw", 400, TURNING))

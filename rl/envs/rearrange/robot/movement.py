@@ -1,18 +1,17 @@
-"""A robot that goes where it is sent unless something is in the way: kinematic, without forces.
+"""Kinematic movement of Fetch, without forces: it follows commands except on collision.
 
-A step has three parts, so that its work is fixed: the base turns and drives, arm and load rigid on
-it; where that meets a box, the base is put out of the deepest contact along its horizontal normal,
-which lets it slide along walls, and if it still meets one, it stays; then the joints of the arm
-move; where that meets a box, they are turned back along the slope of the depth of the deepest
-contact, which lets the arm slide too, and if it still meets one, it stays, as it does where the
-middle line of a link got into a box, where that slope is zero. A part that is accepted lies in no
-box deeper than `SKIN`, and the hand is not let through thin boards: its paths between two places,
-as capsules, count as parts of the robot. The robot may touch itself. Up to `near` boxes are looked
-at, those whose upright hulls are nearest to the robot's.
+A step has three parts, so that its cost is fixed. First the base turns and drives, with arm and
+load rigid on it. If it collides, it is pushed out of the deepest contact along the horizontal
+normal, so that it slides along walls; if it still collides, it stays. Then the arm moves. If it
+collides, it is turned back along the gradient of the deepest penetration, so that it slides too. If
+it still collides, it stays; it also stays if the center line of a link got into a box, where the
+gradient is zero. An accepted part penetrates no box by more than `SKIN`. The hand cannot pass
+through thin boards, because its paths between two positions, as capsules, count as parts of the
+robot. The robot may touch itself. Only the `near` boxes are tested whose bounding boxes are closest
+to the robot's.
 
-After the kinematic mode of Galactic (Berges et al. 2023, arXiv:2306.07552), where spheres along the
-links stand for the robot, the base is undone on contact unless sliding is asked for, and the arm
-always.
+After the kinematic mode of Galactic (Berges et al. 2023, arXiv:2306.07552). There spheres along the
+links represent the robot, and contact undoes the arm's step, and the base's if sliding is off.
 """
 
 from dataclasses import replace
@@ -30,44 +29,44 @@ from . import contact, fetch
 from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics, placed
 
-SKIN = 5e-4  # m, how deep the robot may lie in a box
-SLOPE = 0.03  # m, least change of depth with a radian of the arm, where the arm slides
-FLAT = 0.2  # least share of a contact's normal that lies in the plane, where the base slides
-# what turns moves along a bow: the arm is put out of a contact by this many times its depth, and
-# this far beyond, m
+SKIN = 5e-4  # m, tolerated penetration
+SLOPE = 0.03  # m per rad, minimum gradient of the depth for the arm to slide
+FLAT = 0.2  # minimum horizontal fraction of a contact's normal for the base to slide
+# Rotation moves points along arcs, so the arm is pushed out by this multiple of the depth plus this
+# distance, m.
 BEYOND, APART = 1.3, 2e-3
-LOW = 0.02  # m, of the bottom of the base above the floor
-BODY = 0.36  # m, that base, torso and head reach from the axis of the base at most
-LIMBS = 0.15  # m, that the arm reaches at most beyond the hull of its frames
-# capsules whose ends are followed on their way: those of the elbow, the wrist and the hand; 32 bits
-# as those of `tasks.task`
+LOW = 0.02  # m, height of the bottom of the base above the floor
+BODY = 0.36  # m, maximum reach of base, torso and head from the base's axis
+LIMBS = 0.15  # m, maximum reach of the arm outside the bounding box of its frames
+# Capsules whose end points are swept: elbow, wrist and hand. They are int32 for the reason given in
+# `tasks.task`.
 SWEPT = np.array([7, 9, 11], np.int32)
-SWEPT_RADIUS = 0.05  # m, of these ways: less than that of the capsules, which hold where they begin
+SWEPT_RADIUS = 0.05  # m, of the sweeps; smaller than the capsules, which already touch at the start
 
 
 @pytree
 class Load:
-    """What the hand holds: a box that is rigid to the gripper, or nothing."""
+    """Box held rigidly by the gripper, or an empty hand."""
 
     held: Array  # [] bool
     half: Array  # [3] half sizes along its own axes, m
-    place: Array  # [3] its middle in the gripper's frame, m
-    axes: Array  # [3, 3] its axes there, one a row
+    place: Array  # [3] its center in the gripper's frame, m
+    axes: Array  # [3, 3] its axes there, one per row
 
 
 class Moved(NamedTuple):
-    """Where a step led."""
+    """Result of a step."""
 
     joints: Joints
     frames: Frames
-    base_free: Array  # [] bool: the base went where it was sent
-    arm_free: Array  # [] bool: so did the arm
-    left_out: Array  # [] boxes near enough to be met that were not looked at
+    base_free: Array  # [] bool: the base reached its target
+    arm_free: Array  # [] bool: the arm reached its target
+    left_out: Array  # [] boxes in range beyond the capacity
 
 
 @pytree
 class Movement:
-    """How far a step goes, and whether the base slides.
+    """Step sizes of base and arm, and sliding on contact.
 
     >>> import jax.numpy as jnp
     >>> wall = Boxes(jnp.array([[2.0, 0.0, 1.0, 0.1, 5.0, 1.0, 1.0, 0.0]]))
@@ -81,23 +80,25 @@ class Movement:
 
     max_turn: Array | float = number(
         default=0.0873, above=0, most=np.pi, unit="rad"
-    )  # [] of the base a step
-    max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base a step
+    )  # [] of the base per step
+    max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base per step
     max_joint: Array | float = number(
         default=0.196, above=0, most=np.pi, unit="rad"
-    )  # [] of the arm a step
-    slide: bool = static(default=True)  # along what it meets; else base and arm stay on contact
-    near: int = size(default=32, least=1)  # boxes that are looked at
+    )  # [] of the arm per step
+    slide: bool = static(default=True)  # slide along obstacles; else base and arm stay on contact
+    near: int = size(default=32, least=1)  # boxes that are tested
 
     def move(self, boxes: Boxes, joints: Joints, load: Load, action: Array) -> Moved:
-        """One step in boxes [K]; about 17 capsules by `near` boxes by 250 operations, four times.
+        """Advance one step among boxes [K].
+
+        The cost is about 4 x 17 capsules x `near` boxes x 250 operations.
 
         Args:
-            boxes: what is in the way.
-            joints: before.
-            load: what the hand holds.
-            action: [9] in -1 ... 1: turn and forward of the base, the arm's joints; with the
-                first two alone, [2], the arm stays as it is.
+            boxes: obstacles.
+            joints: before the step.
+            load: object in the hand.
+            action: [9] in -1 ... 1: turn and forward of the base, the arm's joints; with the first
+                two only, [2], the arm does not move.
         """
         arm = joints.arm
         if len(action) > 2:
@@ -135,7 +136,7 @@ class Movement:
         return Moved(joints, frames, base_free, arm_free & ~stays, left_out)
 
     def _put_out(self, depth: Array, normal: Array) -> Array:
-        """How the base is to be shifted out of a contact, [3] m; not farther than it drives."""
+        """Return the shift of the base out of a contact, [3] m, at most a step."""
         flat = jnp.sqrt(normal[0] ** 2 + normal[1] ** 2)
         slides = (flat > FLAT) & self.slide
         put = jnp.where(slides, depth / jnp.where(slides, flat, 1.0) ** 2, 0.0)
@@ -143,7 +144,7 @@ class Movement:
         return put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
 
     def _turned_back(self, depth: Array, slope: Array) -> Array:
-        """How the arm is to be turned out of a contact, [7] rad; not farther than it moves."""
+        """Return the rotation of the arm out of a contact, [7] rad, at most a step."""
         square = jnp.sum(slope**2)
         slides = (square > SLOPE**2) & self.slide
         back = (BEYOND * depth + APART) / jnp.where(slides, square, 1.0)
@@ -153,7 +154,7 @@ class Movement:
 
 
 def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
-    """The frames before and after the arm's step, the base at the origin."""
+    """Return the frames before and after the arm's step, with the base at the origin."""
     wide = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
     twice = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
     found = forward_kinematics(replace(twice, arm=jnp.stack([joints.arm, arm])))
@@ -162,20 +163,20 @@ def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
 
 
 def _swept(frames: Frames) -> Array:
-    """Ends of the capsules in `SWEPT` nearer to the hand, [3, 3] m."""
+    """Return the ends of the capsules in `SWEPT` closer to the hand, [3, 3] m."""
     return fetch.capsules(frames)[1][SWEPT]
 
 
 def loaded(frames: Frames, load: Load) -> tuple[Array, Array]:
-    """Where the load is: its middle [3] m, and its axes, one a row, [3, 3]."""
+    """Return the pose of the load: center [3] m, and axes, one per row, [3, 3]."""
     hand, turn = frames.origin[-1], frames.axes[-1]
     return hand + fetch.in_space(turn, load.place), fetch.in_space(turn[None], load.axes)
 
 
 def shapes(frames: Frames, paths: Array | None = None) -> tuple[Array, Array, Array]:
-    """Capsules of the robot, starts and ends [S, 3] and radii [S], m, without its base.
+    """Return the robot's capsules without the base: starts and ends [S, 3] and radii [S], m.
 
-    With `paths` [3, 3], where the ends in `SWEPT` were before a step, also their ways from there.
+    With `paths` [3, 3], the previous ends of `SWEPT`, include the sweeps from there.
     """
     start, end, radius = fetch.capsules(frames)
     if paths is None:
@@ -189,7 +190,7 @@ def shapes(frames: Frames, paths: Array | None = None) -> tuple[Array, Array, Ar
 
 
 def depth_of(boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None) -> Array:
-    """How deep robot and load lie in boxes at most, [] m; negative where they are apart."""
+    """Return the maximum penetration of robot and load, [] m, negative without contact."""
     arm, base, of_load = _depths(boxes, frames, load, paths)
     return jnp.max(jnp.maximum(jnp.maximum(jnp.max(arm, 0), base), of_load))
 
@@ -197,15 +198,15 @@ def depth_of(boxes: Boxes, frames: Frames, load: Load, paths: Array | None = Non
 def deepest(
     boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None
 ) -> tuple[Array, Array]:
-    """How deep robot and load lie in boxes at most, [] m, and the way out of there, [3].
+    """Return the maximum penetration of robot and load, [] m, and the direction out of it, [3].
 
-    The way out is zero where the load lies deeper: there the base does not slide.
+    The direction is zero if the load penetrates deeper; then the base does not slide.
     """
     arm, base, of_load = _depths(boxes, frames, load, paths)
     each, of_load = jnp.maximum(jnp.max(arm, 0), base), jnp.max(of_load)
     box, most = Boxes(boxes.rows[jnp.argmax(each)]), jnp.max(each)
     start, end, radius = shapes(frames, paths)
-    # of the base the point of its axis that is level with the box
+    # The base is represented by the point of its axis that is level with the box.
     foot = frames.origin[0].at[2].set(jnp.clip(box.rows[2], LOW, fetch.BASE_HEIGHT))
     start, end = (jnp.concatenate([x, foot[None]]) for x in (start, end))
     again = contact.segments(Boxes(box.rows[None]), start[:-1], end[:-1], radius)[:, 0]
@@ -217,9 +218,9 @@ def deepest(
 def _slope(
     boxes: Boxes, joints: Joints, frames: Frames, load: Load, paths: Array
 ) -> tuple[Array, Array]:
-    """How deep robot and load lie in boxes at most, [] m, and its slope by the arm's joints, [7].
+    """Return the maximum penetration, [] m, and its gradient by the arm's joints, [7].
 
-    The slope is zero where base or load lie deeper: there the arm does not slide.
+    The gradient is zero if base or load penetrate deeper; then the arm does not slide.
     """
     arm, base, of_load = _depths(boxes, frames, load, paths)
     limbs, others = jnp.max(arm), jnp.maximum(jnp.max(base), jnp.max(of_load))
@@ -230,14 +231,14 @@ def _slope(
         found = shapes(forward_kinematics(replace(joints, arm=angles)), paths)
         return contact.segments(box, *(x[shape][None] for x in found))[0, 0]
 
-    slope = jax.jacfwd(depth)(joints.arm)  # backwards a picked shape is a scatter, slow on a TPU
+    slope = jax.jacfwd(depth)(joints.arm)  # reverse mode would scatter, slow on a TPU
     return jnp.maximum(limbs, others), jnp.where(others > limbs, 0.0, slope)
 
 
 def _depths(
     boxes: Boxes, frames: Frames, load: Load, paths: Array | None
 ) -> tuple[Array, Array, Array]:
-    """Depths in each box: of all but the base [S, K], of the base [K], and of the load [K], m."""
+    """Return depths in each box: of all links [S, K], of the base [K] and of the load [K], m."""
     arm = contact.segments(boxes, *shapes(frames, paths))
     foot = frames.origin[0, :2]
     base = contact.cylinder(boxes, foot, LOW, fetch.BASE_HEIGHT, fetch.BASE_RADIUS)
@@ -249,19 +250,18 @@ def _depths(
 def nearest(
     boxes: Boxes, places: tuple[Frames, ...], load: Load, count: int
 ) -> tuple[Boxes, Array]:
-    """The `count` boxes whose upright hulls are nearest to those of the robot, and how many more
-    could be met, [].
+    """Return the `count` boxes closest to the robot by bounding boxes, and how many are left out.
 
-    Two hulls hold the robot on all its `places`: of base, torso and head, and of the arm with its
-    load.
+    Two bounding boxes contain the robot at all its `places`: of base, torso and head, and of the
+    arm with its load. Left out are boxes that could collide but exceed `count`, [].
     """
     first = fetch.FRAMES.index(fetch.ARM[0][0])
     points = jnp.concatenate([place.origin[first:] for place in places])
     feet = jnp.stack([place.origin[0] for place in places])
-    # a load reaches at most so far beyond the gripper's frame
+    # Maximum reach of a load from the gripper's frame.
     beyond = rows.length(load.place) + rows.length(load.half)
     wide = LIMBS + jnp.where(load.held, beyond, 0.0)
-    # a base that slides is put at most a step farther
+    # A base that slides is pushed at most one step farther.
     wide = wide + jnp.max(jnp.max(feet, 0) - jnp.min(feet, 0)) + SKIN
     body = BODY + wide - LIMBS
     c, s = jnp.abs(boxes.rows[:, 6]), jnp.abs(boxes.rows[:, 7])

@@ -1,11 +1,11 @@
-"""A robot that weighs something: Fetch and the thing it handles, moved by forces, in contact.
+"""Dynamics of Fetch and the object that it handles: servos, masses and contact.
 
-Commands are those of `movement`, shares of the largest step of base and arm, and the grip. They
-move the targets of servos, evenly over a step of 0.15 s, in which the base goes 0.67 m/s and a
-joint 1.3 rad/s at most; what the servos drive has masses and meets the boxes of the house by
-MuJoCo's contacts. So the robot is held up, pushes and slides, and a
-thing is held between the fingers by friction, or slips. As in `movement`, other small things are in
-nobody's way, and the robot may touch itself.
+Commands are those of `movement`, fractions of the maximum step of base and arm, and the grip. They
+move the targets of servos uniformly over a step of 0.15 s, in which the base moves at most 0.67 m/s
+and a joint 1.3 rad/s. The servos drive bodies with masses, which collide with the boxes of the
+house by MuJoCo's contacts. So the robot is held up, pushes and slides, and friction holds an object
+between the fingers, or lets it slip. As in `movement`, other small objects do not collide, nor do
+links of the robot with each other.
 """
 
 import dataclasses
@@ -30,37 +30,37 @@ from .fetch import Frames, Joints, forward_kinematics
 from .mechanism import WIDEST
 from .movement import Load, loaded
 
-LEAD = 0.4  # rad, that the target of a joint of the arm is ahead of it at most
-GAP = 0.03  # m, of the palm behind the middle of the fingers
-SQUEEZE = 0.01  # m, beyond the middle, of the target of each finger that closes
-HELD = 1.0  # N of each finger at which a thing counts as held
-PLANE, TORSO, ARM, FINGERS, OBJECT = slice(3), 3, slice(4, 11), slice(11, 13), 13  # coordinates
+LEAD = 0.4  # rad, maximum lead of an arm joint's target over the joint
+GAP = 0.03  # m, of the palm behind the center of the fingers
+SQUEEZE = 0.01  # m, past the center, of the target of each closing finger
+HELD = 1.0  # N per finger, at which an object counts as held
+PLANE, TORSO, ARM, FINGERS, OBJECT = slice(3), 3, slice(4, 11), slice(11, 13), 13  # slices of qpos
 
 
 @pytree
 class Driven:
-    """What moves, and what its servos are told."""
+    """State of the dynamics, and the targets of the servos."""
 
-    physics: forward.State  # of the model
+    physics: forward.State  # state of the model
     arm: Array  # [7] rad, targets of the arm's servos
     torso: Array  # [] m
     open: Array  # [] m, target of each finger
-    press: Array  # [] N, of the finger that presses less on the thing
+    press: Array  # [] N, force of the finger that presses less on the object
 
 
 class Reached(NamedTuple):
-    """Where a step led."""
+    """Result of a step."""
 
     driven: Driven
     joints: Joints
     frames: Frames
-    thing: Array  # [3] m, its middle
-    axes: Array  # [3, 3] its axes, one a row
-    left_out: Array  # [] boxes and contacts near enough to act that were not looked at
+    thing: Array  # [3] m, center of the object
+    axes: Array  # [3, 3] its axes, one per row
+    left_out: Array  # [] boxes and contacts in range beyond the capacity
 
 
 def loaded_model(iterations: int = 8) -> Model:
-    """The mechanism of robot, boxes and thing, at the precision that is the default now.
+    """Return the model of robot, boxes and object, at the current default precision.
 
     >>> loaded_model().layout.nv
     19
@@ -75,7 +75,7 @@ def _compiled() -> Any:
 
 @pytree
 class Servos:
-    """How far a step goes, and what the thing is made of.
+    """Step sizes of the servo targets, and the density of the object.
 
     >>> import jax.numpy as jnp
     >>> start = Joints(jnp.zeros(3), jnp.float32(0.386), jnp.zeros(2), jnp.zeros(7))
@@ -85,25 +85,25 @@ class Servos:
     (20,)
     """
 
-    model: Model = dataclasses.field(default_factory=loaded_model)  # its numbers are leaves
+    model: Model = dataclasses.field(default_factory=loaded_model)  # its numeric fields are leaves
     max_turn: Array | float = number(
         default=0.0873, above=0, most=np.pi, unit="rad"
-    )  # [] of the base a step
-    max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base a step
+    )  # [] of the base per step
+    max_forward: Array | float = number(default=0.1, above=0, unit="m")  # [] of the base per step
     max_joint: Array | float = number(
         default=0.196, above=0, most=np.pi, unit="rad"
-    )  # [] of the arm a step
-    density: Array | float = number(default=300.0, above=0, unit="kg/m^3")  # [] of the thing
-    substeps: int = size(default=30, least=1)  # steps of the model in one of the task
+    )  # [] of the arm per step
+    density: Array | float = number(default=300.0, above=0, unit="kg/m^3")  # [] of the object
+    substeps: int = size(default=30, least=1)  # model steps per step of the task
 
     def begin(self, joints: Joints, thing: Array, axes: Array, fingers: Array | float) -> Driven:
-        """At rest there, the fingers open by `fingers` m each.
+        """Initialize the dynamics at rest in a given pose.
 
         Args:
             joints: of the robot.
-            thing: its middle, [3] m.
-            axes: its axes, one a row, [3, 3].
-            fingers: how far each is from the middle, m.
+            thing: center of the object, [3] m.
+            axes: its axes, one per row, [3, 3].
+            fingers: distance of each finger from the center, m.
         """
         turn = rotations.from_matrix(axes.T)
         fingers = jnp.full(2, fingers, thing.dtype)
@@ -117,24 +117,24 @@ class Servos:
         )
 
     def carried(self, joints: Joints, load: Load) -> tuple[Driven, Array, Array]:
-        """At rest with a thing between the fingers, where it is, [3] m, and its axes [3, 3]."""
+        """Initialize with the object in the hand; also return its center, [3] m, and axes."""
         thing, axes = loaded(forward_kinematics(joints), load)
         narrow = jnp.minimum(jnp.minimum(load.half[0], load.half[1]), WIDEST)
         driven = self.begin(joints, thing, axes, narrow)
         return replace(driven, open=jnp.full_like(driven.open, -SQUEEZE)), thing, axes
 
     def move(self, boxes: Boxes, driven: Driven, half: Array, action: Array) -> Reached:
-        """One step among boxes [K].
+        """Advance one step among boxes [K].
 
         Args:
-            boxes: what stands around.
-            driven: before.
-            half: half sizes of the thing, [3] m.
-            action: [10] in -1 ... 1: the grip (above .5 the fingers close, below -.5 they open),
-                turn and forward of the base, the arm's joints; what is beyond counts as the bound.
+            boxes: obstacles.
+            driven: state before the step.
+            half: half sizes of the object, [3] m.
+            action: [10], clipped to -1 ... 1: the grip (above .5 the fingers close, below -.5 they
+                open), turn and forward of the base, and the arm's joints.
 
         Raises:
-            ValueError: sizes or an action of another shape, not finite, or a size that is not
+            ValueError: sizes or an action of the wrong shape or not finite, or a size that is not
                 above 0.
         """
         q = driven.physics.qpos
@@ -166,7 +166,7 @@ class Servos:
         return Reached(after, joints, forward_kinematics(joints), thing, axes, left_out + more)
 
     def read(self, driven: Driven) -> tuple[Joints, Array, Array]:
-        """The joints, and the thing's middle [3] m and axes [3, 3]."""
+        """Return the joints, and the object's center [3] m and axes [3, 3]."""
         q = driven.physics.qpos
         head = jnp.asarray([0.0, fetch.HEAD_DOWN], q.dtype)
         joints = Joints(base=q[PLANE], torso=q[TORSO], head=head, arm=q[ARM])
@@ -175,13 +175,13 @@ class Servos:
         return joints, q[OBJECT : OBJECT + 3], jnp.stack(columns, 1)
 
     def among(self, boxes: Boxes, driven: Driven, half: Array, told: Array) -> tuple[Model, Array]:
-        """The model with the boxes that are near and its thing, and how many more are near.
+        """Return the model with the nearby boxes and the object, and the number of boxes left out.
 
         Args:
-            boxes: what stands around, [K].
-            driven: where the robot is.
-            half: half sizes of the thing, [3] m.
-            told: where the arm is to get, [7] rad.
+            boxes: obstacles, [K].
+            driven: state of robot and object.
+            half: half sizes of the object, [3] m.
+            told: targets of the arm at the end of the step, [7] rad.
         """
         joints, thing, _ = self.read(driven)
         arrived = replace(joints, arm=told)
@@ -192,11 +192,11 @@ class Servos:
         return surroundings.furnished(self.model, near, half, self.density), left_out
 
     def _seconds(self) -> Array:
-        """Of a step."""
+        """Return the duration of a step, s."""
         return self.substeps * self.model.option.timestep
 
     def _press(self, d: forward.Dynamics) -> Array:
-        """The smaller of both fingers' forces on the thing, N."""
+        """Return the smaller of the two fingers' normal forces on the object, N."""
         pressed = jnp.zeros(2, d.qacc.dtype)
         index = lambda name: self.model.index("geom", name)
         fingers = np.array([index("left finger"), index("right finger")])
@@ -208,13 +208,14 @@ class Servos:
 
 
 def speed(driven: Driven) -> Array:
-    """Of the thing's middle, [3] m/s; its freedoms begin where its coordinates do."""
+    """Return the velocity of the object's center, [3] m/s."""
     return driven.physics.qvel[OBJECT : OBJECT + 3]
 
 
 def between_fingers(half: Array) -> Load:
-    """A thing of half sizes [3] m, taken from above by its narrower side, its top in front of the
-    palm.
+    """Return an object of half sizes [3] m, grasped from above by its narrower side.
+
+    Its top is in front of the palm.
 
     >>> load = between_fingers(jnp.array([0.05, 0.02, 0.04]))
     >>> [round(float(x), 3) for x in load.place], load.axes[1].tolist()

@@ -1,8 +1,8 @@
-"""Which boxes of a house a robot with masses and its thing can meet in a step, and a model of them.
+"""Boxes of a house that a robot with masses and its object can touch in a step.
 
-As many boxes as the mechanism has places for, `BASE`, `LIMBS` and `THING`: those that are nearest,
-by their depth at best and the way that can be made in a step. Boxes that end at the floor are left
-to its plane. The base meets boxes that are as high as itself; to it they have no top and no bottom.
+They fill the `BASE`, `LIMBS` and `THING` slots of the mechanism: the nearest boxes, by their depth
+and the distance that can be covered in a step. Boxes that end at the floor are left to the plane.
+The base collides with boxes at its own height; for it they have no top and no bottom.
 """
 
 from dataclasses import replace
@@ -19,20 +19,20 @@ from .fetch import Joints, forward_kinematics
 from .mechanism import BASE, LIMBS, THING
 from .movement import LOW, Load, nearest
 
-TALL = 100.0  # m, half the height of the boxes that the base meets
+TALL = 100.0  # m, half height of the boxes that the base collides with
 
 
 def near(
     boxes: Boxes, joints: tuple[Joints, Joints], flight: Array, half: Array, reach: Array | float
 ) -> tuple[Boxes, Array]:
-    """The boxes that can be met, [22], and how many more can be, [].
+    """Return the boxes that can be touched, [22], and how many more could be, [].
 
     Args:
-        boxes: what stands around, [K].
-        joints: before the step, and with the arm where it is to get.
-        flight: places of the thing's middle, if nothing holds it, [T, 3] m.
+        boxes: obstacles, [K].
+        joints: before the step, and with the arm at its target.
+        flight: positions of the object's center if it moves freely, [T, 3] m.
         half: its half sizes, [3] m.
-        reach: how far the base can get in the step, m.
+        reach: maximum travel of the base in the step, m.
 
     >>> joints = Joints(jnp.zeros(3), jnp.float32(0.386), jnp.zeros(2), jnp.zeros(7))
     >>> wall = Boxes(jnp.array([[0.35, 0.0, 1.0, 0.1, 5.0, 1.0, 1.0, 0.0]]))
@@ -58,13 +58,13 @@ def near(
 
 
 def furnished(model: Model, around: Boxes, half: Array, density: Array | float) -> Model:
-    """The model with its boxes where those of `around` are, and a thing of that size.
+    """Return the model with its boxes set to `around`, and an object of the given size.
 
     Args:
         model: of `mechanism`.
-        around: [22], as `near` finds them.
-        half: half sizes of the thing, [3] m.
-        density: of the thing, kg/m^3.
+        around: [22], as from `near`.
+        half: half sizes of the object, [3] m.
+        density: of the object, kg/m^3.
 
     >>> from jaxgpu.rl.envs.rearrange.robot.servos import loaded_model
     >>> away = Boxes(jnp.full((22, 8), -1e3))
@@ -88,7 +88,7 @@ def furnished(model: Model, around: Boxes, half: Array, density: Array | float) 
     body = model.index("body", "thing")
     mass = 8 * density * jnp.prod(half)
     inertia = mass / 3 * (jnp.sum(half**2) - half**2)
-    # of a body that flies free MuJoCo's weights of constraints are these
+    # MuJoCo's `invweight` of a free body.
     weight = jnp.stack([1 / mass, jnp.mean(1 / inertia)])
     bodies = replace(
         bodies,
@@ -100,21 +100,21 @@ def furnished(model: Model, around: Boxes, half: Array, density: Array | float) 
 
 
 def _closest(boxes: Boxes, depth: Array, count: int) -> tuple[Boxes, Array]:
-    """The `count` deepest boxes, and how many more have a depth above 0."""
+    """Return the `count` deepest boxes, and how many more have a depth above 0."""
     count = min(count, depth.shape[0])
     found = lax.top_k(depth, count)[1]
     return Boxes(boxes.rows[found]), jnp.maximum(jnp.sum(depth > 0) - count, 0)
 
 
 def _above_floor(boxes: Boxes) -> Boxes:
-    """Boxes without those that end at the floor, which the plane stands for."""
+    """Remove boxes that end at the floor, because the plane represents them."""
     below = boxes.rows[:, 2] + boxes.rows[:, 5] < 1e-3
     places = boxes.rows[:, :3]
     return Boxes(boxes.rows.at[:, :3].set(jnp.where(below[:, None], -contact.FAR, places)))
 
 
 def _pillars(boxes: Boxes) -> Boxes:
-    """Boxes without top and bottom where they are as high as the base, and away elsewhere."""
+    """Extend boxes at the height of the base vertically, and move all others away."""
     z, h = boxes.rows[:, 2], boxes.rows[:, 5]
     level = (z - h < fetch.BASE_HEIGHT) & (z + h > LOW)
     new = boxes.rows.at[:, 2].set(jnp.where(level, fetch.BASE_HEIGHT / 2, -contact.FAR))

@@ -1,9 +1,9 @@
 """Tasks of Fetch in houses, by name `rl.make("rearrange/<task>")`.
 
-Read `episodes` first (what is to be fetched, and from where; made on the host), then `task` (state,
-observations, rewards), `navigate`, and `carry` with its tasks in `rearranging`, of which `script`
-does the first; `driven` has these by contact. `standard` has the houses for whoever gives none,
-`scene` what a picture shows.
+Read `episodes` first (object, goal and starting poses; made on the host), then `task` (state,
+observations, rewards), `navigate`, and `carry` with its tasks in `rearranging`. `script` solves
+mobile pick, and `driven` has the carrying tasks with dynamics. `standard` has the default houses,
+`scene` the rendering.
 """
 
 from .carry import Carry

@@ -1,11 +1,11 @@
-"""Pick a thing up in a house, bring it to its goal, or both: what these tasks share.
+"""Shared parts of the tasks that pick an object up in a house, bring it to its goal, or both.
 
-After Galactic's abstraction (Berges et al. 2023, arXiv:2306.07552). The first number of an action
-is the grip: above .5 an empty hand takes the thing whose box is nearest to the ball in which it
-grasps, if it meets it; below -.5 it lets go. What is held is rigid to the gripper and must not lie
-in the house; the hand goes through small things that it does not hold. Where the thing is let go
-within `threshold` of its goal in the plane, and not more than `height` above it, it is placed, and
-sinks on it; elsewhere that is a bad drop. To hold another thing is a failure.
+After Galactic's abstraction (Berges et al. 2023, arXiv:2306.07552). The first component of an
+action is the grip. Above .5 an empty hand grasps the object whose box is nearest to its grasp ball,
+if they touch; below -.5 the hand releases. A held object is rigid to the gripper and must not
+penetrate the house; the hand passes through small objects that it does not hold. An object is
+placed, and sinks onto its goal, if it is released within `threshold` of the goal horizontally and
+at most `height` above it. Releasing it elsewhere is a bad drop; grasping another object fails.
 """
 
 from abc import abstractmethod
@@ -29,48 +29,48 @@ from ..robot.movement import Load, loaded
 from .episodes import in_hand
 from .task import BENDS, ROLLS, HouseTask, State, upright
 
-SOON = 5  # steps, before which the end action does not count
-CLOSE = 0.3  # m, within which the hand is told more finely where the thing is
-BELOW = 0.02  # m, that a thing may be let go below its place
+SOON = 5  # steps before which the end action is ignored
+CLOSE = 0.3  # m, length scale of the fine offset from the hand to the object
+BELOW = 0.02  # m, that an object may be below its goal when released
 
 
 @pytree
 class Carry(HouseTask):
-    """An action is the grip, turn and forward of the base, and the arm's seven joints; [10].
+    """Base class of the carrying tasks. An action [10] holds grip, turn, forward, and arm joints.
 
-    The vector of a state: robot to thing, hand to thing, the same in units of its length or of
-    `CLOSE`, whichever is longer, robot to hand, where the hand points, robot to goal, hand to goal
-    [3 each], holding [1], the joints that have limits [4], cosines and sines of those that roll
-    [6], and the clock [3].
+    The state vector holds, in this order: robot to object, hand to object, the same divided by the
+    larger of its length and `CLOSE`, robot to hand, the pointing direction of the hand, robot to
+    goal, hand to goal [3 each], holding [1], arm joints with limits [4], cosines and sines of the
+    continuous ones [6], and the clock [3].
     """
 
     near: Array | float = number(
         default=1.5, above=0, infinite=True, unit="m"
-    )  # [] at most, that ways of the hand and of the thing count, m
-    pick_bonus: Array | float = number(default=5.0, least=0)  # [] for the first time in the hand
-    threshold: Array | float = number(default=0.15, above=0, unit="m")  # [] in the plane, m
+    )  # [] cap on the path lengths of hand and object, m
+    pick_bonus: Array | float = number(default=5.0, least=0)  # [] reward for the first grasp
+    threshold: Array | float = number(default=0.15, above=0, unit="m")  # [] horizontally, m
     height: Array | float = number(default=0.3, above=0, unit="m")  # [] above the goal, m
-    crowded: bool = static(default=True)  # other things can be grasped too
-    straight: bool = static(default=False)  # ways of hand and thing are, through boards too
+    crowded: bool = static(default=True)  # other objects can be grasped too
+    straight: bool = static(default=False)  # paths are straight, even through boards
 
     @property
     def action_space(self) -> Box:
-        """Grip, turn, forward and joints, as shares of the largest step."""
+        """Box of grip, turn, forward and joints, as fractions of the maximum step."""
         return Box(-1.0, 1.0, (10,))
 
     @property
     def vector_size(self) -> int:
-        """As said above."""
+        """Length of the state vector, see the class."""
         return 35
 
     @property
     def told_size(self) -> int:
-        """And the way that `near_way` tells."""
+        """Length of the privileged observation including `near_way`."""
         return super().told_size + 4
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """Drive and move the arm, then take or let go."""
+        """Drive the base and move the arm, then grasp or release."""
         del key
         action = jnp.clip(action, -1, 1)
         after, moved = self.drive(state, action[1:10])
@@ -94,34 +94,34 @@ class Carry(HouseTask):
     @property
     @abstractmethod
     def keeps(self) -> bool:
-        """Whether the hand keeps what it would drop badly."""
+        """True if the hand refuses to release the object where that would be a bad drop."""
 
     @abstractmethod
     def ends(
         self, before: State, state: State, action: Array, placed: Array
     ) -> tuple[Array, Array]:
-        """Success and failure after a step, [] bool; `placed`: the thing was placed in it."""
+        """Return success and failure after a step, [] bool; `placed`: it placed the object."""
 
     def is_placed(self, state: State) -> Array:
-        """Whether the thing is where it may be let go, [] bool."""
+        """Return whether the object is where it may be released, [] bool."""
         off = state.thing - self.goal(state)
         flat = jnp.sqrt(off[0] ** 2 + off[1] ** 2)
         return (flat < self.threshold) & (off[2] > -BELOW) & (off[2] < self.height)
 
     def goal(self, state: State) -> Array:
-        """Where the middle of the thing is to get, [3] m."""
+        """Return the goal position of the object's center, [3] m."""
         return self.episodes.goal[state.episode].astype(state.thing.dtype)
 
     def away(self, state: State, x: Array) -> Array:
-        """The way to the thing, and once it has been in the hand to the goal."""
+        """Return the path length to the object, or to the goal once the object was picked."""
         made, e = self.episodes, state.episode
         ways = (made.way(field, e, x) for field in (made.to_goal, made.to_target))
         return jnp.where(state.picked, *ways)
 
     def near_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
-        """The way through free space that is left, [] m, and its slope, [3].
+        """Return the remaining path length through free space, [] m, and its gradient, [3].
 
-        Of the hand to the thing; once it has been in the hand, of the thing to its goal.
+        It is the path of the hand to the object, and after picking that of the object to its goal.
         """
         return jax.tree.map(
             lambda a, b: jnp.where(state.picked, a, b),
@@ -130,23 +130,23 @@ class Carry(HouseTask):
         )
 
     def hand_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
-        """The way of the hand to the thing through free space, [] m, and its slope, [3]."""
+        """Return the path length of the hand to the object, [] m, and its gradient, [3]."""
         x = grip(frames) - state.thing
         return self._near("near_target", state, x, self._over(state, x))
 
     def thing_way(self, state: State, place: Array) -> tuple[Array, Array]:
-        """The way of the thing's middle from a place [3] to its goal, [] m, and its slope, [3]."""
+        """Return the object's path length from a position [3] to its goal, and its gradient [3]."""
         x = place - self.goal(state)
         return self._near("near_goal", state, x, x)
 
     def told(self, state: State, frames: Frames) -> list[Array]:
-        """And how long the way of hand or thing is, and the direction in which it gets shorter."""
+        """Return the privileged observation plus `near_way`: path length and descent direction."""
         left, slope = self.near_way(state, frames)
         told = [jnp.minimum(left, self.near)[None], self.local(frames, -slope)]
         return [*super().told(state, frames), *told]
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
-        """As the class says."""
+        """Return the parts of the state vector, in the order of the class docstring."""
         base, hand = state.joints.base.at[2].set(0.0), grip(frames)
         goal, arm = self.goal(state), state.joints.arm
         off = state.thing - hand
@@ -159,7 +159,7 @@ class Carry(HouseTask):
         return [*parts, jnp.sin(rolls), self.clock(state)]
 
     def _near(self, name: str, state: State, x: Array, over: Array) -> tuple[Array, Array]:
-        """As `approach.way` by the field of that name, or from middle to middle."""
+        """Return `approach.way` of the field `name`, or length and direction of the line."""
         if self.straight:
             return rows.length(x), approach.unit(x)
         ways = getattr(self.episodes, name)
@@ -171,12 +171,12 @@ class Carry(HouseTask):
         return approach.way(ways, state.episode, x, over)
 
     def _over(self, state: State, x: Array) -> Array:
-        """From the nearest point of the thing's box to a place [3] off its middle, [3] m."""
+        """Return the vector from the object's box to a point `x` relative to its center, [3] m."""
         own = in_frame(state.thing_axes, x)
         return in_space(state.thing_axes, own - jnp.clip(own, -state.load.half, state.load.half))
 
     def _grasped(self, state: State, frames: Frames, tries: Array) -> tuple[Array, Array]:
-        """Whether the hand takes the thing, and whether it takes another, [] bool each."""
+        """Return whether the hand grasps the object, and whether it grasps another one, [] bool."""
         at = grip(frames)
         own = rows.length(self._over(state, at - state.thing))
         house, target = self.house(state), self.episodes.target[state.episode]
@@ -187,7 +187,7 @@ class Carry(HouseTask):
         return meets & (own <= nearest), meets & (own > nearest)
 
     def _taken(self, state: State, frames: Frames, taken: Array) -> State:
-        """The thing rigid to the gripper where it is taken."""
+        """Attach the object rigidly to the gripper if `taken`."""
         hand, turn = frames.origin[-1], frames.axes[-1]
         place = in_frame(turn, state.thing - hand)
         axes = in_frame(turn[None], state.thing_axes)
@@ -200,7 +200,7 @@ class Carry(HouseTask):
         return replace(state, load=load, picked=state.picked | taken)
 
     def _let_go(self, state: State, lets: Array, placed: Array) -> State:
-        """The hand empty; what is placed sinks upright to the height of its goal."""
+        """Empty the hand if `lets`; a placed object sinks upright to the height of its goal."""
         sinks = lets & placed
         low = state.thing.at[2].set(self.goal(state)[2])
         x = state.thing_axes[0]
@@ -214,7 +214,7 @@ class Carry(HouseTask):
 
 
 def holding(state: State, frames: Frames) -> State:
-    """The state with the thing in the hand."""
+    """Return the state with the object in the hand."""
     half = state.load.half
     state = replace(state, load=in_hand(half), picked=jnp.bool_(True))
     middle, axes = loaded(frames, state.load)
@@ -222,10 +222,10 @@ def holding(state: State, frames: Frames) -> State:
 
 
 def way_to_thing(task: Carry, state: State, frames: Frames) -> Array:
-    """The way of the base over the floor and of the hand to the thing, [] m."""
+    """Return the path lengths of the base over the floor and of the hand to the object, [] m."""
     return task.floor(state) + jnp.minimum(task.hand_way(state, frames)[0], task.near)
 
 
 def way_to_goal(task: Carry, state: State) -> Array:
-    """The way of the base over the floor and of the thing to its goal, [] m."""
+    """Return the path lengths of the base over the floor and of the object to its goal, [] m."""
     return task.floor(state) + jnp.minimum(task.thing_way(state, state.thing)[0], task.near)

@@ -1,14 +1,14 @@
-"""The tasks of carrying with a robot that weighs something, by contact: `robot.servos`.
+"""Carrying tasks with dynamics and contact, by `robot.servos`.
 
-Actions and rewards are those of the kinematic tasks. There is no rule of grasping: a thing is held
-while both fingers press on it by more than `HELD`, and taken once it is held `lift` above where it
-lay. It is placed where it rests, not held, within `threshold` of its goal in the plane and at most
-`height` above it. It is a failure that the thing falls: that its middle is more than `DROP` below
-both the place where it lay and its goal. The fingers close on things that are narrow enough; these
-are what `episodes.grasping` draws.
+Actions and rewards are as in the kinematic tasks, but grasping is physical. An object is held while
+both fingers press on it by more than `HELD`, and picked once it is held `lift` above its initial
+height. It is placed once it rests, not held, within `threshold` of its goal horizontally and at
+most `height` above it. The episode fails if the object falls: if its center is more than `DROP`
+below both its initial position and its goal. Objects must be narrow enough for the fingers;
+`episodes.grasping` samples such objects.
 
-mobile pick  success: the thing is taken.
-place        the thing is between the fingers at first, closed on it; success: it is placed.
+mobile pick  success: the object is picked.
+place        the fingers start closed on the object; success: it is placed.
 rearrange    both; the end action decides, as in the kinematic task.
 """
 
@@ -36,35 +36,37 @@ from .rearranging import MobilePick, Place, Rearrange
 from .standard import standard
 from .task import State
 
-DROP = 0.15  # m, that a thing may come to lie lower than at first and than at its goal
-STILL = 0.05  # m/s, below which a thing rests
+DROP = 0.15  # m, below both initial position and goal, from which an object has fallen
+STILL = 0.05  # m/s, below which an object rests
 
 
 @pytree
 class DrivenState(State):
-    """The same, and what the servos drive."""
+    """State of a task with dynamics, including the state of the servos."""
 
     driven: Driven
 
 
 @pytree
 class DrivenCarry(Carry):
-    """The vector of a state has further: how far the fingers are open and their press [2], the
-    speed of the base ahead, aside and about [3], and how far the arm lags behind its targets [7].
+    """Base class of the carrying tasks with dynamics.
+
+    The state vector also holds: finger opening and pressure [2], base velocity forward, sideways
+    and about the vertical [3], and the lag of the arm behind its targets [7].
     """
 
     movement: Servos = field(default_factory=Servos)
     lift: Array | float = number(
         default=0.05, above=0, most=1, unit="m"
-    )  # [] of a thing that is taken
+    )  # [] height at which an object counts as picked
 
     @property
     def vector_size(self) -> int:
-        """As said above."""
+        """Length of the state vector, see the class."""
         return super().vector_size + 12
 
     def prepared(self, state: State, frames: Frames) -> State:
-        """At rest, the fingers half open."""
+        """Return the state at rest with the fingers half open."""
         del frames
         wide = jnp.asarray(WIDEST / 2, state.thing.dtype)
         driven = self.movement.begin(state.joints, state.thing, state.thing_axes, wide)
@@ -72,10 +74,10 @@ class DrivenCarry(Carry):
 
     @whole_actions
     def step(self, state: Any, action: Array, key: Array) -> Step:
-        """Move all targets, and the robot after them.
+        """Move all servo targets and advance the dynamics.
 
         Raises:
-            ValueError: an action of another shape, or one that is not finite.
+            ValueError: an action of the wrong shape, or not finite.
         """
         del key
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
@@ -110,7 +112,7 @@ class DrivenCarry(Carry):
         return self.outcome(after, went.frames, done, (failed | fell) & ~done, paid)
 
     def vector(self, state: Any, frames: Frames) -> list[Array]:
-        """As the class says."""
+        """Return the parts of the state vector, as the class describes."""
         driven = state.driven
         q, v = driven.physics.qpos, driven.physics.qvel
         c, s = jnp.cos(q[2]), jnp.sin(q[2])
@@ -121,7 +123,7 @@ class DrivenCarry(Carry):
 
 @pytree
 class DrivenPick(DrivenCarry, MobilePick):
-    """Go to a thing, close the fingers on it and lift it.
+    """Task of going to an object, closing the fingers on it and lifting it.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/mobile-pick-dynamic")
@@ -132,14 +134,14 @@ class DrivenPick(DrivenCarry, MobilePick):
     def ends(
         self, before: State, state: State, action: Array, placed: Array
     ) -> tuple[Array, Array]:
-        """Over when the thing is taken."""
+        """Return success once the object is picked."""
         del before, action
         return state.picked, jnp.zeros_like(placed)
 
 
 @pytree
 class DrivenPlace(DrivenCarry, Place):
-    """Bring what is between the fingers to its goal, and leave it there.
+    """Task of bringing the object between the fingers to its goal and leaving it there.
 
     >>> from jaxgpu import rl
     >>> rl.make("rearrange/place-dynamic").action_space.shape
@@ -147,7 +149,7 @@ class DrivenPlace(DrivenCarry, Place):
     """
 
     def prepared(self, state: State, frames: Frames) -> State:
-        """With the thing between the fingers."""
+        """Return the state with the object between the fingers."""
         del frames
         load = servos.between_fingers(state.load.half)
         driven, thing, axes = self.movement.carried(state.joints, load)
@@ -158,7 +160,7 @@ class DrivenPlace(DrivenCarry, Place):
 
 @pytree
 class DrivenRearrange(DrivenCarry, Rearrange):
-    """Take a thing, bring it to its goal, leave it there, and say that all is done.
+    """Task of picking an object, leaving it at its goal, and signalling the end.
 
     >>> from jaxgpu import rl
     >>> rl.make("rearrange/rearrange-dynamic").action_space.shape
@@ -174,7 +176,7 @@ def _driven(state: State, driven: Driven) -> DrivenState:
 def _held(
     houses: House | None, episodes: Episodes | None, parameters: dict[str, Any]
 ) -> dict[str, Any]:
-    """Parameters with the episodes, after what friction has no use for was refused."""
+    """Return the parameters with episodes added; reject options that friction makes useless."""
     for word in ("safe_drop", "crowded"):
         if word in parameters:
             raise ValueError(
@@ -201,7 +203,7 @@ def _held(
 def make_driven_pick(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> DrivenPick:
-    """Mobile pick by contact in houses: those given, or four.
+    """Make mobile pick with dynamics in the given houses, or in four default ones.
 
     >>> make_driven_pick().lift
     0.05
@@ -213,7 +215,7 @@ def make_driven_pick(
 def make_driven_place(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> DrivenPlace:
-    """Placing by contact in houses: those given, or four.
+    """Make the place task with dynamics in the given houses, or in four default ones.
 
     >>> make_driven_place().threshold
     0.15
@@ -225,7 +227,7 @@ def make_driven_place(
 def make_driven_rearrange(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> DrivenRearrange:
-    """The whole task by contact in houses: those given, or four.
+    """Make the full task with dynamics in the given houses, or in four default ones.
 
     >>> make_driven_rearrange().end_action
     True

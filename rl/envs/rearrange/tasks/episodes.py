@@ -1,9 +1,9 @@
-"""Episodes in houses, made once on the host: what is to be fetched, where to, and from where.
+"""Episodes in houses: object, goal and starting poses, sampled once on the host.
 
-Each is possible as far as can be told beforehand: there are free places at which a posture of the
-arm that touches nothing brings the hand to the thing, and others at which one brings it to the goal
-(`robot.grasps`), a way leads from every start to these places, and at every start the robot, its
-arm folded, touches nothing. Whether the arm finds its way among boards is left to who plays.
+Every episode is feasible as far as can be checked in advance. Collision-free arm postures bring the
+hand to the object from some free base positions and to the goal from others (`robot.grasps`), a
+path leads from every start to these positions, and at every start the robot, its arm folded,
+touches nothing. Whether the arm finds its way between boards is left to the policy.
 """
 
 import functools
@@ -28,16 +28,16 @@ from ..robot.fetch import Joints, forward_kinematics
 from ..robot.grasps import REACH
 from ..robot.movement import SKIN, Load, depth_of
 
-WIDTH = 2 * CELL  # m, of the cells of the fields of distances
-HEIGHTS = (0.3, 1.4)  # m, of the middles of things and goals
-ARM = 0.9  # m, from which a thing is taken at most, in the plane
-STANDS = 48  # free places within `ARM`, at which it is seen whether the arm gets there
-ABOVE = 0.012  # m, of the hand above the top of what it takes
-LARGEST = 0.35  # m, diagonal of a thing to be fetched at most
-NARROW, LOW = 0.084, 0.03  # m, of what fingers close on: least side at most, height at least
-CLEAR = 0.3  # m of free height above a surface at least
-APART = 1.0  # m, of starts from the place to go to, where the house is large enough
-STARTS = 16  # of an episode
+WIDTH = 2 * CELL  # m, cell width of the distance fields
+HEIGHTS = (0.3, 1.4)  # m, allowed heights of the centers of objects and goals
+ARM = 0.9  # m, maximum horizontal distance from which an object is grasped
+STANDS = 48  # free positions within `ARM` at which arm postures are tested
+ABOVE = 0.012  # m, height of the hand above the top of the object that it grasps
+LARGEST = 0.35  # m, maximum diagonal of an object to be fetched
+NARROW, LOW = 0.084, 0.03  # m, graspable: maximum of the smaller width, minimum height
+CLEAR = 0.3  # m, minimum free height above a surface
+APART = 1.0  # m, minimum path length from starts to destination, if the house is large enough
+STARTS = 16  # per episode
 FOLDED = dict(torso=0.386, head=(0.0, fetch.HEAD_DOWN), arm=fetch.REST)
 
 
@@ -46,23 +46,23 @@ class Episodes:
     """E episodes in N houses."""
 
     houses: House  # leaves [N, ...]
-    boxes: Array = number()  # [N, R, 8] rows of `Boxes`: all that a robot can meet
-    things: Array = number()  # [N, M, 8] the same of small things, where they lie at first
-    house: Array = number(whole=True)  # [E] which house
-    target: Array = number(whole=True)  # [E] which thing is to be fetched
-    # [E, 3] where the thing's middle is to get; without a thing, where on the floor the robot is
+    boxes: Array = number()  # [N, R, 8] rows of `Boxes`: all obstacles of a robot
+    things: Array = number()  # [N, M, 8] the same for small objects, at their initial poses
+    house: Array = number(whole=True)  # [E] index of the house
+    target: Array = number(whole=True)  # [E] index of the object to fetch
+    # [E, 3] goal of the object's center; without an object, goal of the robot on the floor
     goal: Array = number(unit="m")
-    starts: Array = number()  # [E, S, 3] places and yaws of the base to start from, m and rad
-    # ways from the cells to where the thing is in reach, and to where the goal is
+    starts: Array = number()  # [E, S, 3] starting positions and yaws of the base, m and rad
+    # Path lengths from the cells to where the object, or the goal, is in reach.
     to_target: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
     to_goal: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
-    # ways of a hand to the thing, and of what it carries to the goal, through the space about
-    # them, of `approach.ways`; None without a thing
+    # Path lengths through the surrounding space, by `approach.ways`: of the hand to the object and
+    # of the carried object to its goal; None without an object.
     near_target: Array | None = number(default=None, none=True, least=0, unit="m")  # [E, C^3]
     near_goal: Array | None = number(default=None, none=True, least=0, unit="m")  # [E, C^3]
 
     def way(self, fields: Array, episode: Array, x: Array) -> Array:
-        """The way from a place [2] to where a field of [E, G, G] leads, between its cells, [] m."""
+        """Return the path length from a position [2], interpolated in a field [E, G, G], [] m."""
         last = jnp.asarray(fields.shape[1:], x.dtype) - 1.001
         at = jnp.clip(x / WIDTH - 0.5, 0.0, last)
         low = jnp.floor(at).astype(jnp.int32)
@@ -77,16 +77,17 @@ class Episodes:
 @explained
 @on_host
 def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
-    """Episodes of bringing a small thing from where it lies to a free place on another surface.
+    """Make episodes that move a small object to a free position on another surface.
 
     Args:
-        houses: with a leading axis, of `houses.generate_many`.
-        count: episodes in each house.
-        seed: of what is drawn.
-        skip: pass over houses in which no episode is possible, instead of refusing these.
+        houses: with a leading axis, from `houses.generate_many`.
+        count: episodes per house.
+        seed: random seed.
+        skip: leave out houses without a feasible episode instead of raising.
 
     Raises:
-        ValueError: a house without a thing, a goal or a start that the robot can come to.
+        ValueError: a house has no object, goal or start that the robot can reach; with `skip`, if
+            no house has.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
     >>> made = fetching(houses.generate_many(range(1)), count=2)
@@ -99,9 +100,9 @@ def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
 @explained
 @on_host
 def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
-    """Episodes of `fetching` with things that Fetch's fingers close on, for tasks by contact.
+    """Make episodes as `fetching` does, of objects that Fetch's fingers can grasp by contact.
 
-    They are at most 84 mm wide on one side and at least 30 mm high; arguments as in `fetching`.
+    Their narrower side is at most 84 mm wide and they are at least 30 mm high.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
     >>> made = grasping(houses.generate_many(range(1)), count=2)
@@ -115,7 +116,7 @@ def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
 @explained
 @on_host
 def visiting(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
-    """Episodes of going from one free place of a house to another; arguments as in `fetching`.
+    """Make episodes of going between free positions of a house; arguments as in `fetching`.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
     >>> visiting(houses.generate_many(range(1)), count=2).goal.shape
@@ -155,7 +156,7 @@ def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: An
 
 
 def _rows(host: Any) -> np.ndarray:
-    """Rows of all boxes but the ceilings, [N, R, 8]; those that hold nothing are far below."""
+    """Return the rows of all boxes except ceilings, [N, R, 8]; unused rows are far below."""
     keep = (host.kind >= 0) & (host.kind != Kind.CEILING)
     most = int(keep.sum(1).max())
     rows = np.zeros((len(keep), most, 8), np.float32)
@@ -177,11 +178,11 @@ def _things(objects: Any) -> np.ndarray:
 
 
 class _Impossible(ValueError):
-    """No episode of the kind can be had in a house."""
+    """Error: a house admits no episode of the requested type."""
 
 
 class _Plans:
-    """What is drawn in one house."""
+    """Sampler of the episodes of one house."""
 
     def __init__(
         self,
@@ -197,7 +198,7 @@ class _Plans:
         self.cells = (np.argwhere(house.nav) + 0.5) * CELL
 
     def carry(self, graspable: bool = False) -> dict[str, Any]:
-        """A thing, a goal on another surface, and starts."""
+        """Sample an object, a goal on another surface, and starting poses."""
         target, stands = self._target(graspable)
         half = self.things[target, 3:6]
         goal, ends = self._goal(target)
@@ -213,7 +214,7 @@ class _Plans:
         }
 
     def visit(self) -> dict[str, Any]:
-        """A free place, and starts."""
+        """Sample a free position as goal, and starting poses."""
         place = self.cells[self.rng.integers(len(self.cells))]
         free = jnp.asarray(self.house.nav)
         ways = self._field(cells_near(free, jnp.asarray(place, jnp.float32), CELL / 2))
@@ -226,7 +227,7 @@ class _Plans:
         }
 
     def _target(self, graspable: bool) -> tuple[int, np.ndarray]:
-        """A thing, and from where it can be taken."""
+        """Sample an object, and find the cells [C, C] from which it can be grasped."""
         objects, surfaces = self.house.objects, self.house.surfaces
         middle = self.things[:, :3]
         fits = 2 * np.linalg.norm(self.things[:, 3:6], axis=1) < LARGEST
@@ -247,7 +248,7 @@ class _Plans:
         )
 
     def _goal(self, target: int) -> tuple[np.ndarray, np.ndarray]:
-        """The middle of the thing at a free place on another surface, and from where it is put."""
+        """Sample the object's goal on another surface, and find cells from which to place it."""
         surfaces, thing = self.house.surfaces, self.things[target]
         own = self.house.objects.surface[target]
         kind = np.arange(len(surfaces.clear))
@@ -275,7 +276,7 @@ class _Plans:
         )
 
     def _stands(self, thing: np.ndarray) -> np.ndarray:
-        """Some of the cells from which a posture of the arm reaches the top of a thing, [C, C]."""
+        """Return a mask [C, C] of random cells from which the arm reaches the top of an object."""
         found = np.zeros(self.house.nav.shape, bool)
         near = self.cells[np.hypot(*(self.cells - thing[:2]).T) < ARM]
         if len(near):
@@ -286,26 +287,26 @@ class _Plans:
         return found
 
     def _apart(self, middle: np.ndarray, thing: np.ndarray) -> bool:
-        """Whether a thing there lies in no box."""
+        """Return whether an object at this position penetrates no box."""
         c, s = thing[6:]
         axes = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
         return bool(_deep(self.boxes, middle.astype(np.float32), axes, thing[3:6]) < 1e-3)
 
     def _field(self, goal: np.ndarray | Array) -> np.ndarray:
-        """Ways from all cells to those of a goal [C, C], [G, G] m.
+        """Return path lengths [G, G], m, to the goal cells [C, C].
 
-        From a cell that is not free, by the nearest that is.
+        A cell without a path uses the nearest cell with one, plus the distance to it.
         """
         ways = np.asarray(distances(jnp.asarray(self.house.nav), jnp.asarray(goal)))
         lost = ~np.isfinite(ways)
-        ndimage = importlib.import_module("scipy.ndimage")  # half a second: where it is needed
+        ndimage = importlib.import_module("scipy.ndimage")  # imports in half a second
         found: Any = ndimage.distance_transform_edt(lost, return_indices=True)
         beyond, nearest = found
         ways = (ways[tuple(nearest)] + CELL * beyond)[: 2 * self.side, : 2 * self.side]
         return ways.reshape(self.side, 2, self.side, 2).mean((1, 3)).astype(np.float32)
 
     def _starts(self, ways: np.ndarray, half: np.ndarray) -> np.ndarray:
-        """Places to start from, with the thing in the hand or without it."""
+        """Sample collision-free starting poses [S, 3], with an object in the hand if `half` > 0."""
         cells = np.minimum(self.cells // WIDTH, self.side - 1).astype(int)
         far = self.cells[ways[tuple(cells.T)] > APART]
         far = far if len(far) else self.cells
@@ -323,13 +324,13 @@ class _Plans:
 
 
 def folded(base: Array) -> Joints:
-    """The robot at `base` [..., 3] with its arm folded."""
+    """Return the robot's joints at `base` [..., 3] with the arm folded."""
     wide = lambda x: jnp.broadcast_to(jnp.asarray(x, base.dtype), (*base.shape[:-1], *np.shape(x)))
     return Joints(base=base, **{name: wide(x) for name, x in FOLDED.items()})
 
 
 def in_hand(half: Any) -> Load:
-    """A thing of half sizes [3] m, its middle between the tips of the fingers."""
+    """Return a held object of half sizes [3] m, its center between the fingertips."""
     half = jnp.asarray(half)
     place = jnp.zeros_like(half).at[0].set(REACH)
     return Load(held=jnp.bool_(True), half=half, place=place, axes=jnp.eye(3, dtype=half.dtype))

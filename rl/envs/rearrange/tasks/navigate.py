@@ -1,8 +1,8 @@
-"""Go to a place in a house: point-goal navigation, by turning and driving ahead.
+"""Point-goal navigation: drive to a position in a house by turning and moving forward.
 
-After the task of the name (Anderson et al. 2018, arXiv:1807.06757): an episode is a success when
-the robot is within `radius` of the place; with `stop`, when it says so there. The way that is paid
-for is the shortest one over the floor.
+After the task of that name (Anderson et al. 2018, arXiv:1807.06757). An episode succeeds when the
+robot is within `radius` of the goal; with `stop`, when it signals so there. The reward follows the
+shortest path over the floor.
 """
 
 from typing import Any
@@ -21,15 +21,15 @@ from .episodes import Episodes
 from .standard import standard
 from .task import HouseTask, State
 
-SOON = 5  # steps, before which saying that it is there does not count
+SOON = 5  # steps before which the stop action is ignored
 
 
 @pytree
 class Navigate(HouseTask):
-    """An action turns and drives the base; with `stop` a third number above .5 ends the episode.
+    """Navigation task, whose action turns and drives the base.
 
-    Observed are the way to the place, straight, in the frame of the base [2]; the arm stays folded.
-    An episode fails where the robot stops elsewhere.
+    With `stop` a third component above .5 ends the episode; it fails if the goal is not reached.
+    The observation has the straight vector to the goal in the base frame [2]; the arm is folded.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/navigate", stop=True)
@@ -37,22 +37,22 @@ class Navigate(HouseTask):
     ('Navigate', (3,))
     """
 
-    radius: Array | float = number(default=0.3, above=0, unit="m")  # [] of success, m
-    stop: bool = static(default=False)  # success is to be said
+    radius: Array | float = number(default=0.3, above=0, unit="m")  # [] success threshold, m
+    stop: bool = static(default=False)  # success requires the stop action
 
     @property
     def action_space(self) -> Box:
-        """Turn and forward, as shares of the largest step, and whether to stop."""
+        """Box of turn and forward, as fractions of the maximum step, and the stop action."""
         return Box(-1.0, 1.0, (3 if self.stop else 2,))
 
     @property
     def vector_size(self) -> int:
-        """The place, and the clock."""
+        """Length of goal vector and clock."""
         return 5
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """Drive; see whether the robot is there."""
+        """Drive the base and test whether the robot is at the goal."""
         del key
         action = jnp.clip(action, -1, 1)
         after, moved = self.drive(state, action[:2])
@@ -61,16 +61,16 @@ class Navigate(HouseTask):
         return self.outcome(after, moved.frames, there & says, ~there & says & self.stop)
 
     def left(self, state: State, frames: Frames) -> Array:
-        """The way over the floor."""
+        """Return the weighted path length over the floor."""
         del frames
         return self.floor(state).astype(state.thing.dtype)
 
     def away(self, state: State, x: Array) -> Array:
-        """The way to the place."""
+        """Return the path length to the goal."""
         return self.episodes.way(self.episodes.to_goal, state.episode, x)
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
-        """The place, straight, and the clock."""
+        """Return the straight vector to the goal, and the clock."""
         ahead = jnp.append(self._ahead(state), 0.0)
         return [self.local(frames, ahead)[:2], self.clock(state)]
 
@@ -83,7 +83,7 @@ class Navigate(HouseTask):
 def make_navigate(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> Navigate:
-    """Navigation in houses: those given, or four.
+    """Make the navigation task in the given houses, or in four default ones.
 
     >>> make_navigate().action_space.shape
     (2,)

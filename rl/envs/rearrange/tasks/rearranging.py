@@ -1,15 +1,15 @@
-"""The tasks of carrying: mobile pick, place, and rearrange, which is one after the other.
+"""Carrying tasks: mobile pick, place, and rearrange, which combines both.
 
-Success, failure and what pays:
+Success, failure and reward:
 
-mobile pick  the thing is in the hand; -- another is. The way of base and hand to the thing, and
-             `bonus` at the end.
-place        it is in the hand at first and is placed; a bad drop. The way of base and thing to the
-             goal.
-rearrange    first the one and then the other, `pick_bonus` between; the end action, the eleventh
-             number above .5 after step 5, decides: success where the thing is placed and the hand
-             empty, else failure. With `end_action=False` to place it is success, and with
-             `safe_drop=True` the hand keeps what it would drop badly.
+mobile pick  success: the object is in the hand; failure: another object is. The reward follows the
+             paths of base and hand to the object, plus `bonus` on success.
+place        the object starts in the hand. Success: it is placed; failure: a bad drop. The reward
+             follows the paths of base and object to the goal.
+rearrange    pick, then place, with `pick_bonus` in between. The end action, the eleventh component
+             above .5 after step 5, decides: success if the object is placed and the hand empty,
+             else failure. With `end_action=False` placing is success, and with `safe_drop=True`
+             the hand refuses bad drops.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ from .task import State
 
 @pytree
 class MobilePick(Carry):
-    """Go to a thing and take it; the published observations, the goal's too, for later use.
+    """Task of going to an object and grasping it; the observation also has the unused goal.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/mobile-pick")
@@ -43,37 +43,37 @@ class MobilePick(Carry):
 
     @property
     def keeps(self) -> bool:
-        """There is nothing to let go."""
+        """False: there is nothing to release."""
         return False
 
     def ends(
         self, before: State, state: State, action: Array, placed: Array
     ) -> tuple[Array, Array]:
-        """Over when the thing is in the hand."""
+        """Return success once the object is in the hand."""
         del before, action
         return state.load.held, jnp.zeros_like(placed)
 
     def left(self, state: State, frames: Frames) -> Array:
-        """Of base and hand to the thing."""
+        """Return the path lengths of base and hand to the object."""
         return way_to_thing(self, state, frames)
 
     def away(self, state: State, x: Array) -> Array:
-        """The way to the thing, also as it is taken."""
+        """Return the path length to the object, also in the step in which it is grasped."""
         return self.episodes.way(self.episodes.to_target, state.episode, x)
 
     def near_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
-        """That of the hand, also as it takes the thing."""
+        """Return `hand_way`, also in the step in which the hand grasps the object."""
         return self.hand_way(state, frames)
 
     @property
     def script(self) -> script.Script:
-        """A script that goes to the thing and takes it: a teacher of `rl.KickstartedPPO`.
+        """Scripted policy that goes to the object and grasps it, a teacher of `rl.KickstartedPPO`.
 
-        From an observation [N] of this task without a camera to an action [10]; what is no
-        observation is refused.
+        It maps an observation [N] of this task, without a camera, to an action [10], and rejects
+        invalid observations.
 
         Raises:
-            TypeError: a movement by forces, or a camera, of whose pictures it makes nothing.
+            TypeError: a movement by forces, or a camera, whose images the script cannot use.
 
         >>> import jax
         >>> from jaxgpu import rl
@@ -92,7 +92,7 @@ class MobilePick(Carry):
 
 @pytree
 class Place(Carry):
-    """Bring what is in the hand to its goal, and let it go there.
+    """Task of bringing the held object to its goal and releasing it there.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/place")
@@ -100,33 +100,33 @@ class Place(Carry):
     ('Place', (10,))
     """
 
-    safe_drop: bool = static(default=False)  # the hand keeps what it would drop badly
+    safe_drop: bool = static(default=False)  # the hand refuses bad drops
 
     @property
     def keeps(self) -> bool:
-        """As asked for."""
+        """True with `safe_drop`."""
         return self.safe_drop
 
     def prepared(self, state: State, frames: Frames) -> State:
-        """With the thing in the hand."""
+        """Return the state with the object in the hand."""
         return holding(state, frames)
 
     def ends(
         self, before: State, state: State, action: Array, placed: Array
     ) -> tuple[Array, Array]:
-        """Over when it is placed."""
+        """Return success once the object is placed."""
         del before, state, action
         return placed, jnp.zeros_like(placed)
 
     def left(self, state: State, frames: Frames) -> Array:
-        """Of base and thing to the goal."""
+        """Return the path lengths of base and object to the goal."""
         del frames
         return way_to_goal(self, state)
 
 
 @pytree
 class Rearrange(Carry):
-    """Take a thing, bring it to its goal, let it go there, and say that all is done.
+    """Task of picking an object, releasing it at its goal, and signalling the end.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/rearrange")
@@ -134,23 +134,23 @@ class Rearrange(Carry):
     ('Rearrange', (11,))
     """
 
-    end_action: bool = static(default=True)  # an eleventh number decides
-    safe_drop: bool = static(default=False)  # the hand keeps what it would drop badly
+    end_action: bool = static(default=True)  # an eleventh action component ends the episode
+    safe_drop: bool = static(default=False)  # the hand refuses bad drops
 
     @property
     def action_space(self) -> Box:
-        """Those of `Carry`, and whether it is done."""
+        """The box of `Carry`, plus the end action."""
         return Box(-1.0, 1.0, (11 if self.end_action else 10,))
 
     @property
     def keeps(self) -> bool:
-        """As asked for."""
+        """True with `safe_drop`."""
         return self.safe_drop
 
     def ends(
         self, before: State, state: State, action: Array, placed: Array
     ) -> tuple[Array, Array]:
-        """Over when it is said to be, or when the thing is placed."""
+        """Return success and failure at the end action, or success once the object is placed."""
         del before
         if not self.end_action:
             return placed, jnp.zeros_like(placed)
@@ -159,7 +159,7 @@ class Rearrange(Carry):
         return says & done, says & ~done
 
     def left(self, state: State, frames: Frames) -> Array:
-        """Of base and hand to the thing and on to the goal; once it was taken, to the goal."""
+        """Return the path length to the object and on to the goal; after picking, to the goal."""
         made, e = self.episodes, state.episode
         row = made.things[made.house[e], made.target[e]].astype(state.thing.dtype)
         onward = self.way * made.way(made.to_goal, e, row[:2])
@@ -172,7 +172,7 @@ class Rearrange(Carry):
 def make_mobile_pick(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> MobilePick:
-    """Mobile pick in houses: those given, or four.
+    """Make mobile pick in the given houses, or in four default ones.
 
     >>> make_mobile_pick().action_space.shape
     (10,)
@@ -184,7 +184,7 @@ def make_mobile_pick(
 def make_place(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> Place:
-    """Placing in houses: those given, or four.
+    """Make the place task in the given houses, or in four default ones.
 
     >>> make_place().pick_bonus
     5.0
@@ -196,7 +196,7 @@ def make_place(
 def make_rearrange(
     houses: House | None = None, episodes: Episodes | None = None, **parameters: Any
 ) -> Rearrange:
-    """The whole task in houses: those given, or four.
+    """Make the full rearrangement task in the given houses, or in four default ones.
 
     >>> make_rearrange().action_space.shape
     (11,)

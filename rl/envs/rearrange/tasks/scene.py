@@ -1,4 +1,4 @@
-"""A house with the robot in it, for films, pictures and the viewer."""
+"""Rendering of a house with the robot, for videos, images and the viewer."""
 
 from typing import Any
 
@@ -27,16 +27,16 @@ class Furnished:
     colour: Array  # [K, 3] red, green and blue in 0 ... 1
 
     def picture(self, camera: Camera) -> Array:
-        """An image [H, W, 3] in 0 ... 1."""
+        """Return an image [H, W, 3] in 0 ... 1."""
         return sight(camera, self.solids, far=FAR).shaded(self.colour)
 
     def depth(self, camera: Camera) -> Array:
-        """How far ahead each pixel's ray meets a solid, [H, W] m, 60 where none."""
+        """Return the depth of the first solid at each pixel, [H, W] m; 60 where there is none."""
         return depth_image(camera, self.solids, far=FAR)
 
 
 def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished:
-    """The house without its ceiling, the robot, the thing in orange and the goal in green."""
+    """Return the house without ceiling, the robot, the object in orange, and the goal in green."""
     boxes, dtype = placed_solids(house, state, target).boxes, state.thing.dtype
     things = len(house.objects.type)
     roof = jnp.concatenate([house.kind == Kind.CEILING, jnp.zeros(things, bool)])
@@ -47,7 +47,7 @@ def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished
         end=jnp.concatenate([end, goal[None]]),
         radius=jnp.append(radius, jnp.asarray(0.05, dtype)),
     )
-    # four slabs make an octagon of the base, of its radius
+    # Four rotated slabs form an octagon with the radius of the base.
     turns = state.joints.base[2] + jnp.asarray(np.arange(4) * np.pi / 4, dtype)
     slab = [BASE_RADIUS, BASE_RADIUS * np.tan(np.pi / 8), BASE_HEIGHT / 2]
     foot = frames.origin[:1] + jnp.array([[0.0, 0.0, BASE_HEIGHT / 2]], dtype)
@@ -65,7 +65,7 @@ def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished
 
 
 def placed_solids(house: House, state: Any, target: Array) -> Solids:
-    """The boxes of the house, the fetched thing where it is, as upright as all of these are."""
+    """Return the house's boxes with the fetched object at its current pose, yaw only."""
     x = state.thing_axes[0]
     things, yaw = house.objects, jnp.arctan2(x[1], x[0])
     centre = things.centre.at[target].set(state.thing.astype(things.centre.dtype))

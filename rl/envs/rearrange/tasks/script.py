@@ -1,9 +1,9 @@
-"""A script that drives Fetch to a thing and takes it: a teacher for learners that have one.
+"""Scripted policy that drives Fetch to an object and grasps it, as a teacher for learners.
 
-The base goes down the way over the floor, and faces the thing where that ends. The arm is folded
-until `UNFOLDS` before there; then the hand goes down its way through free space, pointing steeply
-down, by damped least squares, in whose null space the arm goes back to where it was folded; the
-last decimetres are straight. It knows no contacts but what the movement makes of them.
+The base follows the path over the floor, and at its end faces the object. The arm stays folded
+until `UNFOLDS` before the end. Then the hand follows its path through free space, pointing steeply
+down, by damped least squares; in the null space the arm returns to its folded posture. The last
+decimetres are straight. The script ignores contacts and leaves them to the movement.
 """
 
 import jax
@@ -19,28 +19,28 @@ from ..robot.fetch import Joints, forward_kinematics
 from ..robot.movement import Movement
 from .task import BENDS, ROLLS
 
-# where what is needed stands in the observation of a task of carrying
+# Positions of the required entries in the observation of a carrying task.
 THING, OFF, ANGLES = slice(0, 3), slice(3, 6), (slice(22, 26), slice(26, 29), slice(29, 32))
 ROUTE, AHEAD, WAY = slice(35, 38), slice(-3, None), -4
-THERE, UNFOLDS = 0.1, 0.6  # m over the floor, where the base is there, and where the arm unfolds
-AIMED = 0.4  # rad off the way, within which the base drives
-STRIDE, CLOSE = 0.12, 0.2  # m of the hand a step; m, within which it goes straight and grasps
-DOWN, AIM = 1.1, 0.1  # rad, that the hand points down; m that a radian of that counts as
-DAMPING, BACK, BEND = 0.1, 0.3, 0.4  # m; share of the way back to the folded arm; rad a step
+THERE, UNFOLDS = 0.1, 0.6  # m over the floor: the base has arrived; the arm unfolds
+AIMED = 0.4  # rad, heading error within which the base drives
+STRIDE, CLOSE = 0.12, 0.2  # m, hand step; m, distance for straight motion and grasp
+DOWN, AIM = 1.1, 0.1  # rad, downward pitch of the hand; m per rad of that error
+DAMPING, BACK, BEND = 0.1, 0.3, 0.4  # m; fraction of the return to the folded arm; rad per step
 
 
 @pytree
 class Script:
-    """What it does of an observation of `MobilePick`; its `script` makes it."""
+    """Policy that maps an observation of `MobilePick` to an action; made by `MobilePick.script`."""
 
     movement: Movement
-    length: int = size(least=1)  # N, of an observation
+    length: int = size(least=1)  # N, length of an observation
 
     def __call__(self, observation: Array) -> Array:
-        """The action [10], within -1 and 1, of an observation [N].
+        """Return the action [10], within -1 and 1, for an observation [N].
 
         Raises:
-            ValueError: an observation of another shape, or one that is not finite.
+            ValueError: an observation of the wrong shape, or not finite.
         """
         observation = jnp.asarray(numbers("script: observation", observation, (self.length,)))
         if not jnp.issubdtype(observation.dtype, jnp.floating):
@@ -68,14 +68,14 @@ class Script:
 
 
 def _arm(observation: Array) -> Array:
-    """The angles of the arm's joints, [7]."""
+    """Return the angles of the arm's joints, [7]."""
     bends, cosines, sines = (observation[at] for at in ANGLES)
     arm = jnp.zeros(7, observation.dtype).at[BENDS].set(bends)
     return arm.at[ROLLS].set(jnp.arctan2(sines, cosines))
 
 
 def _reaching(arm: Array, shift: Array, aim: Array, back: Array) -> Array:
-    """How the joints turn so that the hand is shifted and aims, [7]; `back` where that is free."""
+    """Return joint increments [7] that shift and aim the hand; `back` acts in the null space."""
     still = jnp.zeros(3, arm.dtype)
 
     def hand(arm: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The houses and episodes of a task for which none were given."""
+"""Default houses and episodes of the tasks."""
 
 import functools
 
@@ -7,11 +7,11 @@ from ..house import House
 from . import episodes as made
 from .episodes import Episodes
 
-HOUSES, COUNT = 4, 8  # and episodes in each
+HOUSES, COUNT = 4, 8  # houses, and episodes per house
 
 
 def standard(kind: str, houses: House | None, episodes: Episodes | None) -> Episodes:
-    """The episodes given, or those that are drawn in the houses given, or in four houses.
+    """Return the given episodes, or make them in the given houses or in four default ones.
 
     Args:
         kind: "fetching", "grasping" or "visiting".
@@ -19,7 +19,7 @@ def standard(kind: str, houses: House | None, episodes: Episodes | None) -> Epis
         episodes: or None.
 
     Raises:
-        ValueError: houses and episodes, which have houses of their own.
+            ValueError: both houses and episodes are given; episodes have their own houses.
     """
     if episodes is not None:
         if houses is not None:

@@ -1,10 +1,10 @@
-"""What the tasks of Fetch in houses share: state, observations, starts, and how long they last.
+"""Base class of the tasks of Fetch in houses: state, observations, resets and time limits.
 
-An observation is a vector; with a camera (`pixels`) it is a dictionary {"depth": [P, P, 1] in
-0 ... 1 for 0 ... 10 m, "state": the vector without what only a map could tell}. Lengths are in m,
-in the frame of the base, x ahead. A task pays for the way that is left getting shorter: with the
-way Phi of a state the reward of a step is Phi before - Phi after + what the task adds, so that over
-an episode the first two sum to Phi at the start - Phi at the end, whatever the path.
+An observation is a vector. With a camera (`pixels`) it is a dictionary {"depth": [P, P, 1] in
+0 ... 1 for 0 ... 10 m, "state": the vector without the privileged parts that need a map}. Lengths
+are in m, in the frame of the base, x forward. The reward of a step is Phi before - Phi after plus
+terms of the task, where Phi is the remaining path length of a state. Over an episode the difference
+sums to Phi at the start - Phi at the end, independent of the path.
 """
 
 from abc import ABC, abstractmethod
@@ -30,74 +30,74 @@ from ..robot.servos import Servos
 from .episodes import Episodes, folded
 from .scene import Furnished, furnished, placed_solids
 
-FELT = 0.3  # m, within which elbow, wrist and hand feel boxes
+FELT = 0.3  # m, range in which elbow, wrist and hand sense boxes
 SCAN, SCAN_HEIGHT = 3.0, 0.2878  # m, range of the rays around the base, and their height
-# joints without and with limits. Whole numbers of 32 bits: jax 0.12 keeps the type that an array of
-# the module had in a program of the one precision for programs of the other
+# Arm joints without and with limits. They are int32 because jax 0.12 caches the dtype of a module's
+# array from a program of one precision for programs of the other.
 ROLLS, BENDS = np.array([2, 4, 6], np.int32), np.array([0, 1, 3, 5], np.int32)
 VIEW, DIP = (
     np.pi / 3,
     np.deg2rad(20.0),
-)  # rad, field of view of the camera, and how far it looks down
-FAR = 10.0  # m, what the camera sees at most
+)  # rad, field of view of the camera, and its downward tilt
+FAR = 10.0  # m, range of the camera
 
 
 @pytree
 class State:
-    """A robot, what it carries, and the thing that is to be fetched."""
+    """State of the robot, its load, and the object to fetch."""
 
     joints: Joints
-    load: Load  # what the hand holds
-    thing: Array  # [3] middle of the thing, m
-    thing_axes: Array  # [3, 3] its axes, one a row
+    load: Load  # object in the hand
+    thing: Array  # [3] center of the object, m
+    thing_axes: Array  # [3, 3] its axes, one per row
     picked: Array  # [] bool: it has been in the hand
-    episode: Array  # [] which of the episodes
-    left: Array  # [] the way Phi that is left, m
+    episode: Array  # [] index of the episode
+    left: Array  # [] remaining path length Phi, m
     t: Array  # [] steps since the start
-    last: Array  # [] steps after which the clock cuts
-    left_out: Array  # [] boxes, over all steps, that were too many to be looked at
+    last: Array  # [] steps after which the episode is truncated
+    left_out: Array  # [] boxes beyond the capacity, ignored, summed over all steps
 
 
 @pytree
 class HouseTask(ABC):
-    """Fetch in houses."""
+    """Base class of the tasks of Fetch in houses."""
 
     episodes: Episodes
     movement: Movement | Servos = Movement()
     max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
-    bonus: Array | float = number(default=10.0, least=0)  # [] for success
-    slack: Array | float = number(default=0.0, least=0)  # [] what a step costs
-    way: Array | float = number(default=1.0, least=0)  # [] weight of the way over the floor
-    rays: int = size(default=16, least=0)  # around the base, level, that feel up to 3 m far
-    pixels: int = size(default=0, least=0)  # of the camera's image along each side; 0 for none
+    bonus: Array | float = number(default=10.0, least=0)  # [] reward for success
+    slack: Array | float = number(default=0.0, least=0)  # [] cost per step
+    way: Array | float = number(default=1.0, least=0)  # [] weight of the path over the floor
+    rays: int = size(default=16, least=0)  # horizontal rays around the base that measure up to 3 m
+    pixels: int = size(default=0, least=0)  # width and height of the camera's image; 0 for none
 
-    differentiable = False  #: contact and grasping have no slope
+    differentiable = False  #: contact and grasping have no gradient
 
     @property
     @abstractmethod
     def action_space(self) -> Box:
-        """What the robot may be told."""
+        """Box of the robot's commands."""
 
     @property
     @abstractmethod
     def vector_size(self) -> int:
-        """Numbers of the vector of a state, without rays and ways."""
+        """Length of the state vector, without rays and paths."""
 
     @property
     def told_size(self) -> int:
-        """Numbers of what only a map could tell, and of rays."""
+        """Length of the privileged observation and of the rays."""
         return 3 + self.rays + 3 * len(SWEPT)
 
     @property
     def observation_space(self) -> Space | dict[str, Space]:
-        """A vector, or with a camera its image and a vector that knows no way and feels no ray."""
+        """A vector, or with a camera an image and a vector without privileged parts and rays."""
         if not self.pixels:
             return Box(-np.inf, np.inf, (self.vector_size + self.told_size,))
         image = Box(0.0, 1.0, (self.pixels, self.pixels, 1))
         return {"depth": image, "state": Box(-np.inf, np.inf, (self.vector_size,))}
 
     def reset(self, key: Array) -> tuple[State, Any]:
-        """One of the episodes, from one of its starts."""
+        """Sample one of the episodes and one of its starting poses."""
         which, start = jax.random.split(key)
         made = self.episodes
         episode = jax.random.randint(which, (), 0, made.house.shape[0])
@@ -128,32 +128,32 @@ class HouseTask(ABC):
         return state, self.observe(state, frames)
 
     def stagger(self, state: State, key: Array) -> State:
-        """A first state whose clock cuts earlier by a random number of steps.
+        """Return an initial state that is truncated earlier, by a random number of steps.
 
-        Copies that begin a training together then do not end their first episodes together.
+        Copies that start a training together then do not end their first episodes together.
         """
         early = jax.random.randint(key, (), 0, self.max_steps)
         return replace(state, last=state.last - early.astype(state.last.dtype))
 
     def prepared(self, state: State, frames: Frames) -> State:
-        """The state before the first step: as it is, unless a task begins with a thing in hand."""
+        """Return the state before the first step; a task may put the object in the hand."""
         del frames
         return state
 
     @abstractmethod
     def left(self, state: State, frames: Frames) -> Array:
-        """The way Phi that is left, [] m."""
+        """Return the remaining path length Phi, [] m."""
 
     @abstractmethod
     def vector(self, state: State, frames: Frames) -> list[Array]:
-        """What is observed of a state, in parts."""
+        """Return the parts of the state vector."""
 
     @abstractmethod
     def away(self, state: State, x: Array) -> Array:
-        """The way over the floor from a place [2] to where the robot has to go now, [] m."""
+        """Return the path length over the floor from a position [2] to the current target, [] m."""
 
     def drive(self, state: State, action: Array) -> tuple[State, Moved]:
-        """The state after the base and the arm have moved, and what they carry with them."""
+        """Move base, arm and load by the kinematic movement; return the new state and details."""
         if not isinstance(self.movement, Movement):
             raise TypeError(
                 "step: movement is of forces; a task without them takes a Movement; make the "
@@ -173,7 +173,7 @@ class HouseTask(ABC):
         failure: Array,
         paid: Array | float = 0.0,
     ) -> Step:
-        """What a step led to: over at success or failure, and cut by the clock."""
+        """Return the transition: terminated on success or failure, truncated by the time limit."""
         left = self.left(state, frames)
         reward = state.left - left + paid - self.slack + jnp.where(success, self.bonus, 0.0)
         state = replace(state, left=left)
@@ -193,7 +193,7 @@ class HouseTask(ABC):
         )
 
     def observe(self, state: State, frames: Frames) -> Any:
-        """The vector, or the image and a vector."""
+        """Return the observation vector, or the image and the state vector."""
         parts = self.vector(state, frames)
         if self.pixels:
             solids = placed_solids(self.house_at(state), state, self.episodes.target[state.episode])
@@ -202,38 +202,38 @@ class HouseTask(ABC):
         return jnp.concatenate([*parts, *self.told(state, frames)])
 
     def told(self, state: State, frames: Frames) -> list[Array]:
-        """What only a map could tell, and what rays around the base feel, in parts."""
+        """Return the parts of the observation that need a map, and the rays around the base."""
         return [self._route(state), self._scan(state), self._felt(state, frames)]
 
     def camera(self, frames: Frames) -> Camera:
-        """The camera of the head, which looks ahead and 20 degrees down, 60 degrees wide."""
+        """Return the head camera, which looks forward, 20 degrees down, with 60 degrees of view."""
         origin, (ahead, _, up) = frames.origin[FRAMES.index("camera")], frames.axes[0]
         sight = np.cos(DIP) * ahead - np.sin(DIP) * up
         return Camera(origin, origin + sight, up, VIEW, width=self.pixels, height=self.pixels)
 
     def floor(self, state: State) -> Array:
-        """The way over the floor, with its weight, [] m."""
+        """Return the weighted path length over the floor, [] m."""
         return self.way * self.away(state, state.joints.base[:2])
 
     def house(self, state: State) -> Array:
-        """Which house the episode is in, []."""
+        """Return the index of the episode's house, []."""
         return self.episodes.house[state.episode]
 
     def house_at(self, state: State) -> House:
-        """The house of the episode."""
+        """Return the house of the episode."""
         return jax.tree.map(lambda x: x[self.house(state)], self.episodes.houses)
 
     def scene(self, state: State) -> Furnished:
-        """The house without its ceiling, the robot and the goal, for pictures."""
+        """Return the house without its ceiling, the robot and the goal, for rendering."""
         goal = self.episodes.goal[state.episode].astype(state.thing.dtype)
         return furnished(self.house_at(state), state, goal, self.episodes.target[state.episode])
 
     def local(self, frames: Frames, x: Array) -> Array:
-        """A vector of space [3] in the frame of the base."""
+        """Rotate a world vector [3] into the frame of the base."""
         return in_frame(frames.axes[0], x)
 
     def clock(self, state: State) -> Array:
-        """The share of the steps that is left, and 5 and 50 times it, at most 1 each: [3]."""
+        """Return the remaining fraction of the steps, and 5 and 50 times it, clipped to 1: [3]."""
         left = jnp.maximum(1 - state.t / self.max_steps, 0).astype(state.thing.dtype)
         return jnp.stack([left, jnp.minimum(5 * left, 1), jnp.minimum(50 * left, 1)])
 
@@ -242,7 +242,7 @@ class HouseTask(ABC):
         return made.things[made.house[episode], made.target[episode]].astype(real())
 
     def _route(self, state: State) -> Array:
-        """How far it is over the floor, and the direction in which it gets shorter, [3]."""
+        """Return path length over the floor and its descent direction in the base frame, [3]."""
         x, y, yaw = state.joints.base
         way = lambda dx, dy: self.away(state, jnp.stack([x + dx, y + dy]))
         d = 0.2
@@ -252,7 +252,7 @@ class HouseTask(ABC):
         return jnp.stack([way(0.0, 0.0), c * gx + s * gy, c * gy - s * gx])
 
     def _felt(self, state: State, frames: Frames) -> Array:
-        """The ways from the boxes nearest to elbow, wrist and hand, [9]: 0 from `FELT`, 1 there."""
+        """Return vectors out of the boxes closest to elbow, wrist and hand, [9]; 0 from `FELT`."""
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
 
         def way(x: Array) -> Array:
@@ -264,7 +264,7 @@ class HouseTask(ABC):
         return jnp.concatenate([way(x) for x in capsules(frames)[1][SWEPT]])
 
     def _scan(self, state: State) -> Array:
-        """How far level rays around the base reach, [rays], 1 for 3 m or more."""
+        """Return the ranges of horizontal rays around the base, [rays], 1 for 3 m or more."""
         if not self.rays:
             return jnp.zeros(0, state.thing.dtype)
         x, y, yaw = state.joints.base
@@ -275,7 +275,7 @@ class HouseTask(ABC):
 
 
 def upright(row: Array) -> Array:
-    """The axes [3, 3] of a row of boxes, turned about the vertical."""
+    """Return the axes [3, 3] of a row of `Boxes`, rotated about the vertical."""
     c, s, zero = row[6], row[7], jnp.zeros_like(row[6])
     one = jnp.ones_like(zero)
     return jnp.stack([jnp.stack(a) for a in ((c, s, zero), (-s, c, zero), (zero, zero, one))])
