@@ -1,8 +1,8 @@
-"""Tasks of touch: a part in a gripper with soft pads is brought to its place.
+"""Tactile manipulation tasks: a gripper with soft pads brings a part to its goal.
 
-Read `task` first (actions, rewards, what is drawn for an episode), then `observations`; `script` is
-a teacher, and `drawing` has the pictures. A task is a file: `insertion` (a peg into its hole),
-`placement` (a peg on to a pad) and `screwing` (a nut on to a bolt). By name they are
+Read `task` first (actions, rewards, random resets), then `observations`. `script` is a scripted
+teacher, and `drawing` has the rendering. Each task is a file: `insertion` (a peg into its hole),
+`placement` (a peg onto a pad) and `screwing` (a nut onto a bolt). By name they are
 `rl.make("touch/...")`.
 """
 

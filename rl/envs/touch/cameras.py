@@ -1,9 +1,9 @@
-"""What cameras see of a task of touch: those within the pads' gels, and one at the wrist.
+"""Camera images of a tactile task: from within the pads' gels, and from the wrist.
 
-Pictures of the gels are those of `env.sensor`, a `physics.touch.GelSight`, one in the middle of
-each pad's face: columns go from the palm to the fingertip, rows across the finger, so that one pad
-sees the other's picture turned upside down. The wrist's camera looks from beside the palm past the
-part to the fixture, with a field of view of 75 degrees as TacSL's, which has colours and no depth.
+Gel images are rendered by `env.sensor`, a `physics.touch.GelSight`, at the center of each pad's
+face. Columns go from the palm to the fingertip, rows across the finger, so that one pad sees
+the other's image upside down. The wrist camera looks from next to the palm past the part to the
+fixture. Its field of view is 75 degrees as in TacSL, where it has colours and no depth.
 """
 
 import jax.numpy as jnp
@@ -17,18 +17,18 @@ from jaxgpu.physics.touch import Grasp, GraspState
 from jaxgpu.physics.touch.optical import REFERENCE
 from jaxgpu.render import Camera, depth_image, trace
 
-GEL = ("gelsight_mini", 60, 80)  # the sensor, and rows and columns of its pictures
-PIXELS, FAR = 64, 0.3  # of a side of the wrist's picture; m, farther than which is as far
-EYE, AIM = (0.07, 0.0, 0.05), (0.0, 0.0, -0.06)  # m from the middle between the pads
+GEL = ("gelsight_mini", 60, 80)  # the sensor, and rows and columns of its images
+PIXELS, FAR = 64, 0.3  # width and height of the wrist's image; m, maximum depth
+EYE, AIM = (0.07, 0.0, 0.05), (0.0, 0.0, -0.06)  # m from the center between the pads
 ANGLE = np.pi * 75 / 180
 STEPS = 32  # along a ray
-PAD = (0.010, 0.002, 0.013)  # m, half the size of a pad along the hand's axes
-# frames of the pads' pictures in the hand's: out of the pad, from the palm to the tip, and across
+PAD = (0.010, 0.002, 0.013)  # m, half sizes of a pad along the hand's axes
+# Frames of the gel images in the hand's: normal of the pad, palm to tip, and across.
 FACES = ((1, (0.5, 0.5, 0.5, -0.5)), (-1, (0.5, -0.5, 0.5, 0.5)))
 
 
 def pixels(sensor: touch.GelSight) -> Array:
-    """Where the pixels of a sensor see the face of its pad, [H W, 3] m, by rows."""
+    """Return the points of the pad's face at the sensor's pixels, [H W, 3] m, row by row."""
     high, wide = sensor.gel.shape
     along = lambda n, full: (np.arange(n) + 0.5) / n * full - 0.5 * full
     x, y = np.meshgrid(along(wide, REFERENCE[1]), along(high, REFERENCE[0]))
@@ -37,7 +37,7 @@ def pixels(sensor: touch.GelSight) -> Array:
 
 
 def gels(sensor: touch.GelSight, grasp: Grasp, scene: GraspState) -> Array:
-    """Return pictures of the gels of both pads, [H, W, 6] from 0 to 1, three colors per pad."""
+    """Return images of the gels of both pads, [H, W, 6] in 0 ... 1, three colors per pad."""
     points = pixels(sensor)
     part = jnp.stack(rotations.unturned(scene.hand_quat, tuple(scene.part - scene.hand)))
     turn = rotations.product(_back(scene.hand_quat), scene.part_quat)
@@ -69,7 +69,7 @@ def wrist(grasp: Grasp, scene: GraspState) -> Array:
 
 
 def wrist_camera(scene: GraspState) -> Camera:
-    """The camera at the wrist of a hand."""
+    """Return the camera at the wrist of a hand."""
     axes = rotations.matrix(scene.hand_quat)
     place = lambda v: scene.hand + jnp.stack(rotations.turned(scene.hand_quat, v))
     return Camera(
@@ -83,7 +83,7 @@ def wrist_camera(scene: GraspState) -> Camera:
 
 
 def _pads_and_table(scene: GraspState) -> Solids:
-    """Both pads as boxes, and the plane z = 0."""
+    """Return both pads as boxes, and the plane z = 0."""
     dtype = scene.hand.dtype
     centres = []
     for side in (1, -1):
@@ -96,5 +96,5 @@ def _pads_and_table(scene: GraspState) -> Solids:
 
 
 def _back(quat: Array) -> Array:
-    """The inverse of a rotation."""
+    """Return the inverse of a rotation."""
     return quat * jnp.array([1, -1, -1, -1], quat.dtype)

@@ -1,4 +1,4 @@
-"""Capsules that draw the hand, the part and the fixture of a touch task."""
+"""Rendering of hand, part and fixture of a tactile task as capsules."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ FINGER, PALM = (0.010, 0.013), 0.06  # m: half the pads' width and length; the p
 
 
 def draw_grasp(grasp: Grasp, scene: GraspState, success: Array) -> Capsules:
-    """Return the part, orange, or green after `success` [] bool; pads blue; the rest steel."""
+    """Return the part, orange, or green after `success` [] bool; pads blue; others steel."""
     ink = jnp.where(success, jnp.array(GREEN), jnp.array(ORANGE))
     wide = jnp.min(jnp.max(jnp.abs(jnp.asarray(grasp.part.points)), 0)[:2])
     tip = jnp.asarray(grasp.part.tip)
@@ -39,7 +39,7 @@ def draw_grasp(grasp: Grasp, scene: GraspState, success: Array) -> Capsules:
 
 
 def _finger(scene: Any, side: int) -> list[tuple[Array, float, Any]]:
-    """A pad as upright bars, and the bar from it to the palm."""
+    """Return a pad as upright bars, and the bar from it to the palm."""
     thick = 0.002
     y = side * (scene.opening + thick)
     rods = []
@@ -52,7 +52,7 @@ def _finger(scene: Any, side: int) -> list[tuple[Array, float, Any]]:
 
 
 def _post(place: Array, top: Any, out: Array) -> list[tuple[Array, float, Any]]:
-    """A fixture as upright bars about its hole, or about its edge."""
+    """Return a fixture as upright bars around its hole, or around its edge."""
     angle = 2 * np.pi * np.arange(BARS) / BARS
     thick = 0.0025
     rods = []
@@ -64,5 +64,5 @@ def _post(place: Array, top: Any, out: Array) -> list[tuple[Array, float, Any]]:
 
 
 def _placed(x: Array, pos: Array, quat: Array) -> Array:
-    """Points [N, 3] of a body's frame, in space."""
+    """Transform points [N, 3] from the frame of a body to the world."""
     return pos[None] + jnp.stack(rotations.turned(quat, tuple(x.astype(pos.dtype).T)), 1)

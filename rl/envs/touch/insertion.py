@@ -1,17 +1,17 @@
-"""Put a peg into its hole: touch/peg-insertion.
+"""Insert a peg into its hole: touch/peg-insertion.
 
-After TacSL's task of the name. A peg of `physics.touch.PEGS`, "round-8" unless named, hangs 31 to
-40 mm out of the fingers, aslant by up to 18 degrees; the hole is 23 mm deep and, by default, 0.5 mm
-wider than the peg (`clearance=None` takes the published hole, 0.114 mm wider). Success: d less than
-4.4958 mm, which is not reached beside the hole.
+After TacSL's task of that name. A peg of `physics.touch.PEGS`, by default "round-8", protrudes 31
+to 40 mm from the fingers, tilted by up to 18 degrees. The hole is 23 mm deep and by default 0.5 mm
+wider than the peg (`clearance=None` selects the published hole, 0.114 mm wider). Success: d less
+than 4.4958 mm, which a peg next to the hole cannot reach.
 
-The published reward is that of `task`. Above the hole d hardly depends on what is tenths of a
-millimetre aside. So each step is paid, besides,
+The published reward is that of `task`. Above the hole, d hardly depends on lateral errors of tenths
+of a millimetre. So each step has the additional reward
 
     aim (e / (e + a) + h)
 
 where a is the mean distance of the peg's two ends from the axis of the hole, e = 1 mm, and h the
-share of the hole's depth that the tip has gone down within it. `aim=0` leaves what is published.
+fraction of the hole's depth to which the tip is inserted. `aim=0` restores the published reward.
 """
 
 from typing import Any
@@ -26,12 +26,12 @@ from jaxgpu.physics.touch import GelSight, Grasp, peg_and_socket
 from ...environment import register
 from .task import State, TouchTask, axis, seen_by
 
-ALIGNED = 1e-3  # m of the ends of the peg from the axis at which half is paid
+ALIGNED = 1e-3  # m of the peg's ends from the axis, at which the reward is half
 
 
 @pytree
 class PegInsertion(TouchTask):
-    """The tip belongs on the hole's floor, the peg upright.
+    """Peg insertion, whose goal is the tip on the hole's floor with the peg upright.
 
     >>> from jaxgpu import rl
     >>> rl.make("touch/peg-insertion", clearance=None).observation_space.shape
@@ -42,11 +42,11 @@ class PegInsertion(TouchTask):
     aim: Array | float = number(default=0.1, least=0)  # [] weight of alignment and depth
 
     def is_success(self, state: State) -> Array:
-        """Whether the peg is in its hole."""
+        """Return whether the peg is in its hole."""
         return self.distance(state) < self.tolerance
 
     def _paid(self, state: State, far: Array) -> Array:
-        """What is published, and what alignment and depth in the hole are paid."""
+        """Return the published reward plus that for alignment and depth in the hole."""
         fixture, along = self.grasp.fixture, axis(state.grasp.part_quat)
         tip = self.tip(state) - state.grasp.fixture
         ends = jnp.stack([tip, tip + 2 * self.grasp.part.tip * along])
@@ -65,7 +65,7 @@ def peg_insertion(
     observation: str = "privileged",
     **parameters: Any,
 ) -> PegInsertion:
-    """A peg, and the socket with a hole for it."""
+    """Make the insertion task of a peg and the socket with a hole for it."""
     seen = seen_by(observation, taxels, sensor)
     grasp = Grasp.of(*peg_and_socket(part, clearance), taxels=seen["grid"], substeps=2)
     return PegInsertion(grasp, **seen, **parameters)

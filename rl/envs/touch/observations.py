@@ -1,19 +1,19 @@
-"""What is observed of a task: all of it, the hand alone, or the hand and what it feels or sees.
+"""Observations of a tactile task: the full state, or the hand with tactile or camera images.
 
 `observation` is "privileged", a vector [56]: the hand, and the state of part and forces; "reduced",
 a dictionary of `hand` [25] and, for a critic, `privileged` [31]; or one of "force", "rgb" and
-"depth", which adds `field` [rows, columns, 6], the forces on both pads; `gels` [H, W, 6], the
-pictures of both pads' gels; or `wrist` [64, 64, 1], how far ahead a camera at the wrist sees
-something (`cameras` has both). An actor that is to do without what only a simulation knows has
-`actor_keys=("hand", "field")`, its critic all of them.
+"depth". These three add one entry: `field` [rows, columns, 6], the forces on both pads; `gels`
+[H, W, 6], the images of both pads' gels; or `wrist` [64, 64, 1], the depth image of a wrist
+camera (`cameras` has both). An actor without privileged information has, for example,
+`actor_keys=("hand", "field")`, its critic all keys.
 
-- `hand`: place from the fixture as observed, in 0.1 m, 3; its x and z axes, 6; velocity, in
-  0.1 m/s, 3; spin, rad/s, 3; opening, cm, 1; the last action, 6; way from the goal of a tip in the
-  middle of its range, near ones enlarged, 3
-- `privileged`: way of the tip from its goal, in 0.1 m, 3, and enlarged where it is near, 3; the
-  part's x and z axes, 6; its velocity, in 0.1 m/s, 3, and spin, rad/s, 3; error of the observed
-  place, cm, 3; force of fixture and table on it, N, 3; forces on the two pads in the hand's frame,
-  N, 6; d, in 0.1 m, 1
+- `hand`: observed position relative to the fixture, in 0.1 m, 3; its x and z axes, 6; velocity, in
+  0.1 m/s, 3; angular velocity, rad/s, 3; opening, cm, 1; the last action, 6; vector from the goal
+  to a tip at the center of its range, magnified near zero, 3
+- `privileged`: vector from the goal to the tip, in 0.1 m, 3, and magnified near zero, 3; the part's
+  x and z axes, 6; its velocity, in 0.1 m/s, 3, and angular velocity, rad/s, 3; error of the
+  observed position, cm, 3; force of fixture and table on the part, N, 3; forces on the two pads in
+  the hand's frame, N, 6; d, in 0.1 m, 1
 - `field`: across and along the finger, and into it, in 0.05 N; one pad after the other
 """
 
@@ -32,8 +32,8 @@ from . import cameras
 
 KINDS = ("privileged", "reduced", "force", "rgb", "depth")
 HAND, PRIVILEGED = 25, 31
-NEAR = 0.002  # m at which an enlarged way is half of its greatest
-TOUCH = 0.05  # N, of the force on a taxel
+NEAR = 0.002  # m at which a magnified vector has half its maximum length
+TOUCH = 0.05  # N, unit of the force on a taxel
 
 
 def space(kind: str, grid: tuple[int, int], sensor: GelSight | None) -> Any:
@@ -42,7 +42,7 @@ def space(kind: str, grid: tuple[int, int], sensor: GelSight | None) -> Any:
     Args:
         kind: one of `KINDS`.
         grid: rows and columns of taxels on a pad.
-        sensor: of the pads' pictures.
+            sensor: of the pads' images.
 
     Raises:
         ValueError: "rgb" without a sensor.
@@ -64,7 +64,7 @@ def check_sensor(sensor: GelSight | None) -> GelSight:
     """Return the sensor of a task whose gels are observed.
 
     Raises:
-        ValueError: it has none.
+            ValueError: the task has no sensor.
     """
     if sensor is None:
         raise ValueError('TouchTask: sensor is None; "rgb" needs one; give touch.gelsight(...)')
@@ -74,13 +74,13 @@ def check_sensor(sensor: GelSight | None) -> GelSight:
 def hand(
     scene: GraspState, error: Array, action: Array, reach: Array | float, goal: Array | float
 ) -> Array:
-    """Return what the hand knows of itself and of the fixture, [25].
+    """Return the hand's knowledge of itself and of the fixture, [25].
 
     Args:
         scene: hand, part and fixture.
-        error: of the observed place of the fixture, [3] m.
-        action: the last one, [6].
-        reach: mean distance of the tip below the middle between the pads, m.
+        error: of the fixture's observed position, [3] m.
+        action: the last action, [6].
+        reach: mean distance of the tip below the center between the pads, m.
         goal: height of the tip's goal above the foot of the fixture, m.
     """
     place = scene.hand - scene.fixture - error
@@ -100,12 +100,12 @@ def hand(
 
 
 def privileged(scene: GraspState, error: Array, way: Array, distance: Array) -> Array:
-    """Return what only a simulation knows, [31].
+    """Return the privileged part of the observation, [31].
 
     Args:
         scene: hand, part and fixture.
-        error: of the observed place of the fixture, [3] m.
-        way: from the goal to the tip, [3] m.
+        error: of the fixture's observed position, [3] m.
+        way: vector from the goal to the tip, [3] m.
         distance: d of the task, [] m.
     """
     pads = jnp.sum(scene.field, 1)
@@ -138,15 +138,15 @@ def field(forces: Array, grid: tuple[int, int]) -> Array:
 
 
 def axes(quat: Array) -> Array:
-    """The x and z axes of a body in space, [6]."""
+    """Return the x and z axes of a body in the world, [6]."""
     turn = rotations.matrix(quat)
     return jnp.stack([row[i] for i in (0, 2) for row in turn])
 
 
 def enlarged(way: Array) -> Array:
-    """A way [3], m, level and upright apart, each shorter than one: half as long at `NEAR`.
+    """Magnify a vector [3], m, near zero: its horizontal and vertical lengths saturate at 1.
 
-    Apart, for a tip that is 23 mm above its goal is to see tenths of a millimetre beside it.
+    They are separate, so that a tip 23 mm above its goal resolves tenths of a millimetre laterally.
     """
     level = way[:2] / (length(way[:2]) + NEAR)
     return jnp.append(level, way[2] / (jnp.abs(way[2]) + NEAR))

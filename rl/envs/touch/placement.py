@@ -1,9 +1,9 @@
-"""Stand a peg on a pad and let it go: touch/peg-placement.
+"""Place a peg upright on a pad and release it: touch/peg-placement.
 
-After TacSL's task of the name. The pad is round, 100 mm wide and 25 mm high. When the policy's
-steps are over the fingers open for 15 steps and the hand goes up for 15. Success: the peg stands on
-the pad, within 15 degrees of upright, its tip no farther from the middle than `within` times the
-pad's diameter. Departure: that it stands on the pad, and not beside it, is asked for.
+After TacSL's task of that name. The pad is round, 100 mm wide and 25 mm high. After the policy's
+steps the fingers open for 15 steps and the hand rises for 15. Success: the peg stands on the pad,
+within 15 degrees of upright, with its tip at most `within` pad diameters from the center.
+Departure: the peg must stand on the pad, not next to it.
 """
 
 import math
@@ -19,12 +19,12 @@ from ...environment import register
 from .task import State, TouchTask, axis, seen_by
 
 OPEN, LIFT = 15, 15  # steps
-WIDE = 0.04  # m of each finger from the middle, open
+WIDE = 0.04  # m of each finger from the center, open
 
 
 @pytree
 class PegPlacement(TouchTask):
-    """The tip belongs in the middle of the pad, the peg upright.
+    """Peg placement, whose goal is the tip at the center of the pad with the peg upright.
 
     >>> from jaxgpu import rl
     >>> rl.make("touch/peg-placement").ending  # steps after those of the policy
@@ -39,16 +39,16 @@ class PegPlacement(TouchTask):
 
     @property
     def ending(self) -> int:
-        """Steps in which the peg is let go."""
+        """Number of steps in which the peg is released."""
         return OPEN + LIFT
 
     def command(self, state: State, action: Array) -> tuple[Array, Array, Array]:
-        """That of the policy; then the fingers open, and the hand goes up by some 0.3 m."""
+        """Return the policy's command; at the end open the fingers, then rise by about 0.3 m."""
         shift, turn, opening = super().command(state, action)
         return released(self, state.t - self.max_steps, shift, turn, opening)
 
     def is_success(self, state: State) -> Array:
-        """Whether the peg stands on the pad, let go."""
+        """Return whether the peg stands on the pad, released."""
         upright = axis(state.grasp.part_quat)[2] > jnp.cos(self.lean_within)
         height = self.tip(state)[2] - self.goal(state)[2]
         there = self.beside(state) < 2 * self.within * self.grasp.fixture.shape.shape.radius
@@ -59,10 +59,10 @@ class PegPlacement(TouchTask):
 def released(
     env: TouchTask, steps: Array, shift: Array, turn: Array, opening: Array
 ) -> tuple[Array, Array, Array]:
-    """A command, or, from step 0 on, that to open the fingers, and then to lift the hand."""
+    """Return a command; from step 0 on open the fingers, and then lift the hand."""
     let, up = steps >= 0, steps >= OPEN
     still = jnp.zeros(3, shift.dtype)
-    # so far ahead that the hand rises by 20 mm a step
+    # The target leads by so much that the hand rises by 20 mm per step.
     ahead = 0.02 * env.grasp.damping / (env.grasp.stiffness * env.grasp.dt)
     lift = still.at[2].set(jnp.where(up, ahead, 0))
     wide = jnp.asarray(WIDE, opening.dtype)
@@ -78,7 +78,7 @@ def peg_placement(
     observation: str = "privileged",
     **parameters: Any,
 ) -> PegPlacement:
-    """A peg, and the pad on which it is to stand."""
+    """Make the placement task of a peg and the pad for it."""
     seen = seen_by(observation, taxels, sensor)
     grasp = Grasp.of(*peg_and_pad(part, diameter), taxels=seen["grid"], substeps=2)
     return PegPlacement(grasp, **seen, **parameters)

@@ -1,11 +1,11 @@
-"""Put a nut on a bolt and give it a turn: touch/nut-on-bolt.
+"""Place a nut on a bolt and turn it: touch/nut-on-bolt.
 
-After TacSL's task of bolt and nut: the policy sets the nut on the bolt; then the hand turns by 1
-rad clockwise in 120 steps, pressing down, lets go for 15 and goes up for 15. The bolt stands
-upright, 41 mm long, and the nut hangs in the hand, aslant by up to 18 degrees. Success: the nut is
-within 15 degrees of upright, its axis within `within` thread diameters of the bolt's, and its lower
-face below the top of the bolt by at least `engaged` pitches. Departure: TacSL asks for the first
-two alone.
+After TacSL's bolt-and-nut task. The policy sets the nut on the bolt. Then the hand turns by 1 rad
+clockwise in 120 steps, pressing down, releases for 15 and rises for 15. The bolt is upright, 41 mm
+long, and the nut hangs in the hand, tilted by up to 18 degrees. Success: the nut is within 15
+degrees of upright, its axis within `within` thread diameters of the bolt's, and its lower face at
+least `engaged` pitches below the top of the bolt. Departure: TacSL requires only the first two
+conditions.
 """
 
 import math
@@ -21,13 +21,13 @@ from ...environment import register
 from .placement import LIFT, OPEN, released
 from .task import State, TouchTask, axis, seen_by
 
-TURN, STEPS = 1.0, 120  # rad, and steps, of the last turn
-PRESS = 0.003  # m of the hand's target below the hand meanwhile
+TURN, STEPS = 1.0, 120  # rad, and steps, of the final turn
+PRESS = 0.003  # m, depth of the hand's target below the hand during the turn
 
 
 @pytree
 class NutOnBolt(TouchTask):
-    """The nut's lower face belongs at the top of the bolt, the nut upright.
+    """Nut on bolt, whose goal is the nut's lower face at the top of the bolt, upright.
 
     >>> from jaxgpu import rl
     >>> rl.make("touch/nut-on-bolt", part="M12").ending
@@ -42,16 +42,16 @@ class NutOnBolt(TouchTask):
 
     @property
     def ending(self) -> int:
-        """Steps in which the nut is turned and let go."""
+        """Number of steps in which the nut is turned and released."""
         return STEPS + OPEN + LIFT
 
     def below(self) -> tuple[Array | float, Array | float]:
-        """How far the nut's lower face is below the fingertips: a third of it, to two thirds, m."""
+        """Return bounds of the lower face's depth below the fingertips, 1/3 to 2/3 of the nut."""
         full = 2 * self.grasp.part.tip
         return 0.33 * full, 0.67 * full
 
     def command(self, state: State, action: Array) -> tuple[Array, Array, Array]:
-        """That of the policy; then a turn, and the nut is let go."""
+        """Return the policy's command; at the end turn the nut and release it."""
         shift, turn, opening = super().command(state, action)
         last = state.t >= self.max_steps
         down = jnp.zeros(3, shift.dtype).at[2].set(-PRESS)
@@ -61,7 +61,7 @@ class NutOnBolt(TouchTask):
         return released(self, state.t - self.max_steps - STEPS, shift, turn, opening)
 
     def is_success(self, state: State) -> Array:
-        """Whether the nut is held by the thread, let go."""
+        """Return whether the thread holds the nut after its release."""
         upright = axis(state.grasp.part_quat)[2] > jnp.cos(self.lean_within)
         thread = self.grasp.part.shape
         down = state.grasp.fixture[2] + self.grasp.fixture.top - self.tip(state)[2]
@@ -79,7 +79,7 @@ def make_nut_on_bolt(
     observation: str = "privileged",
     **parameters: Any,
 ) -> NutOnBolt:
-    """A nut, and the bolt for it."""
+    """Make the task of a nut and the bolt for it."""
     seen = seen_by(observation, taxels, sensor)
     grasp = Grasp.of(*nut_and_bolt(part, clearance), taxels=seen["grid"], substeps=2)
     return NutOnBolt(grasp, **seen, **parameters)

@@ -1,8 +1,8 @@
-"""A script that brings a part to its place: a teacher for learners that have one.
+"""Scripted policy that brings a part to its goal, as a teacher for learners.
 
-It turns the part upright and brings its tip over its place, `CLEAR` above the fixture; while the
-tip is aligned there, or is down within the fixture, it goes down. It reads what only a simulation
-knows, and takes the tip's way and the part's turn off by a rate each; it knows no forces.
+It turns the part upright and moves its tip above the goal, `CLEAR` above the fixture. While the tip
+is aligned, or is already inside the fixture, it moves down. It uses privileged observations,
+reduces position and tilt errors at a fixed rate each, and ignores forces.
 """
 
 import jax.numpy as jnp
@@ -14,29 +14,29 @@ from jaxgpu.inputs.fields import number, pytree
 
 from .observations import HAND, PRIVILEGED
 
-# where what is needed stands in what an observation has of the part
+# Positions of the required entries in the privileged observation.
 WAY, UPRIGHT = slice(0, 3), slice(9, 12)
-DOWN, TURN = 6.0, 4.0  # 1/s, of the way down and of the lean
-CLEAR, WITHIN = 4e-3, 1e-3  # m above the top of the fixture; m below it, where there is no way back
-BESIDE, LEAN = 0.8e-3, 0.02  # m beside the axis, and rad, within which it goes down
+DOWN, TURN = 6.0, 4.0  # 1/s, rates of descent and of tilt correction
+CLEAR, WITHIN = 4e-3, 1e-3  # m above the top of the fixture; m below it: no return
+BESIDE, LEAN = 0.8e-3, 0.02  # m off the axis, and rad, within which it descends
 
 
 @pytree
 class Script:
-    """What it does of an observation of a task of touch, whose `script` makes it."""
+    """Policy that maps an observation to an action; made by `script` of a tactile task."""
 
-    speed: Array | float = number(above=0, unit="m/s")  # [] of the hand at an action of 1
-    spin: Array | float = number(above=0, unit="rad/s")  # [] of the same
-    rim: Array | float = number(unit="m")  # [] of the fixture above the tip's place
-    # of the way beside it
+    speed: Array | float = number(above=0, unit="m/s")  # [] of the hand at action 1
+    spin: Array | float = number(above=0, unit="rad/s")  # [] of the hand at action 1
+    rim: Array | float = number(unit="m")  # [] height of the fixture above the tip's goal
+    # Rate at which the lateral error is reduced.
     aside: Array | float = number(default=8.0, above=0, unit="1/s", one=True)  # []
 
     def __call__(self, observation: Array | dict[str, Array]) -> Array:
-        """The action [6], within -1 and 1, of an observation: a vector, or with `privileged`.
+        """Return the action [6], within -1 and 1, for a vector, or a dictionary with `privileged`.
 
         Raises:
-            ValueError: an observation of another shape, one that is not finite, or a number of the
-                script out of its range.
+            ValueError: an observation of the wrong shape, or not finite, or a field of the script
+                out of its range.
         """
         ranges.check("script", self)
         seen, whole = observation, HAND + PRIVILEGED
@@ -54,10 +54,10 @@ class Script:
         share = jnp.clip(jnp.minimum(amiss, outside), 0, 1)
         down = DOWN * (share * (self.rim + CLEAR) - way[2])
         ahead = jnp.append(-self.aside * way[:2], down)
-        turn = jnp.stack([y, -x, jnp.zeros_like(x)])  # to where the part is upright
+        turn = jnp.stack([y, -x, jnp.zeros_like(x)])  # rotation towards upright
         return jnp.concatenate([_bounded(ahead / self.speed), _bounded(TURN * turn / self.spin)])
 
 
 def _bounded(x: Array) -> Array:
-    """As short as its largest component is at most 1."""
+    """Scale a vector down so that its largest component is at most 1."""
     return x / jnp.maximum(jnp.max(jnp.abs(x)), 1.0)
