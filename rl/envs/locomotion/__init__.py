@@ -1,7 +1,7 @@
-"""Locomotion and reaching: gymnasium's tasks on MuJoCo's robots, step for step.
+"""Locomotion and reaching: Gymnasium's tasks on MuJoCo's robots, step for step.
 
-Read `robot` first, what all tasks share, then `runner` and `hopper`; each further file is one task,
-and `drawing` has their pictures. By name they are `rl.make("hopper")`, `"half-cheetah"`,
+Read `robot` first, the base class, then `runner` and `hopper`. Each other file is one task, and
+`drawing` has their rendering. By name they are `rl.make("hopper")`, `"half-cheetah"`,
 `"walker2d"`, `"swimmer"`, `"ant"`, `"humanoid"`, `"humanoid-standup"`, `"reacher"`, `"pusher"` and
 `"inverted-double-pendulum"`. The simulation is `jaxgpu.physics.rigid`.
 """

@@ -1,4 +1,4 @@
-"""Walk forward on four legs: gymnasium's Ant-v5, on its robot.
+"""Walk forward on four legs: Gymnasium's Ant-v5, with its robot.
 
 Schulman, Moritz, Levine, Jordan & Abbeel (2016), arXiv:1506.02438.
 """
@@ -18,9 +18,9 @@ from .robot import Parts, Robot, Seen, State, robot, share, square
 @register("ant")
 @pytree
 class Ant(Robot):
-    """Speed forward, 1 for being healthy, less half the action's square and a cost of contacts.
+    """Ant: forward velocity plus 1 while healthy, minus 0.5 action^2 and a contact cost.
 
-    Objectives: speed with the 1, and both costs.
+    Objectives: forward velocity plus healthy reward, and the sum of both costs.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -31,9 +31,9 @@ class Ant(Robot):
     model: Model = robot("ant.xml")
     forward_reward_weight: Array | float = number(default=1.0)  # [] s/m
     ctrl_cost_weight: Array | float = number(default=0.5, least=0)  # []
-    contact_cost_weight: Array | float = number(default=5e-4, least=0)  # [] of N^2 and (N m)^2
+    contact_cost_weight: Array | float = number(default=5e-4, least=0)  # [] per N^2 and (N m)^2
     healthy_reward: Array | float = number(default=1.0)  # []
-    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and a second
+    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         return self._noisy(key, self.reset_noise_scale, normal=True)
@@ -52,7 +52,7 @@ class Ant(Robot):
         return layout.nq - 2 + layout.nv + 6 * (layout.nbody - 1)
 
     def _observe(self, state: State) -> Array:
-        """All coordinates but x and y, velocities, and forces on bodies within 1 N and 1 N m."""
+        """Return qpos without x and y, qvel, and contact forces clipped to 1 N and 1 N m."""
         forces = state.seen["contact"][1:].ravel()
         return jnp.concatenate([state.body.qpos[2:], state.body.qvel, forces])
 
@@ -68,7 +68,7 @@ class Ant(Robot):
         return parts, [gains, parts["reward_ctrl"] + parts["reward_contact"]]
 
     def _healthy(self, state: State) -> Array:
-        """Between 0.2 and 1 m high, and all numbers finite."""
+        """Return whether the height is in 0.2 ... 1 m and the state is finite."""
         qpos, qvel = state.body.qpos, state.body.qvel
         finite = jnp.all(jnp.isfinite(qpos)) & jnp.all(jnp.isfinite(qvel))
         return finite & (qpos[2] >= 0.2) & (qpos[2] <= 1.0)

@@ -1,4 +1,4 @@
-"""Balance two poles on a cart: gymnasium's InvertedDoublePendulum-v5, on its robot."""
+"""Balance two poles on a cart: Gymnasium's InvertedDoublePendulum-v5, with its robot."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +15,10 @@ from .robot import Parts, Robot, Seen, State, robot, share
 @register("inverted-double-pendulum")
 @pytree
 class InvertedDoublePendulum(Robot):
-    """10 while the tip is higher than 1 m, less penalties of its place and of the poles' speeds.
+    """Double pendulum: 10 while the tip is above 1 m, minus position and velocity penalties.
 
-    0.01 x^2 + (z - 2)^2 of the tip, and 0.001 and 0.005 times the squares of the speeds.
-    Objectives, as in MoRobtrol: the 10 less each of the two.
+    The penalties are 0.01 x^2 + (z - 2)^2 of the tip, and 0.001 and 0.005 times the squared joint
+    velocities. Objectives, as in MoRobtrol: 10 minus the one penalty, and 10 minus the other.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -28,7 +28,7 @@ class InvertedDoublePendulum(Robot):
 
     model: Model = robot("inverted_double_pendulum.xml")
     healthy_reward: Array | float = number(default=10.0)  # []
-    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and a second
+    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         return self._noisy(key, self.reset_noise_scale, normal=True)
@@ -45,7 +45,7 @@ class InvertedDoublePendulum(Robot):
         return 9
 
     def _observe(self, state: State) -> Array:
-        """The cart, sin and cos of the angles, velocities and the force of its stops within 10."""
+        """Return cart, sin, cos of the angles; velocities, constraint force, both clipped to 10."""
         qpos, force = state.body.qpos, jnp.clip(state.seen["constraint"], -10, 10)
         speed = jnp.clip(state.body.qvel, -10, 10)
         return jnp.concatenate([qpos[:1], jnp.sin(qpos[1:]), jnp.cos(qpos[1:]), speed, force[None]])
@@ -62,5 +62,5 @@ class InvertedDoublePendulum(Robot):
         return parts, [bonus + parts["distance_penalty"], bonus + parts["velocity_penalty"]]
 
     def _healthy(self, state: State) -> Array:
-        """The tip higher than 1 m."""
+        """Return whether the tip is above 1 m."""
         return state.seen["tip"][2] > 1

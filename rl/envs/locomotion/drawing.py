@@ -1,4 +1,4 @@
-"""Capsules that draw a robot of `jaxgpu.physics.rigid` by its links."""
+"""Rendering of a robot of `jaxgpu.physics.rigid` as capsules along its links."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -7,13 +7,13 @@ from jaxgpu.physics.rigid import Model, State
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, STEEL
 
-THICK = 0.1  # radius of a link, of the longest one
+THICK = 0.1  # radius of a link, relative to the longest link
 
 
 def draw_links(model: Model, state: State) -> Capsules:
-    """Return the bodies: steel from the parent body, blue to the center of mass.
+    """Return the links: steel from the parent body, blue to the center of mass.
 
-    A body without a parent is a ball. The floor is at a height of 0 m, or below all bodies.
+    A body without a parent is a sphere. The floor is at height 0, or below all bodies.
     """
     start, end = model.view(state)["links"]
     count = len(start) // 2

@@ -1,4 +1,4 @@
-"""Run forward on two legs in a plane: gymnasium's HalfCheetah-v5, on its robot.
+"""Run forward on two legs in a plane: Gymnasium's HalfCheetah-v5, with its robot.
 
 Wawrzynski (2009), doi:10.1016/j.neunet.2009.05.011.
 """
@@ -16,9 +16,9 @@ from .runner import Runner
 @register("half-cheetah")
 @pytree
 class HalfCheetah(Runner):
-    """Speed forward less 0.1 times the action's square; never terminates.
+    """Half cheetah: forward velocity minus 0.1 action^2; never terminates.
 
-    Objectives, as in MoRobtrol: both parts.
+    Objectives, as in MoRobtrol: both terms.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -27,7 +27,7 @@ class HalfCheetah(Runner):
     """
 
     model: Model = robot("half_cheetah.xml")
-    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and a second
+    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         return self._noisy(key, self.reset_noise_scale, normal=True)

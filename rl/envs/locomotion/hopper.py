@@ -1,4 +1,4 @@
-"""Hop forward on one leg: gymnasium's Hopper-v5, on its robot.
+"""Hop forward on one leg: Gymnasium's Hopper-v5, with its robot.
 
 Erez, Tassa & Todorov (2012), Infinite-horizon model predictive control for nonlinear periodic
 tasks with contacts, Robotics: Science and Systems VII.
@@ -18,9 +18,9 @@ from .runner import UprightRunner
 @register("hopper")
 @pytree
 class Hopper(UprightRunner):
-    """Speed forward, 1 for being upright, less 0.001 times the action's square.
+    """Hopper: forward velocity plus 1 while upright, minus 0.001 action^2.
 
-    Objectives, as in MoRobtrol: speed, height above the start in dm, and thrift, each with the 1.
+    Objectives, as in MoRobtrol, each plus 1: velocity, height gained in dm, minus action^2.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -37,7 +37,7 @@ class Hopper(UprightRunner):
         return parts, [parts["reward_forward"] + bonus, 10 * rise + bonus, bonus - square(ctrl)]
 
     def _healthy(self, state: State) -> Array:
-        """Higher than 0.7 m, within 0.2 rad of upright, and no number of 100 or more."""
+        """Return whether z > 0.7 m, |tilt| < 0.2 rad, and all other states are within 100."""
         z, angle = state.body.qpos[1], state.body.qpos[2]
         others = jnp.concatenate([state.body.qpos[2:], state.body.qvel])
         return (z > 0.7) & (jnp.abs(angle) < 0.2) & jnp.all(jnp.abs(others) < 100)

@@ -1,7 +1,7 @@
-"""Walk forward, or stand up: gymnasium's Humanoid-v5 and HumanoidStandup-v5, on their robots.
+"""Walk forward, or stand up: Gymnasium's Humanoid-v5 and HumanoidStandup-v5, with their robots.
 
-Tassa, Erez & Todorov (2012), doi:10.1109/IROS.2012.6386025. The files ask for another solver of the
-contact problem and few iterations; here it is solved to its end.
+Tassa, Erez & Todorov (2012), doi:10.1109/IROS.2012.6386025. The files request another contact
+solver with few iterations; here the contact problem is solved to convergence.
 """
 
 import jax.numpy as jnp
@@ -21,11 +21,11 @@ from .robot import Parts, Robot, Seen, State, robot, share, square
 
 @pytree
 class _Humanoid(Robot):
-    """What is seen of a humanoid."""
+    """Observations common to the humanoid tasks."""
 
     @property
     def action_space(self) -> Box:
-        """Controls of the motors; their gears give each joint its torque."""
+        """Box of the actuators' controls; their gears give each joint its torque."""
         return Box(-0.4, 0.4, (self.model.layout.nu,))
 
     def _look(self, d: forward.Dynamics) -> Seen:
@@ -48,10 +48,10 @@ class _Humanoid(Robot):
         return layout.nq - 2 + 2 * layout.nv - 6 + (10 + 6 + 6) * (layout.nbody - 1)
 
     def _observe(self, state: State) -> Array:
-        """All coordinates but x and y, velocities, and what was seen of bodies and motors.
+        """Return qpos without x and y, qvel, and measured inertia, velocity, torque and force.
 
-        Of each body its inertia and its velocity about the robot's centre of mass, then the
-        motors' torques, then the forces of contacts on bodies.
+        For each body: its inertia and velocity about the robot's center of mass. Then follow the
+        actuators' torques, then the contact forces on bodies.
         """
         body, seen = state.body, state.seen
         of_bodies = [seen[name][1:].ravel() for name in ("inertia", "velocity")]
@@ -62,10 +62,10 @@ class _Humanoid(Robot):
 @register("humanoid")
 @pytree
 class Humanoid(_Humanoid):
-    """1.25 times the speed forward, 5 for being upright, less costs of the action and of contacts.
+    """Humanoid: 1.25 forward velocity plus 5 while upright, minus action and contact costs.
 
-    The action's is 0.1 times its square, that of contacts at most 10. Objectives, as in MoRobtrol:
-    speed and thrift, each with the 5.
+    The action cost is 0.1 action^2, the contact cost at most 10. Objectives, as in MoRobtrol, each
+    plus 5: velocity reward, and minus action^2.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -76,9 +76,9 @@ class Humanoid(_Humanoid):
     model: Model = robot("humanoid.xml")
     forward_reward_weight: Array | float = number(default=1.25)  # [] s/m
     ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
-    contact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] of N^2 and (N m)^2
+    contact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] per N^2 and (N m)^2
     healthy_reward: Array | float = number(default=5.0)  # []
-    reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and a second
+    reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and per s
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         return self._noisy(key, self.reset_noise_scale)
@@ -95,7 +95,7 @@ class Humanoid(_Humanoid):
         return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]
 
     def _healthy(self, state: State) -> Array:
-        """Between 1 and 2 m high."""
+        """Return whether the torso's height is in 1 ... 2 m."""
         z = state.body.qpos[2]
         return (z > 1.0) & (z < 2.0)
 
@@ -103,9 +103,9 @@ class Humanoid(_Humanoid):
 @register("humanoid-standup")
 @pytree
 class HumanoidStandup(_Humanoid):
-    """Height over the model's step in m/s, 1 a step, less costs of the action and of contacts.
+    """Humanoid standup: height over the model's time step, plus 1, minus both costs.
 
-    Never terminates. Objectives, as in MoRobtrol: the height and the action's cost.
+    Never terminates. Objectives, as in MoRobtrol: the height term and the action cost.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -115,8 +115,8 @@ class HumanoidStandup(_Humanoid):
 
     model: Model = robot("humanoidstandup.xml")
     ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
-    impact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] of N^2 and (N m)^2
-    reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and a second
+    impact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] per N^2 and (N m)^2
+    reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and per s
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         return self._noisy(key, self.reset_noise_scale)
@@ -133,5 +133,5 @@ class HumanoidStandup(_Humanoid):
 
 
 def _impact(weight: Array | float, state: State) -> Array:
-    """The cost of contacts, at most 10."""
+    """Return the contact cost, at most 10."""
     return jnp.minimum(weight * square(state.seen["contact"]), 10)

@@ -1,4 +1,4 @@
-"""Push a cylinder to a place with an arm of seven joints: gymnasium's Pusher-v5, on its robot."""
+"""Push a cylinder to a goal with an arm of seven joints: Gymnasium's Pusher-v5, with its robot."""
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,16 @@ from ...environment import register
 from ...spaces import Box
 from .robot import Parts, Robot, State, distance, robot, square
 
-_TRIES = 32  # of placing the object; that none is right has a chance of 1e-13
+_TRIES = 32  # of placing the object; all fail with probability 1e-13
 
 
 @register("pusher")
 @pytree
 class Pusher(Robot):
-    """Minus the way of the object to its goal, less half that to the tip and a cost of the action.
+    """Pusher: minus the distances object to goal, half tip to object, and an action cost.
 
-    The cost is 0.1 times the action's square; never terminates. Objectives, as in MoRobtrol: near,
-    distance and control, without weights. Success is an object within `tolerance`.
+    The cost is 0.1 action^2; never terminates. Objectives, as in MoRobtrol: near, distance and
+    control, unweighted. Success is an object within `tolerance`.
 
     >>> from jaxgpu import rl
     >>> rl.make("pusher").reset(jax.random.key(0))[1].shape
@@ -32,17 +32,17 @@ class Pusher(Robot):
     reward_near_weight: Array | float = number(default=0.5, least=0)  # [] 1/m
     reward_dist_weight: Array | float = number(default=1.0, least=0)  # [] 1/m
     reward_control_weight: Array | float = number(default=0.1, least=0)  # []
-    tolerance: Array | float = number(default=0.05, above=0, unit="m")  # [] of success, m
+    tolerance: Array | float = number(default=0.05, above=0, unit="m")  # [] success threshold, m
 
     seen_bodies = {"tip": "tips_arm", "object": "object", "goal": "goal"}
 
     @property
     def action_space(self) -> Box:
-        """Torques of the motors, N m."""
+        """Box of the actuators' torques, N m."""
         return Box(-2.0, 2.0, (self.model.layout.nu,))
 
     def _start(self, key: Array) -> tuple[Array, Array]:
-        """The arm at rest, the object to its left and at least 0.17 m from the goal."""
+        """Return the arm at rest, and the object to its left, at least 0.17 m from the goal."""
         place, speed = jax.random.split(key)
         rest, layout = self.model.qpos0, self.model.layout
         corner, sides = jnp.array([-0.3, -0.2], rest.dtype), jnp.array([0.3, 0.4], rest.dtype)
@@ -57,7 +57,7 @@ class Pusher(Robot):
         return 23
 
     def _observe(self, state: State) -> Array:
-        """Angles and speeds of the arm, and where tip, object and goal are."""
+        """Return angles and velocities of the arm, and positions of tip, object and goal."""
         arm = [state.body.qpos[:7], state.body.qvel[:7]]
         return jnp.concatenate([*arm, *(state.seen[name] for name in ("tip", "object", "goal"))])
 

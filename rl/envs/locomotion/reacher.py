@@ -1,4 +1,4 @@
-"""Touch a target with an arm of two links in a plane: gymnasium's Reacher-v5, on its robot."""
+"""Touch a target with an arm of two links in a plane: Gymnasium's Reacher-v5, with its robot."""
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,9 @@ from .robot import Parts, Robot, State, distance, robot, square
 @register("reacher")
 @pytree
 class Reacher(Robot):
-    """Minus the distance of tip and target in m, less the action's square; never terminates.
+    """Reacher: minus the distance of tip and target in m, minus action^2; never terminates.
 
-    Objectives, as in MoRobtrol: both parts, without weights. Success is a tip within `tolerance`.
+    Objectives, as in MoRobtrol: both terms, unweighted. Success is a tip within `tolerance`.
 
     >>> from jaxgpu import rl
     >>> rl.make("reacher").reset(jax.random.key(0))[1].shape
@@ -25,16 +25,16 @@ class Reacher(Robot):
     """
 
     model: Model = robot("reacher.xml")
-    frame_skip: int = size(default=2, least=1)  # steps of the model in one of the task
+    frame_skip: int = size(default=2, least=1)  # steps of the model per step of the task
     max_steps: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
     reward_dist_weight: Array | float = number(default=1.0, least=0)  # [] 1/m
     reward_control_weight: Array | float = number(default=1.0, least=0)  # []
-    tolerance: Array | float = number(default=0.01, above=0, unit="m")  # [] of success, m
+    tolerance: Array | float = number(default=0.01, above=0, unit="m")  # [] success threshold, m
 
     seen_bodies = {"tip": "fingertip", "target": "target"}
 
     def _start(self, key: Array) -> tuple[Array, Array]:
-        """Joints within 0.1 rad of straight, the target in a disc of 0.2 m."""
+        """Return joints within 0.1 rad of straight, and a target in a disc of radius 0.2 m."""
         place, noise = jax.random.split(key)
         qpos, qvel = self._noisy(noise, 1.0)
         u, turn = jax.random.uniform(place, (2,), qpos.dtype)
@@ -48,7 +48,7 @@ class Reacher(Robot):
         return 10
 
     def _observe(self, state: State) -> Array:
-        """cos and sin of the angles, the target, both speeds, and the way from target to tip."""
+        """Return cos and sin of the angles, target, joint velocities, and vector target to tip."""
         angles, target = state.body.qpos[:2], state.body.qpos[2:]
         way = (state.seen["tip"] - state.seen["target"])[:2]
         return jnp.concatenate([jnp.cos(angles), jnp.sin(angles), target, state.body.qvel[:2], way])

@@ -1,4 +1,4 @@
-"""What gymnasium's tasks of robots share: a robot, motors that hold an action, and a clock."""
+"""Base class of Gymnasium's robot tasks: a model, actuators that hold an action, a time limit."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -28,51 +28,51 @@ Parts = dict[str, Array]
 
 @pytree
 class State:
-    """A robot, and what is seen of it."""
+    """State of a robot, and measurements of it."""
 
-    body: forward.State  # of the model
-    seen: Seen  # as forces were last evaluated: before the last step of the model has ended
+    body: forward.State  # state of the model
+    seen: Seen  # from the last evaluation of forces, before the last model step ends
     t: Array  # [] steps since the start
 
 
 @pytree
 class Robot(ABC):
-    """A task on a robot. What it pays is the sum of parts, which `info` has by gymnasium's names.
+    """Base class of robot tasks. The reward is a sum of terms with Gymnasium's names in `info`.
 
-    With `vector` the reward is one of several objectives, which each task names.
+    With `vector` the reward is a vector of several objectives, documented by each task.
     """
 
     model: Model = dataclasses.field()  # masses, sizes, friction and gains are leaves
-    frame_skip: int = size(default=5, least=1)  # steps of the model in one of the task
+    frame_skip: int = size(default=5, least=1)  # steps of the model per step of the task
     max_steps: Array | int = number(default=1000, least=1, whole=True, unit="steps")  # [] steps
-    vector: bool = static(default=False)  # rewards of several objectives, [K]
+    vector: bool = static(default=False)  # return several objectives as reward, [K]
 
-    seen_bodies: ClassVar[dict[str, str]] = {}  # whose positions are seen, by the names there
-    differentiable = True  #: piecewise: derivatives jump where contacts begin and end
+    seen_bodies: ClassVar[dict[str, str]] = {}  # bodies whose positions are measured, by key
+    differentiable = True  #: piecewise: derivatives jump where contacts start and end
 
     @property
     def observation_space(self) -> Box:
-        """Vectors without bounds."""
+        """Unbounded box [O]."""
         return Box(-np.inf, np.inf, (self._width(),))
 
     @property
     def action_space(self) -> Box:
-        """Controls of the motors, as fractions of their greatest."""
+        """Box of the actuators' controls, as fractions of their maximum."""
         return Box(-1.0, 1.0, (self.model.layout.nu,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """Near the pose of the file, at random."""
+        """Start close to the pose of the file, at random."""
         state = self.begin(*self._start(key))
         return state, self._observe(state)
 
     def begin(self, qpos: Any, qvel: Any = None) -> State:
-        """The first state of an episode at coordinates [Q] and velocities [V] of the robot."""
+        """Return the initial state at coordinates [Q] and velocities [V] of the robot."""
         body = self.model.init(qpos, qvel)
         return State(body, self._first(body), jnp.int32(0))
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """One step, through which the motors hold the action."""
+        """Advance one step, during which the actuators hold the action."""
         ctrl = jnp.asarray(action, state.body.qpos.dtype)
         none = jnp.zeros_like(state.body.qvel)
 
@@ -93,11 +93,11 @@ class Robot(ABC):
         return draw_links(self.model, state.body)
 
     def _dt(self) -> Array:
-        """Seconds of a step."""
+        """Return the duration of a step, s."""
         return self.model.option.timestep * self.frame_skip
 
     def _noisy(self, key: Array, scale: Any, normal: bool = False) -> tuple[Array, Array]:
-        """Coordinates and velocities within `scale` of rest; velocities may be normal."""
+        """Return coordinates and velocities within `scale` of rest; velocities may be normal."""
         rest, (place, speed) = self.model.qpos0, jax.random.split(key)
         draw = lambda key, n: jax.random.uniform(key, (n,), rest.dtype, -1, 1)
         layout = self.model.layout
@@ -108,14 +108,14 @@ class Robot(ABC):
 
     @abstractmethod
     def _start(self, key: Array) -> tuple[Array, Array]:
-        """Random first coordinates [Q] and velocities [V]."""
+        """Sample initial coordinates [Q] and velocities [V]."""
 
     def _look(self, d: forward.Dynamics) -> Seen:
-        """What is seen as forces are evaluated."""
+        """Return the measurements taken when forces are evaluated."""
         return self._positions(d.where)
 
     def _first(self, body: forward.State) -> Seen:
-        """What is seen at the start of an episode."""
+        """Return the measurements at the start of an episode."""
         return self._positions(self.model.poses(body)) if self.seen_bodies else {}
 
     def _positions(self, where: Poses) -> Seen:
@@ -124,22 +124,22 @@ class Robot(ABC):
 
     @abstractmethod
     def _width(self) -> int:
-        """O, the numbers of an observation."""
+        """Return O, the length of an observation."""
 
     @abstractmethod
     def _observe(self, state: State) -> Array:
-        """The observation [O]."""
+        """Return the observation [O]."""
 
     @abstractmethod
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        """Parts of the reward, and the objectives."""
+        """Return the terms of the reward, and the objectives."""
 
     def _healthy(self, state: State) -> Array:
-        """Whether the episode may go on."""
+        """Return whether the robot is healthy, so that the episode does not terminate."""
         return jnp.bool_(True)
 
     def _success(self, state: State) -> Array:
-        """Whether all is well: by default, that the episode has come to its end."""
+        """Return the success flag: by default, that the episode reached its time limit."""
         return state.t >= self.max_steps
 
 
@@ -149,22 +149,22 @@ def _read(file: str) -> Any:
 
 
 def robot(file: str, **options: Any) -> Any:
-    """A field that is the model of a file among the assets."""
+    """Return a dataclass field whose default is the model of an asset file."""
     return dataclasses.field(default_factory=lambda: load(_read(file), **options))
 
 
 def square(a: Array) -> Array:
-    """The sum of squares."""
+    """Return the sum of squares."""
     return jnp.sum(a * a)
 
 
 def distance(a: Array, b: Array) -> Array:
-    """The distance of two points; its derivative is zero where they meet."""
+    """Return the distance of two points; its derivative is zero if they coincide."""
     far = square(a - b)
     apart = far > 0
     return jnp.where(apart, jnp.sqrt(jnp.where(apart, far, 1)), 0)
 
 
 def share(healthy: Array, bonus: Array | float) -> Array:
-    """The bonus of those that are healthy."""
+    """Return the bonus if healthy, else zero."""
     return jnp.where(healthy, bonus, jnp.zeros_like(bonus))

@@ -1,4 +1,4 @@
-"""What tasks of running share: they pay for speed along x and charge for the action."""
+"""Base classes of running tasks: reward for velocity along x, cost of the action."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,19 +10,19 @@ from .robot import Parts, Robot, State, share, square
 
 @pytree
 class Runner(Robot):
-    """A task that pays for speed, on a robot whose coordinates begin with its position."""
+    """Running task of a robot whose coordinates start with its position."""
 
     forward_reward_weight: Array | float = number(default=1.0)  # [] s/m
     ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
 
-    unobserved = 1  # first coordinates, which are not observed: x, or x and y
+    unobserved = 1  # number of leading coordinates to omit: x, or x and y
 
     def _width(self) -> int:
         layout = self.model.layout
         return layout.nq - self.unobserved + layout.nv
 
     def _observe(self, state: State) -> Array:
-        """The other coordinates, and velocities."""
+        """Return the observed coordinates, and velocities."""
         return jnp.concatenate([state.body.qpos[self.unobserved :], state.body.qvel])
 
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
@@ -41,18 +41,18 @@ class Runner(Robot):
 
 @pytree
 class UprightRunner(Runner):
-    """A runner in a plane that is paid for being upright, too."""
+    """Running task in a plane with an additional reward for being upright."""
 
-    frame_skip: int = size(default=4, least=1)  # steps of the model in one of the task
+    frame_skip: int = size(default=4, least=1)  # steps of the model per step of the task
     ctrl_cost_weight: Array | float = number(default=1e-3, least=0)  # []
     healthy_reward: Array | float = number(default=1.0)  # []
-    reset_noise_scale: Array | float = number(default=5e-3, least=0)  # [] m, rad and a second
+    reset_noise_scale: Array | float = number(default=5e-3, least=0)  # [] m, rad and per s
 
     def _start(self, key: Array) -> tuple[Array, Array]:
         return self._noisy(key, self.reset_noise_scale)
 
     def _observe(self, state: State) -> Array:
-        """All coordinates but x, and velocities within 10."""
+        """Return all coordinates except x, and velocities clipped to 10."""
         return jnp.concatenate([state.body.qpos[1:], jnp.clip(state.body.qvel, -10, 10)])
 
     def _upright_parts(self, before: State, after: State, ctrl: Array) -> Parts:

@@ -1,4 +1,4 @@
-"""Swim forward by bending three links: gymnasium's Swimmer-v5, on its robot.
+"""Swim forward by bending three links: Gymnasium's Swimmer-v5, with its robot.
 
 Coulom (2002), Reinforcement Learning Using Neural Networks, PhD thesis, Grenoble.
 """
@@ -16,9 +16,9 @@ from .runner import Runner
 @register("swimmer")
 @pytree
 class Swimmer(Runner):
-    """Speed along x less 0.0001 times the action's square; never terminates.
+    """Swimmer: velocity along x minus 0.0001 action^2; never terminates.
 
-    Objectives, as in MoRobtrol: both parts.
+    Objectives, as in MoRobtrol: both terms.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -27,9 +27,9 @@ class Swimmer(Runner):
     """
 
     model: Model = robot("swimmer.xml")
-    frame_skip: int = size(default=4, least=1)  # steps of the model in one of the task
+    frame_skip: int = size(default=4, least=1)  # steps of the model per step of the task
     ctrl_cost_weight: Array | float = number(default=1e-4, least=0)  # []
-    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and a second
+    reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
     unobserved = 2  # x and y
 

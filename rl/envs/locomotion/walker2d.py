@@ -1,4 +1,4 @@
-"""Walk forward on two legs in a plane: gymnasium's Walker2d-v5, on its robot."""
+"""Walk forward on two legs in a plane: Gymnasium's Walker2d-v5, with its robot."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -14,9 +14,9 @@ from .runner import UprightRunner
 @register("walker2d")
 @pytree
 class Walker2d(UprightRunner):
-    """Speed forward, 1 for being upright, less 0.001 times the action's square.
+    """Walker2d: forward velocity plus 1 while upright, minus 0.001 action^2.
 
-    Objectives, as in MoRobtrol: speed and thrift, each with the 1.
+    Objectives, as in MoRobtrol, each plus 1: velocity reward, and minus action^2.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -27,6 +27,6 @@ class Walker2d(UprightRunner):
     model: Model = robot("walker2d_v5.xml")
 
     def _healthy(self, state: State) -> Array:
-        """Between 0.8 and 2 m high, within 1 rad of upright."""
+        """Return whether the height is in 0.8 ... 2 m and the tilt is below 1 rad."""
         z, angle = state.body.qpos[1], state.body.qpos[2]
         return (z > 0.8) & (z < 2.0) & (jnp.abs(angle) < 1.0)
