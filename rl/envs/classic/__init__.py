@@ -1,8 +1,8 @@
-"""Classic control: gymnasium's tasks, step for step.
+"""Classic control: Gymnasium's tasks, step for step.
 
-Each file is one task, to be read on its own; `pendulum` is the shortest. By name they are
+Each file is one task and can be read on its own; `pendulum` is the shortest. By name they are
 `rl.make("cartpole")`, `"cartpole-masked"`, `"mountain-car"`, `"mountain-car-continuous"`,
-`"acrobot"` and `"pendulum"`. `drawing` has what their pictures share.
+`"acrobot"` and `"pendulum"`. `drawing` has their common rendering.
 """
 
 from .acrobot import Acrobot

@@ -1,4 +1,4 @@
-"""Swing the tip of two links above the bar, driving the elbow: gymnasium's Acrobot-v1.
+"""Swing the tip of two links above the bar, driving the elbow: Gymnasium's Acrobot-v1.
 
 Sutton & Barto (2018), Reinforcement Learning, example 11.3 of the first edition.
 """
@@ -19,16 +19,16 @@ from .drawing import draw_rods, goal_color
 
 @pytree
 class State:
-    """Both links."""
+    """State of the two links."""
 
-    x: Array  # [4] shoulder and elbow rad from hanging, and their velocities rad/s
+    x: Array  # [4] shoulder and elbow angles from hanging, rad, and their velocities, rad/s
     t: Array  # [] steps since the start
 
 
 @register("acrobot")
 @pytree
 class Acrobot:
-    """-1 a step until the tip is one link above the bar; cut at `max_steps`.
+    """Acrobot: reward -1 per step until the tip is a link above the bar; ends at `max_steps`.
 
     >>> from jaxgpu import rl
     >>> rl.make("acrobot").reset(jax.random.key(0))[1].shape
@@ -39,25 +39,25 @@ class Acrobot:
     mass: Array | float = number(default=1.0, above=0, unit="kg")  # [] of each link, kg
     length: Array | float = number(
         default=1.0, above=0, unit="m"
-    )  # [] of each link, m; its centre of mass is in the middle
+    )  # [] of each link, m; its center of mass is in the middle
     inertia: Array | float = number(
         default=1.0, above=0, unit="kg m^2"
-    )  # [] of each link about its centre, kg m^2
+    )  # [] of each link about its center, kg m^2
     torque: Array | float = number(default=1.0, unit="N m")  # [] N m
     dt: Array | float = number(default=0.2, above=0, unit="s")  # [] s
     max_steps: Array | int = number(default=500, least=1, whole=True, unit="steps")  # [] steps
 
     observation_space = Box(-np.inf, np.inf, (6,))  #: cos, sin of both angles; velocities in rad/s
     action_space = Discrete(3)  #: torque -1, 0 or 1 at the elbow
-    differentiable = False  #: three actions and a constant reward have no derivative
+    differentiable = False  #: discrete actions and a constant reward have no derivative
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """Hanging, all four numbers uniform within 0.1."""
+        """Start hanging, with all state variables uniform in -0.1 ... 0.1."""
         x = jax.random.uniform(key, (4,), minval=-0.1, maxval=0.1)
         return State(x, jnp.int32(0)), _observe(x)
 
     def scene(self, state: State) -> Capsules:
-        """Return the two links, and the bar that the tip should pass, green once it has."""
+        """Return the links and the bar that the tip must pass, green once it has."""
         a, total = state.x[0], state.x[0] + state.x[1]
         elbow = self.length * jnp.sin(a), -self.length * jnp.cos(a)
         tip = elbow[0] + self.length * jnp.sin(total), elbow[1] - self.length * jnp.cos(total)
@@ -67,7 +67,7 @@ class Acrobot:
         return draw_rods([bar, *links], -2.3, 0.5)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """One step of the classical Runge-Kutta method."""
+        """Advance one step by the classical Runge-Kutta method."""
         torque = self.torque * (action - 1).astype(state.x.dtype)
         x, h = state.x, self.dt
         k1 = self._rate(x, torque)
@@ -85,7 +85,7 @@ class Acrobot:
         return Step(State(x, t), _observe(x), reward, up, truncated, {"success": up})
 
     def _rate(self, x: Array, torque: Array) -> Array:
-        """Time derivative of the state, in the form of Sutton and Barto's book."""
+        """Return the time derivative of the state, as in the book by Sutton and Barto."""
         a, b, va, vb = x
         m, l, c, g = self.mass, self.length, self.length / 2, self.gravity
         d1 = m * c**2 + m * (l**2 + c**2 + 2 * l * c * jnp.cos(b)) + 2 * self.inertia

@@ -1,4 +1,4 @@
-"""Balance a pole on a cart by pushing left or right: gymnasium's CartPole-v1, step for step.
+"""Balance a pole on a cart by pushing left or right: Gymnasium's CartPole-v1, step for step.
 
 Barto, Sutton & Anderson (1983), doi:10.1109/TSMC.1983.6313077.
 """
@@ -21,16 +21,16 @@ from .drawing import draw_rods
 
 @pytree
 class State:
-    """Cart and pole."""
+    """State of cart and pole."""
 
-    x: Array  # [4] cart m, its velocity m/s, pole rad, its velocity rad/s
+    x: Array  # [4] cart m, its velocity m/s, pole rad, its angular velocity rad/s
     t: Array  # [] steps since the start
 
 
 @register("cartpole")
 @pytree
 class CartPole:
-    """+1 for every step until the pole leaves 12 degrees or the cart 2.4 m; cut at `max_steps`.
+    """Cart-pole: reward 1 per step within 12 degrees and 2.4 m; truncated at `max_steps`.
 
     >>> from jaxgpu import rl
     >>> moon = rl.make("cartpole", gravity=1.6)
@@ -48,20 +48,20 @@ class CartPole:
     masked: bool = static(default=False)  # hide the velocities, so that memory is needed
 
     action_space = Discrete(2)  #: 0 pushes to the left, 1 to the right
-    differentiable = False  #: two actions and a constant reward have no derivative
+    differentiable = False  #: discrete actions and a constant reward have no derivative
 
     @property
     def observation_space(self) -> Box:
-        """Position and angle with their velocities, or without."""
+        """Box of position and angle, with their velocities unless `masked`."""
         return Box(-np.inf, np.inf, (2 if self.masked else 4,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """All four numbers uniform within 0.05."""
+        """Start with all four state variables uniform in -0.05 ... 0.05."""
         x = jax.random.uniform(key, (4,), minval=-0.05, maxval=0.05)
         return State(x, jnp.int32(0)), self._observe(x)
 
     def scene(self, state: State) -> Capsules:
-        """Return the cart on its track in steel and blue, and the pole in orange."""
+        """Return the cart in blue on its track in steel, and the pole in orange."""
         x, _, angle, _ = state.x
         far = 2 * self.half_length
         tip = x + far * jnp.sin(angle), 0.1 + far * jnp.cos(angle)
@@ -70,7 +70,7 @@ class CartPole:
         return draw_rods([track, cart, ((x, 0.1), tip, 0.045, ORANGE)], -0.14, 0.5)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """One step of explicit Euler."""
+        """Advance one step of explicit Euler."""
         _, v, angle, w = state.x
         s, c = jnp.sin(angle), jnp.cos(angle)
         force = jnp.where(action == 1, self.force, -self.force).astype(v.dtype)
@@ -93,5 +93,5 @@ class CartPole:
 
 @register("cartpole-masked")
 def cartpole_masked(**parameters: Any) -> CartPole:
-    """CartPole that hides the velocities."""
+    """Make a CartPole that hides the velocities."""
     return CartPole(masked=True, **parameters)

@@ -1,4 +1,4 @@
-"""Capsules that draw the classic tasks: x to the right, z upwards, lengths in m."""
+"""Rendering of the classic tasks as capsules: x to the right, z up, lengths in m."""
 
 from typing import Any
 

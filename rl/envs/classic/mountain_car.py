@@ -1,4 +1,4 @@
-"""Drive a weak car out of a valley by rocking: gymnasium's MountainCar-v0 and its continuous twin.
+"""Rock a weak car out of a valley: Gymnasium's MountainCar-v0 and MountainCarContinuous-v0.
 
 Moore (1990), Efficient Memory-based Learning for Robot Control, PhD thesis, Cambridge.
 """
@@ -19,33 +19,33 @@ from .drawing import draw_rods, goal_color
 
 @pytree
 class State:
-    """The car."""
+    """State of the car."""
 
-    x: Array  # [2] position and velocity, in units of the track and of it a step
+    x: Array  # [2] position and velocity, in units of the track and of the track per step
     t: Array  # [] steps since the start
 
 
 @register("mountain-car")
 @pytree
 class MountainCar:
-    """-1 a step until the car stands on the hill; cut at `max_steps`.
+    """Mountain car: reward -1 per step until the car is on the hill; truncated at `max_steps`.
 
     >>> from jaxgpu import rl
     >>> rl.make("mountain-car").reset(jax.random.key(0))[1].shape
     (2,)
     """
 
-    power: Array | float = number(default=0.001, least=0)  # [] track a step^2
-    gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
+    power: Array | float = number(default=0.001, least=0)  # [] track per step^2
+    gravity: Array | float = number(default=0.0025, least=0)  # [] track per step^2
     goal: Array | float = number(default=0.5, above=-1.2, most=0.6, unit="track")  # [] track
     max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
     observation_space = Box(-1.2, 0.6, (2,))  #: position and velocity
-    action_space = Discrete(3)  #: accelerate to the left, not at all, to the right
-    differentiable = False  #: three actions and a constant reward have no derivative
+    action_space = Discrete(3)  #: accelerate to the left, not at all, or to the right
+    differentiable = False  #: discrete actions and a constant reward have no derivative
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """At rest near the bottom, position uniform in -0.6 ... -0.4."""
+        """Start at rest near the bottom, at a position uniform in -0.6 ... -0.4."""
         return _reset(key)
 
     def scene(self, state: State) -> Capsules:
@@ -53,7 +53,7 @@ class MountainCar:
         return _draw(state.x[0], self.goal)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """One step."""
+        """Advance one step."""
         push = self.power * (action - 1).astype(state.x.dtype)
         x, arrived = _drive(state.x, push, self.gravity, self.goal)
         t = state.t + 1
@@ -66,24 +66,24 @@ class MountainCar:
 @register("mountain-car-continuous")
 @pytree
 class MountainCarContinuous:
-    """100 on the hill, less a tenth of the action's square a step; cut at `max_steps`.
+    """Mountain car: reward 100 on the hill minus 0.1 action^2; truncated at `max_steps`.
 
     >>> from jaxgpu import rl
     >>> rl.make("mountain-car-continuous").reset(jax.random.key(0))[1].shape
     (2,)
     """
 
-    power: Array | float = number(default=0.0015, least=0)  # [] track a step^2
-    gravity: Array | float = number(default=0.0025, least=0)  # [] track a step^2
+    power: Array | float = number(default=0.0015, least=0)  # [] track per step^2
+    gravity: Array | float = number(default=0.0025, least=0)  # [] track per step^2
     goal: Array | float = number(default=0.45, above=-1.2, most=0.6, unit="track")  # [] track
     max_steps: Array | int = number(default=999, least=1, whole=True, unit="steps")  # [] steps
 
     observation_space = Box(-1.2, 0.6, (2,))  #: position and velocity
     action_space = Box(-1.0, 1.0, (1,))  #: acceleration as a fraction of `power`
-    differentiable = False  #: the reward of the hill has no slope
+    differentiable = False  #: the reward at the hilltop has no gradient
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """At rest near the bottom, position uniform in -0.6 ... -0.4."""
+        """Start at rest near the bottom, at a position uniform in -0.6 ... -0.4."""
         return _reset(key)
 
     def scene(self, state: State) -> Capsules:
@@ -92,7 +92,7 @@ class MountainCarContinuous:
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """One step."""
+        """Advance one step."""
         x, arrived = _drive(state.x, action[0] * self.power, self.gravity, self.goal)
         t = state.t + 1
         reward = jnp.where(arrived, 100.0, 0.0) - 0.1 * action[0] ** 2
@@ -118,7 +118,7 @@ def _drive(
 
 
 def _draw(x: Array, flag: Array | float) -> Capsules:
-    """Return a car at `x` on the hill of gymnasium's pictures, and the flag."""
+    """Return a car at `x` on the hill of Gymnasium's rendering, and the flag."""
     height = lambda x: 0.45 * jnp.sin(3 * x) + 0.55
     ways = [float(x) for x in np.linspace(-1.2, 0.6, 25)]
     hill = [((a, height(a)), (b, height(b)), 0.015, STEEL) for a, b in zip(ways, ways[1:])]

@@ -1,4 +1,4 @@
-"""Swing a pendulum up with a weak motor: gymnasium's Pendulum-v1, step for step."""
+"""Swing a pendulum up with a weak actuator: Gymnasium's Pendulum-v1, step for step."""
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,9 @@ from .drawing import draw_rods, goal_color
 
 @pytree
 class State:
-    """The pendulum."""
+    """State of the pendulum."""
 
-    angle: Array  # [] from the upright, rad, any number of turns
+    angle: Array  # [] from the upright, rad, not wrapped
     angular_velocity: Array  # [] rad/s
     t: Array  # [] steps since the start
 
@@ -26,7 +26,7 @@ class State:
 @register("pendulum")
 @pytree
 class Pendulum:
-    """Cost angle^2 + w^2 / 10 + torque^2 / 1000 a step; never terminates, cut at `max_steps`.
+    """Pendulum: cost angle^2 + w^2 / 10 + torque^2 / 1000 per step; ends only at `max_steps`.
 
     >>> from jaxgpu import rl
     >>> rl.make("pendulum").reset(jax.random.key(0))[1].shape
@@ -42,11 +42,11 @@ class Pendulum:
     max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
 
     observation_space = Box(-np.inf, np.inf, (3,))  #: cos and sin of the angle, velocity in rad/s
-    action_space = Box(-1.0, 1.0, (1,))  #: torque as a fraction of `max_torque` (gymnasium: in N m)
+    action_space = Box(-1.0, 1.0, (1,))  #: torque as a fraction of `max_torque` (Gymnasium: in N m)
     differentiable = True  #: except at the speed limit and, in the cost, straight down
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """Any angle, any speed within 1 rad/s."""
+        """Start at a uniform angle, with an angular velocity uniform in -1 ... 1 rad/s."""
         angle, w = jax.random.uniform(key, (2,), minval=-1.0, maxval=1.0)
         state = State(np.pi * angle, w, jnp.int32(0))
         return state, _observe(state)
@@ -60,7 +60,7 @@ class Pendulum:
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """One step of semi-implicit Euler; the cost is that of the state before it."""
+        """Advance one step of semi-implicit Euler; the cost is that of the previous state."""
         u = self.max_torque * action[0]
         angle, w = state.angle, state.angular_velocity
         from_top = jnp.mod(angle + np.pi, 2 * np.pi) - np.pi
