@@ -1,1 +1,1 @@
-"""Environments, each registered under its name when this package is imported."""
+"""Environments; importing this package registers each under its name."""

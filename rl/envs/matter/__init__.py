@@ -1,11 +1,11 @@
-"""Tasks of handling liquids and solids: the tool is led, matter follows its laws.
+"""Tasks of manipulating liquids and solids: actions control a tool, materials are simulated.
 
-Read `task` first: the environment `Matter`, the `Goal` that it is given, its state, and what an
-action does. A task is a file that makes a scene and a goal: `pouring` (goal `Pour`), `gathering`
+Read `task` first: the environment `Matter`, the `Goal` that it is given, its state, and its
+actions. Each task is a file that makes a scene and a goal: `pouring` (goal `Pour`), `gathering`
 (`Gather`), `transporting` (`Transport`), and in the cup of `cup` `mixing` (`Spread`) and
-`latte_art`; that one and `ice_cream` are to be done as shown (`matching`, `Match`). They are built
-from `shapes` (the glass), `inflow` (nozzles) and `workspace` (where the tool may be); `rendering`
-draws them. By name they are `rl.make("matter/...")`.
+`latte_art`. `latte_art` and `ice_cream` imitate a demonstration (`matching`, `Match`). They are
+built from `shapes` (the glass), `inflow` (nozzles) and `workspace` (limits of the tool);
+`rendering` draws them. By name they are `rl.make("matter/...")`.
 """
 
 from . import gathering, ice_cream, latte_art, mixing, pouring, transporting

@@ -1,8 +1,8 @@
-"""A cup of coffee with milk and a stirrer in it, seen from above: the plane is its surface.
+"""A cup of coffee with milk and a stirrer, seen from above: the 2-D scene is its surface.
 
-In space the cup stands upright, the liquids rest in it under gravity and milk floats on top. Both
-liquids are thickened, so that they flow slowly (a Reynolds number near 1): what is drawn stays.
-They stick to cup and stirrer as viscous liquids do.
+In 3-D the cup stands upright, the liquids rest in it under gravity and milk floats on top. Both
+liquids have a high viscosity, so that they flow slowly (a Reynolds number near 1) and patterns
+persist. They stick to cup and stirrer as viscous liquids do.
 """
 
 from collections.abc import Callable
@@ -16,26 +16,26 @@ from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_b
 
 from .workspace import CylinderWorkspace
 
-RADIUS, MIDDLE = 0.04, 0.048  # m, of the cup inside; of its axis in a box 96 mm wide
+RADIUS, MIDDLE = 0.04, 0.048  # m, inner radius of the cup; its axis in a box 96 mm wide
 ROD = 0.005  # m, radius of the stirrer
-DEPTH, LAYER = 0.012, 0.004  # m, of the liquids; of the milk on top
+DEPTH, LAYER = 0.012, 0.004  # m, depth of the liquids, and of the milk on top
 DENSITY, VISCOSITY = 1000.0, 1.0  # kg/m^3, Pa s
 FRAME = 0.04  # s
-SPEED = 0.15  # m/s, of the stirrer at most
+SPEED = 0.15  # m/s, maximum speed of the stirrer
 
-# sound ten times as fast as the stirrer, or as fast as pressure at the depth of the cup asks for
-SIZES = {"small": (2, 32, 1.5, 50), "full": (3, 48, 2.0, 120)}  # axes, cells, m/s, steps a frame
+# Sound is ten times as fast as the stirrer, or as fast as the pressure at the cup's depth requires.
+SIZES = {"small": (2, 32, 1.5, 50), "full": (3, 48, 2.0, 120)}  # dimensions, cells, m/s, substeps
 
 
 def make_scene(
     size: str, start: Any, milk: Callable[[Any, Any], Any]
 ) -> tuple[Scene, dict[str, Any]]:
-    """The scene, and what all tasks of `Matter` in a cup have in common.
+    """Return the scene, and the common parameters of all tasks of `Matter` in a cup.
 
     Args:
-        size: "small" is the plane, "full" is space.
-        start: where the stirrer stands at first, from the axis, [2] m.
-        milk: `milk(x, y)` says where in the surface, from the axis, milk is.
+        size: "small" is 2-D, "full" is 3-D.
+        start: initial position of the stirrer, relative to the axis, [2] m.
+        milk: `milk(x, y)` returns where on the surface, relative to the axis, milk is.
     """
     d, cells, sound, substeps = SIZES[size]
     dx = 2 * MIDDLE / cells
@@ -52,7 +52,7 @@ def make_scene(
     if d == 3:
         white &= np.asarray(x)[:, 1] > DEPTH - LAYER
     modulus = DENSITY * sound**2
-    # a full plane has no surface to part at: its pressure is counted from that of the air
+    # A full plane has no free surface to separate at; its pressure is relative to that of the air.
     liquid = Liquid(modulus, VISCOSITY, 0.1 * modulus if d == 2 else 0.0, exponent=1.0)
     split = (np.flatnonzero(white), np.flatnonzero(~white))
     bodies = tuple(Body(x[i], liquid, (dx / 2) ** d, DENSITY) for i in split)
@@ -71,11 +71,11 @@ def make_scene(
         "body_names": ("milk", "coffee"),
         "view_direction": (0.18, 0.22, 1.0) if d == 2 else (0.0, 1.25, 0.5),
     }
-    # the stirrer drives the flow, not the viscosity: plain transfers, which cost half as much
+    # The stirrer, not viscosity, drives the flow, so plain transfers suffice at half the cost.
     scene = Scene(bodies, Grid(dx, box), gravity=gravity, colliders=tools, dt=dt, sharp=False)
     return scene.prepare(), shared
 
 
 def strokes(*moves: tuple[float, float, int]) -> np.ndarray:
-    """Actions [T, 2] of straight strokes: each a velocity in shares of the greatest, and frames."""
+    """Return actions [T, 2] of straight strokes (fractions of the maximum velocity, frames)."""
     return np.concatenate([np.tile(np.array([[x, y]], np.float32), (n, 1)) for x, y, n in moves])

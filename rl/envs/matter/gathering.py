@@ -1,9 +1,9 @@
 """Gathering: push floating ducks along a tank with strokes of a plate.
 
 After FluidLab's GatheringEasy (Xian et al. 2023, arXiv:2303.02346): l = mean |x - x_goal| of the
-ducks' particles, along the tank only. The plate's height is not chosen but goes by the clock, down
-in the water, up, and down again, so that every stroke there can be followed by a way back in the
-air. The ducks are of foam, which is elastic, where FluidLab's are rigid.
+ducks' particles, along the tank only. Actions do not control the plate's height; it follows a
+schedule: down in the water, up, and down again, so that every stroke can be followed by a return in
+the air. The ducks are of elastic foam, where FluidLab's are rigid.
 """
 
 from typing import Any
@@ -30,17 +30,17 @@ from .task import Matter, Play, masked_mean
 from .workspace import BoxWorkspace
 
 LENGTH, DEPTH = 0.4, 0.056  # m, of the tank and of the water in it
-DUCK, PLACES = 0.016, (0.11, 0.16)  # m, radius of the ducks and where they float at first
+DUCK, PLACES = 0.016, (0.11, 0.16)  # m, radius of the ducks, and their initial positions
 GOAL = 0.3  # m
 FOAM, YOUNG = 350.0, 4e3  # kg/m^3, Pa
 SOUND = 5.0  # m/s, of the water
-STROKE = ("down", 16), ("up", 4), ("high", 12), ("down again", 4)  # frames of each stage
-FRAME, SPEED, LIFT = 0.04, 0.25, 0.06  # s, m/s of the plate, m that it is lifted by
+STROKE = ("down", 16), ("up", 4), ("high", 12), ("down again", 4)  # frames per stage
+FRAME, SPEED, LIFT = 0.04, 0.25, 0.06  # s, m/s of the plate, m lifted
 
 
 @pytree
 class Gather:
-    """Bodies at one place along the first axis.
+    """Goal of a body at a position along the first axis.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
     >>> drops = (Body([[0.5, 0.4]], Liquid(), 1e-3), Body([[0.3, 0.4]], Liquid(), 1e-3))
@@ -53,33 +53,33 @@ class Gather:
 
     goal: Array | float = number(unit="m")  # [] m
     tolerance: Array | float = number(above=0, unit="m")  # [] m
-    body: int = size(default=1, least=0)  # of the scene
+    body: int = size(default=1, least=0)  # index in the scene
 
     def reference(self, state: State, play: Play) -> Any:
-        """Which slots are filled."""
+        """Return the mask of filled slots."""
         return state.bodies[self.body].m > 0
 
     def loss(self, state: State, reference: Any) -> Array:
-        """Mean of |x - goal|, m."""
+        """Return the mean of |x - goal|, m."""
         return masked_mean(jnp.abs(state.bodies[self.body].x[:, 0] - self.goal), reference)
 
     def baseline(self, state: State, reference: Any) -> Array:
-        """The loss at the start, m."""
+        """Return the loss at the start, m."""
         return self.loss(state, reference)
 
     def success(self, state: State, reference: Any) -> Array:
-        """Every particle is nearer to the goal than `tolerance`."""
+        """Return whether every particle is closer to the goal than `tolerance`."""
         far = jnp.abs(state.bodies[self.body].x[:, 0] - self.goal) > self.tolerance
         return ~jnp.any(far & reference)
 
 
 @register("matter/gathering-easy")
 def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
-    """Push two ducks to the far end in two strokes; `size` is "small" (in the plane) or "full"."""
+    """Make the task of pushing two ducks in two strokes; `size` is "small" (2-D) or "full"."""
     d, cells, substeps = {"small": (2, 50, 60), "full": (3, 100, 120)}[size]
     dx = LENGTH / cells
     grid = Grid(dx, (cells, cells * 9 // 20, cells * 3 // 10)[:d])
-    wide = grid.upper[-1]  # of the tank, in space
+    wide = grid.upper[-1]  # of the tank, in 3-D
     duck = lambda i: sdf.Moved(sdf.Ball(DUCK), _at(d, PLACES[i], i, wide))
     ducks = sdf.Union(tuple(duck(i) for i in range(len(PLACES))))
     plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
@@ -113,12 +113,12 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
 
 
 def _at(d: int, x: float, i: int, wide: float) -> tuple[float, ...]:
-    """Middle of duck number i: a third of it under water, side by side in space."""
+    """Return the center of duck `i`: a third of it is under water, side by side in 3-D."""
     return (x, DEPTH + DUCK / 3, wide * (1 + i) / 3)[:d]
 
 
 def _lifts(d: int, strokes: int) -> np.ndarray:
-    """Velocity [T, D] of the plate by the clock, m/s: none in x, up and down in y."""
+    """Return the scheduled velocity [T, D] of the plate, m/s: zero in x, up and down in y."""
     y = {"down": 0.0, "up": 1.0, "high": 0.0, "down again": -1.0}
     height = np.concatenate([np.full(n, y[stage] * LIFT / (n * FRAME)) for stage, n in STROKE])
     one = np.stack([0 * height, height, 0 * height][:d], 1)
@@ -126,7 +126,7 @@ def _lifts(d: int, strokes: int) -> np.ndarray:
 
 
 def _strokes(d: int, strokes: int) -> np.ndarray:
-    """Actions [T, A] that push half as far as would be needed and come back in the air."""
+    """Return actions [T, A] that push half as far as needed and return in the air."""
     x = {"down": 0.4, "up": 0.0, "high": -0.5, "down again": 0.0}
     along = np.concatenate([np.full(n, x[stage]) for stage, n in STROKE])
     one = np.stack([along, 0 * along][: d - 1], 1)

@@ -1,9 +1,9 @@
-"""Ice cream: lead a nozzle so that what it lays on a wafer becomes the heap that was shown.
+"""Ice cream: guide a nozzle so that its output on a wafer matches a demonstrated heap.
 
-After FluidLab's IceCreamStatic (Xian et al. 2023, arXiv:2303.02346): the nozzle gives ice cream at
-a steady rate, the wafer stands, and l = mean |x - x*(t)|^2 of what has left the nozzle, portion by
-portion. The demonstration lays a spiral that narrows upwards, in the plane a zigzag. Ice cream here
-is a solid that yields at a stress (von Mises); the wafer is a dish, FluidLab's a cone.
+After FluidLab's IceCreamStatic (Xian et al. 2023, arXiv:2303.02346): the nozzle emits ice cream at
+a constant rate, the wafer is fixed, and l = mean |x - x*(t)|^2 of the emitted material, portion by
+portion. The demonstration lays a spiral that narrows upwards, in 2-D a zigzag. Here ice cream is a
+solid with a yield stress (von Mises); the wafer is a dish, FluidLab's a cone.
 """
 
 from typing import Any
@@ -22,18 +22,18 @@ from .task import Matter
 from .workspace import BoxWorkspace
 
 WIDTH, HEIGHT = 0.096, 0.108  # m, of the box
-DISH = 0.004, 0.024, 0.006  # m: half its depth, radius and wall of the wafer
-LOW = 0.016  # m, middle of the wafer's inside
+DISH = 0.004, 0.024, 0.006  # m: half the depth, radius and wall thickness of the wafer
+LOW = 0.016  # m, height of the center of the wafer's inside
 NOZZLE, OPENING = 0.012, 0.006  # m, half height and half width
 YOUNG, YIELD, DENSITY = 8e3, 120.0, 550.0  # Pa, Pa, kg/m^3
 OUT = 0.06  # m/s, of ice cream at the nozzle
 FRAME, SPEED = 0.04, 0.15  # s, m/s
-TURNS, WIDE, RISE = 2.5, 0.015, 0.03  # of the demonstration; its first radius and its rise, m
+TURNS, WIDE, RISE = 2.5, 0.015, 0.03  # of the demonstration; its initial radius and its rise, m
 
 
 @register("matter/ice-cream-static")
 def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
-    """Lay ice cream in 1.8 s; `size` is "small" (in the plane) or "full" (3.6 s)."""
+    """Make the task of laying ice cream in 1.8 s; `size` is "small" (2-D) or "full" (3.6 s)."""
     d, cells, frames, substeps = {"small": (2, 32, 45, 100), "full": (3, 64, 90, 200)}[size]
     dx = WIDTH / cells
     grid = Grid(dx, (cells, cells * 9 // 8, cells)[:d])
@@ -41,7 +41,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     place = lambda x, y, z: (x, y, z)[:d]
     middle = WIDTH / 2
     demo, start = _spiral(d, frames)
-    tip = LOW + DISH[0] + 0.008  # the nozzle's opening at first
+    tip = LOW + DISH[0] + 0.008  # initial height of the nozzle's opening
     nozzle = Collider(
         sdf.Box((OPENING, NOZZLE)) if d == 2 else sdf.Cylinder(NOZZLE, OPENING, axis=1),
         place(middle + start, tip + NOZZLE, middle),
@@ -77,7 +77,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
 
 
 def _spiral(d: int, frames: int) -> tuple[np.ndarray, float]:
-    """Actions [T, D] along a spiral that narrows and rises, and where it begins, m."""
+    """Return actions [T, D] along a spiral that narrows and rises, and its starting x, m."""
     t = np.linspace(0, 1, frames + 1)
     radius, angle = WIDE * (1 - 0.9 * t), 2 * np.pi * TURNS * t
     path = np.stack([radius * np.cos(angle), RISE * t, radius * np.sin(angle)][:d], 1)

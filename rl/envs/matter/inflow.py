@@ -1,4 +1,4 @@
-"""Nozzles: the layers that leave them, and bodies that are empty until then."""
+"""Nozzles: the layers that they emit, and initially empty bodies."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from jaxgpu.physics.continuum import Body
 
 
 def nozzle_layer(d: int, radius: float, spacing: float, along: int, ahead: float) -> np.ndarray:
-    """Points [n, D] of a layer that leaves a nozzle: a segment in the plane, a disc in space.
+    """Return points [n, D] of a layer that a nozzle emits: a segment in 2-D, a disc in 3-D.
 
-    The nozzle points along an axis, 0 or 1, and the layer is `ahead` of its middle, m.
+    The nozzle points along an axis, 0 or 1, and the layer is `ahead` of its center, m.
     """
     count = round(2 * radius / spacing)
     side = (np.arange(count) + 0.5) * spacing - radius
@@ -23,9 +23,9 @@ def nozzle_layer(d: int, radius: float, spacing: float, along: int, ahead: float
 def empty_body(
     layer: np.ndarray, material: Any, density: float, spacing: float, layers: float
 ) -> Body:
-    """A body of no particles, with slots for so many layers and one more.
+    """Return a body without particles, with capacity for `layers` layers and one more.
 
-    Particles fill cubes of the edge `spacing`, m.
+    Particles fill cubes with the edge `spacing`, m.
     """
     d = layer.shape[1]
     capacity = (int(np.ceil(layers)) + 1) * len(layer)

@@ -1,8 +1,8 @@
 """Pouring: tilt a glass so that the water on top runs out and the milk below stays.
 
-After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346): l = mean of (y - h) of the
-water + mean 1-norm of (x - x_0) of the milk, in metres; liquid below h is taken away, x_0 is
-where it began."""
+After FluidLab's task of that name (Xian et al. 2023, arXiv:2303.02346): l = mean of (y - h) of the
+water + mean 1-norm of (x - x_0) of the milk, in metres. Liquid below h is removed, x_0 is the
+initial position."""
 
 from typing import Any
 
@@ -33,30 +33,30 @@ WATER, MILK = 1000.0, 1290.0  # kg/m^3
 THICK = 20.0  # Pa s, of milk boiled down to caramel
 DEPTHS = 0.021, 0.03  # m, of milk and water
 HEIGHT = 0.04  # m
-# axes, cells, sound in m/s, steps a frame: the liquids run at up to 1.5 m/s
+# Dimensions, cells, sound in m/s, substeps; the liquids reach 1.5 m/s.
 SIZES = {"coarse": (2, 26, 6.0, 28), "small": (2, 48, 8.0, 80), "full": (3, 96, 8.0, 300)}
 FRAMES = 75
 
 
 @pytree
 class Pour:
-    """Water to the floor, milk where it was.
+    """Goal of water on the floor, with the milk in place.
 
     >>> Pour(height=0.1, half=(0.03, 0.04)).milk  # the share of the milk in the loss
     1.0
     """
 
-    height: Array | float = number(unit="m")  # [] below which liquid is taken away, m
-    half: Any = number(above=0, unit="m")  # [D] of the inside of the glass, m
+    height: Array | float = number(unit="m")  # [] below which liquid is removed, m
+    half: Any = number(above=0, unit="m")  # [D] half sizes of the inside of the glass, m
     milk: Array | float = number(default=1.0, least=0)  # [] weight of the milk
 
     def reference(self, state: State, play: Play) -> Any:
-        """Where the milk began, and which slots milk and water filled."""
+        """Return the initial positions of the milk, and the filled slots of milk and water."""
         milk, water = state.bodies
         return milk.x, milk.m > 0, water.m > 0
 
     def loss(self, state: State, reference: Any) -> Array:
-        """Mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
+        """Return the mean of abs(y - h) of the water + mean 1-norm of x - x_0 of the milk, m."""
         (milk, water), (x, of_milk, of_water) = state.bodies, reference
         zero = jnp.zeros_like(milk.m)
         away = sum(jnp.abs(milk.x - x).T, zero)
@@ -65,11 +65,11 @@ class Pour:
         return masked_mean(left, of_water) + self.milk * masked_mean(away, of_milk)
 
     def baseline(self, state: State, reference: Any) -> Array:
-        """The loss at the start."""
+        """Return the loss at the start."""
         return self.loss(state, reference)
 
     def success(self, state: State, reference: Any) -> Array:
-        """Nine tenths of the water are out of the glass and nine tenths of the milk in it."""
+        """Return whether 90 % of the water are out of the glass and 90 % of the milk in it."""
         (milk, water), (_, of_milk, of_water) = state.bodies, reference
         held = lambda p: self._inside(p, state.tools[0]).astype(p.m.dtype)
         inside = lambda p, filled: masked_mean(held(p), filled)
@@ -85,11 +85,11 @@ class Pour:
 
 @register("matter/pouring")
 def make_pouring(size: str = "small", **parameters: Any) -> Matter:
-    """Pour the water off the milk in 1.5 s.
+    """Make the task of pouring the water off the milk in 1.5 s.
 
-    `size` is "small" (in the plane), "full", or "coarse": in the plane with cells of 11 mm, an
-    episode of which costs a seventh of a small one. The box is 288 mm long, 252 mm high and, in
-    space, 144 mm deep, to a cell.
+    `size` is "small" (2-D), "full" (3-D), or "coarse": 2-D with cells of 11 mm, an episode of which
+    costs a seventh of a small one. The box is 288 mm long, 252 mm high and, in 3-D, 144 mm deep, up
+    to a cell.
     """
     d, cells, sound, substeps = SIZES[size]
     dx = 0.288 / cells
@@ -100,7 +100,7 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     grid = Grid(dx, box)
     bottom = middle[1] - half
     fill = lambda low, deep: _layer(d, middle, radius, low, low + deep, dx / 2)
-    # pressure is linear, so stiffness stays
+    # Linear pressure keeps the stiffness constant.
     liquid = lambda density, viscosity: Liquid(density * sound**2, viscosity, exponent=1.0)
     volume = (dx / 2) ** d
     deep = [round(depth / (dx / 2)) * (dx / 2) for depth in DEPTHS]  # whole layers of particles
@@ -129,13 +129,13 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
 
 
 def _tilt(frames: int) -> np.ndarray:
-    """Actions [T, 3] that tilt by 71 degrees and turn back, which pours a part of the water."""
+    """Return actions [T, 3] that tilt by 71 degrees and back, which pours part of the water."""
     turn = -0.65 * np.sin(2 * np.pi * (np.arange(frames) + 0.5) / frames)
     return np.stack([0 * turn, 0 * turn, turn], 1).astype(np.float32)
 
 
 def _layer(d: int, middle: Any, radius: float, low: float, high: float, spacing: float) -> Array:
-    """Points of a layer inside the glass."""
+    """Return points of a layer inside the glass."""
     lower = tuple(low if i == 1 else m - radius for i, m in enumerate(middle))
     upper = tuple(high if i == 1 else m + radius for i, m in enumerate(middle))
     inside = None

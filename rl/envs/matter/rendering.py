@@ -1,4 +1,4 @@
-"""Pictures of a task: matter in colours, tools of glass; what is plane is shown as a slab."""
+"""Rendering of a task: coloured materials, tools of glass; 2-D scenes appear as a slab."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ANGLE = 0.62  # rad, of the field of view
 
 
 def fit_camera(grid: Grid, direction: tuple[float, ...], width: int, height: int) -> Camera:
-    """Return the camera in `direction` from the middle that has the whole grid in its image."""
+    """Return the camera in `direction` from the center whose image contains the whole grid."""
     middle, away = _middle(grid), _distance(grid, width, height)
     eye = middle + away * np.array(direction)
     return Camera(eye, middle, angle=ANGLE, width=width, height=height)
@@ -34,7 +34,7 @@ def fit_camera(grid: Grid, direction: tuple[float, ...], width: int, height: int
 def draw_matter(
     simulation: Scene, matter: State, body_names: tuple[str, ...], camera: Camera
 ) -> Balls:
-    """Return matter and tools as balls and solids, fine enough for a camera of `fit_camera`."""
+    """Return particles and tools as balls and solids, resolved for a camera of `fit_camera`."""
     grid, d = simulation.grid, len(simulation.grid.cells)
     spacing, thick = grid.dx / 2, grid.dx / 2 * SLICES
     x = points(matter)
@@ -62,18 +62,18 @@ def draw_matter(
 
 
 def _middle(grid: Grid) -> np.ndarray:
-    """Return the middle of a grid, [3] m."""
+    """Return the center of a grid, [3] m."""
     return np.append(np.asarray(grid.lower) + np.asarray(grid.cells) * grid.dx / 2, [0.0])[:3]
 
 
 def _distance(grid: Grid, width: int, height: int) -> float:
-    """Return the distance at which the whole grid is in the image, m."""
+    """Return the distance at which the image contains the whole grid, m."""
     size = np.asarray(grid.cells) * grid.dx
     return 1.65 * max(size[0] * height / width, size[1])
 
 
 def _solid(shape: Any, tool: Tool, thick: float) -> tuple[Any, Array, Array]:
-    """Shape, place and orientation of a tool in space: one of the plane becomes a prism."""
+    """Return shape, position and orientation of a tool in 3-D; a 2-D tool becomes a prism."""
     if tool.x.shape == (3,):
         return shape, tool.x, tool.turn
     turn = jnp.stack([jnp.cos(tool.turn[0] / 2), *jnp.zeros(2), jnp.sin(tool.turn[0] / 2)])

@@ -1,4 +1,4 @@
-"""Shapes of the tasks' tools, in the plane and in space."""
+"""Shapes of the tasks' tools, in 2-D and 3-D."""
 
 from typing import Any
 
@@ -12,22 +12,22 @@ from jaxgpu.inputs.fields import number, pytree
 
 @pytree
 class Prism:
-    """A plane shape as thick as 2 `half` along z: what a task in the plane looks like in space."""
+    """Plane shape of thickness 2 `half` along z, which renders a 2-D tool in 3-D."""
 
     shape: Any  # in 2-D
     half: Array | float = number(above=0, unit="m")  # [] m
 
     def distance(self, x: Vec) -> Array:
-        """Distance from the surface, m; a lower bound beyond the edges."""
+        """Return the distance from the surface, m; a lower bound beyond the edges."""
         across = self.shape.distance(x[:2])
         along = jnp.abs(x[2]) - self.half
         return jnp.maximum(across, along)
 
 
 def glass(d: int, half: float, radius: float, wall: float) -> Any:
-    """A vessel open at the top; `half` its height and `radius` its width, inside, m.
+    """Return a vessel open at the top, with inner half height `half` and inner `radius`, m.
 
-    The origin is the middle of the inside, and walls and bottom are `wall` thick.
+    The origin is the center of the inside; walls and bottom are `wall` thick.
     """
     solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0], axis=1)
     outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _up(d, -wall / 2))

@@ -1,13 +1,13 @@
-"""Handling matter with a led tool, as an environment: what all tasks share.
+"""Environment for tasks that manipulate materials with a tool.
 
-A frame is `substeps` steps of `Scene.step` at the velocity that the action gives the tool. With
-the loss l of a task, in metres or as the task says, the reward of a frame is
+A frame is `substeps` steps of `Scene.step` at the tool velocity of the action. With the loss l of a
+task, in metres unless the task states otherwise, the reward of a frame is
 
     (1 - l / l_0) / max_steps,
 
-l_0 the loss of doing nothing: an episode in which nothing gets better returns about 0, and one
-with l = 0 throughout would return 1. Rewards are differentiable in actions and in every number of
-the scene.
+where l_0 is the loss of zero actions. An episode without improvement returns about 0, and one with
+l = 0 throughout would return 1. Rewards are differentiable in the actions and in all numeric
+parameters of the scene.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ from ...spaces import Box
 from .rendering import draw_matter, fit_camera
 from .workspace import Unbounded
 
-# velocities of the tool that an action may set: the field of `continuum.Tool`, and its axis
+# Tool velocities that an action can set: the field of `continuum.Tool`, and its axis.
 CONTROLS = {
     "vx": ("v", 0),
     "vy": ("v", 1),
@@ -44,41 +44,41 @@ type Play = Callable[[Array, Callable[[continuum.State], Any]], Any]
 
 
 class Goal(Protocol):
-    """What a task wants; its methods are pure."""
+    """Protocol of the goal of a task; its methods are pure."""
 
     def reference(self, state: continuum.State, play: Play) -> Any:
-        """What the loss compares with: what it needs to know of the start.
+        """Return the data of the start that the loss needs.
 
-        `play(actions, measure)` plays actions [T, A] from there and gives measures [T, ...].
+        `play(actions, measure)` simulates actions [T, A] from there and returns measures [T, ...].
         """
         ...
 
     def loss(self, state: continuum.State, reference: Any) -> Array:
-        """How far from the goal the matter is, [], zero or more."""
+        """Return the nonnegative distance of the materials from the goal, []."""
         ...
 
     def baseline(self, state: continuum.State, reference: Any) -> Array:
-        """The loss l_0 of doing nothing, []; `state` is the start."""
+        """Return the loss l_0 of zero actions, []; `state` is the start."""
         ...
 
     def success(self, state: continuum.State, reference: Any) -> Array:
-        """Whether the goal is reached, [] bool."""
+        """Return whether the goal is reached, [] bool."""
         ...
 
 
 @pytree
 class State:
-    """Matter and tools, and what the task needs to know of the start."""
+    """State of materials and tools, and the task's data of the start."""
 
     matter: continuum.State
-    reference: Any  # what `goal.reference` gave
-    baseline: Array  # [] loss of doing nothing
+    reference: Any  # result of `goal.reference`
+    baseline: Array  # [] loss of zero actions
     t: Array  # [] frames since the start
 
 
 @pytree
 class Matter:
-    """A scene whose first tool is led by actions towards a goal.
+    """Environment in which actions move the first tool of a scene towards a goal.
 
     >>> from jaxgpu import rl
     >>> task = rl.make("matter/mixing")
@@ -92,29 +92,29 @@ class Matter:
     initial_plan: Any = number(default=0.0)  # [A] or [T, A] actions from which planning starts
     script: Any = number(
         default=0.0
-    )  # [D] or [T, D] velocity of the tool that comes to that of the actions, m/s
-    workspace: Any = Unbounded()  # of the tool's place
+    )  # [D] or [T, D] velocity of the tool that is added to that of the actions, m/s
+    workspace: Any = Unbounded()  # of the tool's position
     jitter: Array | float = number(
         default=0.1, least=0, below=0.5
-    )  # [] of the particles at the start, in their spacing
+    )  # [] of the particles at the start, relative to their spacing
     max_steps: int = size(default=50, least=1)  # frames
     substeps: int = size(default=100, least=1)  # steps in a frame
     controls: tuple[str, ...] = static(
         default=("vx", "vy", "angular_velocity")
-    )  # what the actions set, names in `CONTROLS`
-    observed_particles: int = size(default=16, least=1)  # particles of each body that are observed
-    body_names: tuple[str, ...] = static(default=("milk", "water"))  # for pictures
+    )  # velocities that the actions set, names in `CONTROLS`
+    observed_particles: int = size(default=16, least=1)  # number of observed particles per body
+    body_names: tuple[str, ...] = static(default=("milk", "water"))  # for rendering
     view_direction: tuple[float, ...] = static(
         default=(0.18, 0.22, 1.0)
-    )  # from the middle to the camera
+    )  # from the center to the camera
 
-    differentiable = True  #: piecewise: contact sets in node by node
+    differentiable = True  #: piecewise: contact starts node by node
 
     @property
     def observation_space(self) -> Box:
-        """Marked particles (place in box widths, velocity in m/s), then pose and velocity of tools.
+        """Marked particles (position in box widths, velocity in m/s), then tools (pose, velocity).
 
-        Turns are as in `continuum.Tool`: an angle in 2-D, a quaternion in 3-D.
+        Orientations are as in `continuum.Tool`: an angle in 2-D, a quaternion in 3-D.
         """
         d, tools = len(self.simulation.grid.cells), len(self.simulation.colliders)
         size = len(self.simulation.bodies) * self.observed_particles * 2 * d
@@ -122,16 +122,16 @@ class Matter:
 
     @property
     def action_space(self) -> Box:
-        """Velocities of the tool, in shares of the greatest."""
+        """Box of the tool's velocities, as fractions of the maximum."""
         return Box(-1.0, 1.0, (len(self.controls),))
 
     def initial_actions(self) -> Array:
-        """Actions [max_steps, A] from which planners begin: `initial_plan`, spread over all."""
+        """Return initial actions [max_steps, A] for planners: `initial_plan` for all steps."""
         plan = jnp.asarray(self.initial_plan, self.simulation.bodies[0].x.dtype)
         return jnp.broadcast_to(plan, (self.max_steps, len(self.controls)))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """The scene, every particle moved a little at random."""
+        """Start from the scene, with every particle displaced a little at random."""
         bodies = []
         for body, k in zip(
             self.simulation.bodies, jax.random.split(key, len(self.simulation.bodies))
@@ -147,24 +147,24 @@ class Matter:
         return state, self._observe(state)
 
     def scene(self, state: State, camera: Camera | None = None) -> Balls:
-        """Return matter and tools as a camera shows them, that of `camera()` by default."""
+        """Return materials and tools as seen by a camera, by default `camera()`."""
         camera = self.camera() if camera is None else camera
         return draw_matter(self.simulation, state.matter, self.body_names, camera)
 
     @on_host
     def camera(self, width: int = 400, height: int = 300) -> Camera:
-        """Return the camera that has the whole box of the task in its image."""
+        """Return the camera whose image contains the whole box of the task."""
         return fit_camera(self.simulation.grid, self.view_direction, width, height)
 
     def render(self, matter: continuum.State, width: int = 400, height: int = 300) -> Array:
-        """Return an image [height, width, 3] in 0 ... 1 of matter and tools. Pure; `jit` it."""
+        """Return an image [height, width, 3] in 0 ... 1 of materials and tools. Pure; `jit` it."""
         camera = self.camera(width, height)
         return draw_matter(self.simulation, matter, self.body_names, camera).picture(camera)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """A frame with the tool at the velocity of `action`."""
-        action = action.astype(state.baseline.dtype)  # matter is as wide as its scene was made
+        """Advance one frame with the tool at the velocity of `action`."""
+        action = action.astype(state.baseline.dtype)  # the dtype is that of the scene
         end, _ = self._run(state.matter, action[None], state.t, lambda _: ())
         new = State(end, state.reference, state.baseline, state.t + 1)
         loss = self.goal.loss(end, state.reference)
@@ -176,7 +176,7 @@ class Matter:
     def _run(
         self, matter: continuum.State, actions: Array, first: Array | int, measure: Any
     ) -> tuple[continuum.State, Any]:
-        """The end of frames at the velocities of the actions [T, A], and measures [T, ...]."""
+        """Simulate actions [T, A]; return the final state and measures [T, ...] of the frames."""
         drive = lambda scene, matter, control: (scene, self._led(matter, *control))
         frames = first + jnp.arange(actions.shape[0], dtype=jnp.int32)
         end, seen = rollout(
@@ -191,7 +191,7 @@ class Matter:
         return end, jax.tree.map(lambda a: a[1:], seen)  # without the start
 
     def _led(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
-        """The matter whose first tool has the velocity of the action; it keeps it for the frame."""
+        """Set the first tool's velocity for a frame from the action and the script."""
         tool, *others = matter.tools
         script = jnp.asarray(self.script, tool.v.dtype)
         script = jnp.broadcast_to(script, (self.max_steps, tool.v.shape[0]))
@@ -202,7 +202,7 @@ class Matter:
             velocity[field] = velocity[field].at[axis].add(rate[i])
         duration = self.substeps * jnp.asarray(self.simulation.dt, tool.v.dtype)
         sent = tool.x + duration * velocity["v"]
-        # slower where it would leave the workspace, so that it ends the frame on the border
+        # Limit the velocity so that the tool ends the frame inside the workspace.
         v = velocity["v"] + (self.workspace.project(sent) - sent) / duration
         led = dataclasses.replace(tool, v=v, spin=velocity["spin"])
         return dataclasses.replace(matter, tools=(led, *others))
@@ -223,15 +223,15 @@ class Matter:
 @explained
 @on_host
 def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 100.0) -> Matter:
-    """The task with soft contact of its first tool, as FluidLab plans (arXiv:2303.02346).
+    """Return the task with soft contact of its first tool, as FluidLab plans (arXiv:2303.02346).
 
-    It is to plan on, not to be scored on: states are the same, so that a plan found here is played
-    in `env`.
+    It serves for planning, not for scoring: states are the same, so that a plan found here can be
+    played in `env`.
 
     Args:
         env: any task of matter.
-        length: how far ahead the tool is felt, m; a cell or two.
-        rate: how firmly, 1/s; see `continuum.Soft`.
+        length: range of the tool's soft contact, m; a cell or two.
+        rate: strength, 1/s; see `continuum.Soft`.
 
     >>> from jaxgpu import rl
     >>> soft = with_soft_contact(rl.make("matter/mixing"), length=0.003)
@@ -244,11 +244,11 @@ def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 
 
 
 def masked_mean(quantity: Array, filled: Array) -> Array:
-    """The mean of a quantity [C, P] over the slots of a mask [C, P].
+    """Return the mean of a quantity [C, P] over the slots of a mask [C, P].
 
     Raises:
-        TypeError: a mask of numbers.
-        ValueError: a mask of no slot.
+        TypeError: the mask is not boolean.
+        ValueError: the mask is empty.
     """
     if not jnp.issubdtype(jnp.result_type(filled), jnp.bool_):
         raise TypeError(f"masked_mean: filled={shown(filled)}; it must be an array of truth values")

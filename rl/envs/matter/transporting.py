@@ -1,9 +1,9 @@
-"""Transporting: drive a heavy block along with a jet of water, without gravity.
+"""Transporting: push a heavy block with a jet of water, without gravity.
 
-After FluidLab's task of the name (Xian et al. 2023, arXiv:2303.02346): l = |x - x_goal| of the
-block + a small share of the mean 1-norm of the water's distance from it, which leads the jet to the
-block before it has touched it. The nozzle gives water at a steady rate, and water that comes near
-the walls is taken away. The block is truly rigid, FluidLab's made of particles held together.
+After FluidLab's task of that name (Xian et al. 2023, arXiv:2303.02346): l = |x - x_goal| of the
+block + a small fraction of the mean 1-norm of the water's distance from it, which guides the jet to
+the block before it first touches. The nozzle emits water at a constant rate, and water close to the
+walls is removed. The block is truly rigid, FluidLab's made of connected particles.
 """
 
 from typing import Any
@@ -30,8 +30,8 @@ from .task import Matter, Play
 from .workspace import BoxWorkspace
 
 BOX = 0.36, 0.18  # m, length and height
-BLOCK, PLACE, GOAL = 0.018, (0.12, 0.1), 0.27  # m: half its edge, where it begins and should be
-# kg/m^3, of the block: lead; titanium in space, where the jet is narrower than the block both ways
+BLOCK, PLACE, GOAL = 0.018, (0.12, 0.1), 0.27  # m: half its edge, its initial and goal position
+# Density of the block, kg/m^3: lead; in 3-D titanium, because the jet is narrower than the block.
 DENSITY = {2: 11340.0, 3: 4506.0}
 NOZZLE, OPENING = 0.012, 0.009  # m: half length and half width
 START, JET = (0.06, 0.06), 0.8  # m, of the nozzle, which points up; m/s
@@ -41,7 +41,7 @@ FRAME, MARGIN = 0.02, (0.018, 0.018, 0.006)  # s, m
 
 @pytree
 class Transport:
-    """A free tool at one place along the first axis, and water near it.
+    """Goal of a free tool at a position along the first axis, with water close to it.
 
     >>> Transport(goal=0.3, tolerance=0.01).attraction
     0.1
@@ -49,15 +49,15 @@ class Transport:
 
     goal: Array | float = number(unit="m")  # [] m
     tolerance: Array | float = number(above=0, unit="m")  # [] m
-    attraction: Array | float = number(default=0.1, least=0)  # [] share of the water's distance
-    tool: int = size(default=1, least=0)  # of the scene
+    attraction: Array | float = number(default=0.1, least=0)  # [] fraction of the water's distance
+    tool: int = size(default=1, least=0)  # index in the scene
 
     def reference(self, state: State, play: Play) -> Any:
-        """Nothing."""
+        """Return an empty tuple."""
         return ()
 
     def loss(self, state: State, reference: Any) -> Array:
-        """|x - goal| + a share of the mean 1-norm of the water's distance from the tool, m."""
+        """Return |x - goal| + a fraction of the mean 1-norm of water's distance to the tool, m."""
         water, x = state.bodies[0], state.tools[self.tool].x
         filled = water.m > 0
         away = sum((jnp.abs(a - x[i]) for i, a in enumerate(water.x.T)), jnp.zeros_like(water.m))
@@ -66,17 +66,17 @@ class Transport:
         return jnp.abs(x[0] - self.goal) + self.attraction * distance
 
     def baseline(self, state: State, reference: Any) -> Array:
-        """The distance from the goal at the start, m."""
+        """Return the distance from the goal at the start, m."""
         return jnp.abs(state.tools[self.tool].x[0] - self.goal)
 
     def success(self, state: State, reference: Any) -> Array:
-        """The tool is nearer to the goal than `tolerance`."""
+        """Return whether the tool is closer to the goal than `tolerance`."""
         return jnp.abs(state.tools[self.tool].x[0] - self.goal) < self.tolerance
 
 
 @register("matter/transporting")
 def make_transporting(size: str = "small", **parameters: Any) -> Matter:
-    """Drive the block along in 1 s; `size` is "small" (in the plane) or "full"."""
+    """Make the task of pushing the block in 1 s; `size` is "small" (2-D) or "full"."""
     d, cells, substeps = {"small": (2, 60, 50), "full": (3, 120, 100)}[size]
     dx, frames = BOX[0] / cells, 48
     grid = Grid(dx, (cells, cells // 2, cells // 6)[:d])
@@ -115,7 +115,7 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
 
 
 def _block(at: tuple[float, ...]) -> Collider:
-    """A free cube, in the plane a square one metre deep."""
+    """Return a free cube, in 2-D a square one metre deep."""
     d = len(at)
     mass = DENSITY[d] * (2 * BLOCK) ** d
     inertia = (mass * (2 * BLOCK) ** 2 / 6,) * (1 if d == 2 else 3)
@@ -123,11 +123,11 @@ def _block(at: tuple[float, ...]) -> Collider:
 
 
 def _rise_and_turn(frames: int) -> np.ndarray:
-    """Actions [T, 3] that rise to the block's height while turning half of the way towards it."""
+    """Return actions [T, 3] that rise to the block's height and turn halfway towards it."""
     early = np.arange(frames) < 20
     return np.stack([0 * early, 0.5 * early, -0.4 * early], 1).astype(np.float32)
 
 
 def _up(d: int) -> tuple[float, ...]:
-    """A quarter of a turn, from along x to along y."""
+    """Return a quarter turn, from along x to along y."""
     return (np.pi / 2,) if d == 2 else (0.5**0.5, 0.0, 0.0, 0.5**0.5)

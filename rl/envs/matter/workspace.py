@@ -1,4 +1,4 @@
-"""Where a led tool may be: the place within a vessel that is nearest to where it is sent."""
+"""Workspaces of a tool: projections to the closest position within a vessel."""
 
 from typing import Any
 
@@ -11,38 +11,38 @@ from jaxgpu.inputs.fields import number, pytree, static
 
 @pytree
 class Unbounded:
-    """No limit.
+    """Workspace without limits.
 
     >>> Unbounded().project(jnp.array([-1.0, 1.5]))
     Array([-1. ,  1.5], dtype=float32)
     """
 
     def project(self, x: Array) -> Array:
-        """The place [D] itself, m."""
+        """Return the position [D] itself, m."""
         ranges.finite("project", x=x)
         return x
 
 
 @pytree
 class BoxWorkspace:
-    """A box.
+    """Box-shaped workspace.
 
     >>> BoxWorkspace((0.0, 0.0), (1.0, 2.0)).project(jnp.array([-1.0, 1.5]))
     Array([0. , 1.5], dtype=float32)
     """
 
     lower: Any = number(unit="m")  # [D] corner, m
-    upper: Any = number(unit="m")  # [D] the opposite one, m
+    upper: Any = number(unit="m")  # [D] opposite corner, m
 
     def project(self, x: Array) -> Array:
-        """The nearest place [D] in the box, m."""
+        """Return the closest position [D] in the box, m."""
         ranges.finite("project", x=x)
         return jnp.clip(x, jnp.asarray(self.lower, x.dtype), jnp.asarray(self.upper, x.dtype))
 
 
 @pytree
 class CylinderWorkspace:
-    """A disc, or in space the cylinder above and below it.
+    """Disc-shaped workspace, or in 3-D the infinite cylinder through it.
 
     >>> CylinderWorkspace((0.0, 0.0), 1.0).project(jnp.array([3.0, 4.0]))
     Array([0.6, 0.8], dtype=float32)
@@ -50,10 +50,10 @@ class CylinderWorkspace:
 
     middle: Any = number(unit="m")  # [2] m
     radius: Array | float = number(above=0, unit="m")  # [] m
-    axes: tuple[int, int] = static(default=(0, 1))  # in whose plane the disc lies
+    axes: tuple[int, int] = static(default=(0, 1))  # axes of the disc's plane
 
     def project(self, x: Array) -> Array:
-        """The nearest place [D], m; other axes than the disc's are left alone."""
+        """Return the closest position [D], m; coordinates off the disc's plane do not change."""
         ranges.finite("project", x=x)
         arm = [x[i] - self.middle[k] for k, i in enumerate(self.axes)]
         square = arm[0] * arm[0] + arm[1] * arm[1]
