@@ -1,12 +1,11 @@
 """Surgical arms: reaching, tracking, picking and placing with the da Vinci arms and STAR.
 
-Read `arms` (the chains and their joint limits) and `kinematics` first, then `arm_task` (what tasks
-of joints share) with its tasks `reach`, `track`, `centre`, and `dynamic_reach`, whose arms have the
-masses and servos of `dynamics`. `pick_place` is what `needle_pick` and `peg_transfer` share, in
-which a rule decides what is held; in those of `contact` friction does.
-`surgical_gym` has the tasks of Surgical Gym as published, on the arms of `surgical_gym_arms`.
-`drawing` has the pictures of all of them.
-By name they are `rl.make("surgical/<arm or object>-<task>")`.
+Read `arms` (the chains and their joint limits) and `kinematics` first, then `arm_task`, the base of
+the joint-space tasks `reach`, `track`, `centre`, and `dynamic_reach`, whose arms have the masses
+and servos of `dynamics`. `pick_place` is the base of `needle_pick` and `peg_transfer`, where a rule
+decides about grasps; in the tasks of `contact` friction does. `surgical_gym` has the published
+tasks of Surgical Gym, on the arms of `surgical_gym_arms`. `drawing` renders all of them. By name
+they are `rl.make("surgical/<arm or object>-<task>")`.
 """
 
 from .arms import ECM, PSM, STAR, Arm

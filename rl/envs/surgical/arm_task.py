@@ -1,4 +1,4 @@
-"""What the tasks of arms share: joints moved by steps, goals in reach, a reward for nearness."""
+"""Base class of the joint-space tasks of arms: joint steps, reachable goals, distance rewards."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ from .drawing import draw_reach
 
 @pytree
 class ArmTask:
-    """Actions are steps of the joints; -20 times the distance in m a step, and 1 for a success."""
+    """Base class: actions step the joints; reward -20 distance per step in m, plus 1 on success."""
 
     speed: Array | float = number(
         default=0.05, above=0
-    )  # [] greatest step of a joint, of its working range
-    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    )  # [] maximum joint step, as a fraction of the working range
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] success threshold, m
     max_steps: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
     arm: Arm = static(default=PSM)
 
@@ -30,11 +30,11 @@ class ArmTask:
 
     @property
     def action_space(self) -> Box:
-        """Steps of the joints, as fractions of the greatest."""
+        """Box of joint steps, as fractions of the maximum."""
         return Box(-1.0, 1.0, (self.arm.joints,))
 
     def random_joints(self, key: Array, count: int) -> Array:
-        """Random joint positions in the working range, [count, J]."""
+        """Sample joint positions in the working range, [count, J]."""
         low, high = self.arm.working_range(real())
         return low[None] + (high - low)[None] * jax.random.uniform(key, (count, len(low)))
 
@@ -50,7 +50,7 @@ class ArmTask:
         condition: Array | bool = True,
         cost: Array | float = 0.0,
     ) -> Step:
-        """What a step led to: a success if near and `condition`, cut when the clock says so."""
+        """Return the transition: success if close and `condition`; truncated by the time limit."""
         success = (distance < self.tolerance) & condition
         truncated = state.t >= self.max_steps
         reward = -20 * distance - cost + success.astype(distance.dtype)
@@ -60,12 +60,12 @@ class ArmTask:
 
 @pytree
 class State:
-    """An arm in time."""
+    """State of an arm."""
 
     q: Array  # [J] joints, rad or m
     t: Array  # [] steps since the start
 
 
 def distance(a: Array, b: Array) -> Array:
-    """The distance of two points [3], m; its derivative is finite where they meet."""
+    """Return the distance of two points [3], m; its derivative is finite if they coincide."""
     return jnp.sqrt(jnp.sum((a - b) ** 2) + 1e-12)

@@ -1,11 +1,11 @@
-"""Surgical arms from their published numbers: the da Vinci research kit's PSM and ECM, and STAR.
+"""Surgical arms from published data: the da Vinci research kit's PSM and ECM, and STAR.
 
-Modified Denavit-Hartenberg rows (Craig's convention) and joint limits. PSM and ECM are those of
+Modified Denavit-Hartenberg parameters (Craig's convention) and joint limits. PSM and ECM are from
 jhu-dvrk/sawIntuitiveResearchKit: the classic patient-side manipulator with the large needle driver
-400006, and the endoscope manipulator. Both turn about a remote centre, the origin, where the tool
+400006, and the endoscope manipulator. Both rotate about a remote center, the origin, where the tool
 enters the patient. STAR is a KUKA LBR Med 14 R820 (links of 0.36, 0.42, 0.40 and 0.126 m) on its
-base at the origin; of its sewing tool no measures are published, it is a straight one of 0.30 m.
-Lengths in m, angles in rad.
+base at the origin. The dimensions of its sewing tool are unpublished; here it is straight and 0.30
+m long. Lengths in m, angles in rad.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _HALF = np.pi / 2
 
 @dataclass(frozen=True)
 class Arm:
-    """A serial arm; rows (alpha, a, theta, d), the joint's value added to theta, or to d.
+    """Serial arm of rows (alpha, a, theta, d); the joint's value is added to theta, or to d.
 
     >>> import jax.numpy as jnp
     >>> isinstance(PSM, Arm), PSM.normalised(jnp.zeros(6)).shape
@@ -33,29 +33,29 @@ class Arm:
     dh: tuple[tuple[float, float, float, float], ...]  # [J] rows, rad and m
     prismatic: tuple[bool, ...]  # [J] whether the joint slides
     lower: tuple[float, ...]  # [J] limits of the joints, rad or m
-    upper: tuple[float, ...]  # [J] largest, rad or m
+    upper: tuple[float, ...]  # [J] upper limits, rad or m
     tip: tuple[float, float, float]  # in the last frame, m
     working_lower: tuple[float, ...]  # [J] range of the joints in the tasks, rad or m
-    working_upper: tuple[float, ...]  # [J] largest of that range, rad or m
+    working_upper: tuple[float, ...]  # [J] upper limit of that range, rad or m
 
     @property
     def joints(self) -> int:
-        """The number of joints, J."""
+        """Number of joints, J."""
         return len(self.dh)
 
     def working_range(self, dtype: Any) -> tuple[Array, Array]:
-        """The least and greatest joints in the tasks, [J] each."""
+        """Return lower and upper joint positions of the tasks, [J] each."""
         return jnp.asarray(self.working_lower, dtype), jnp.asarray(self.working_upper, dtype)
 
     @explained
     def moved(self, q: Array, action: Array, speed: Array | float) -> Array:
-        """Joints [J] after a step of `action` in -1 ... 1, 1 for `speed` of the working range."""
+        """Return joints [J] after an action in -1 ... 1; 1 means `speed` of the working range."""
         low, high = self.working_range(q.dtype)
         return jnp.clip(q + speed * (high - low) * jnp.clip(action, -1, 1), low, high)
 
     @explained
     def normalised(self, q: Array) -> Array:
-        """Joints [J] as -1 ... 1 of the working range."""
+        """Scale joints [J] to -1 ... 1 over the working range."""
         ranges.finite("Arm.normalised", q=q)
         low, high = self.working_range(q.dtype)
         return (q - low) / (high - low) * 2 - 1
@@ -64,7 +64,7 @@ class Arm:
 def _ranges(
     lower: tuple[float, ...], upper: tuple[float, ...], insertion: int
 ) -> dict[str, tuple[float, ...]]:
-    """Limits, and the middle half of them to work in; of the insertion, 50 to 200 mm."""
+    """Return limits, and their middle half as working range, or 50 to 200 mm of insertion."""
     low, high = ([x / 2 for x in limits] for limits in (lower, upper))
     low[insertion], high[insertion] = 0.05, 0.2
     working = {"working_lower": tuple(low), "working_upper": tuple(high)}

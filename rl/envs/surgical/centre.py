@@ -1,9 +1,9 @@
-"""Keep a target in the centre of the endoscope's picture, upright: ecm-centre, kinematic.
+"""Keep a target at the center of the endoscope's image, upright: ecm-centre, kinematic.
 
-The camera looks along the shaft, from its tip. The target is what another, random position of the
-arm would see in the centre 50 mm ahead, with that position's roll: it can always be centred.
-SurRoL's task of the kind compares the misorientation with itself (always 0); here it is the
-angle about the optical axis between the picture and that of the other position.
+The camera looks along the shaft, from its tip. The target is the point that another, random
+position of the arm sees at its center 50 mm ahead, with that position's roll; so it can always be
+centered. SurRoL's task of that kind compares the misorientation with itself (always 0); here it is
+the angle about the optical axis between the image and that of the other position.
 """
 
 import jax.numpy as jnp
@@ -25,19 +25,19 @@ AHEAD = 0.05  # m from the lens to the target, in the other position
 
 @pytree
 class State(arm_task.State):
-    """Endoscope and target."""
+    """State of endoscope and target."""
 
     goal: Array  # [3] of the target, m
-    goal_roll: Array  # [] of the picture that is asked for, rad
+    goal_roll: Array  # [] of the desired image, rad
 
 
 @register("surgical/ecm-centre")
 @pytree
 class Centre(arm_task.ArmTask):
-    """-20 times the distance to where the target should be, in m, and -0.2 |roll error| a step.
+    """Centering task: reward -20 distance of the target, in m, and -0.2 |roll error| per step.
 
-    Success: less than `tolerance` off in the picture's plane and in depth, and upright within
-    `roll_tolerance`.
+    Success: the target is less than `tolerance` off, in the image plane and in depth together, and
+    upright within `roll_tolerance`.
 
     >>> import jax
     >>> Centre().reset(jax.random.key(0))[1].shape
@@ -51,7 +51,7 @@ class Centre(arm_task.ArmTask):
     observation_space = Box(-np.inf, np.inf, (8,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """A random position, and what another sees."""
+        """Start at a random position, with the view of another one as target."""
         q, other = self.random_joints(key, 2)
         lens, R = forward_kinematics(self.arm, other)
         state = State(q, jnp.int32(0), lens + AHEAD * R[:, 2], other[3])
@@ -71,18 +71,18 @@ class Centre(arm_task.ArmTask):
         return draw_arm(self.arm, state.q, state.goal, self.is_success(state), radius)
 
     def is_success(self, state: State) -> Array:
-        """Whether the target is in the centre, upright."""
+        """Return whether the target is at the center, upright."""
         _, off, tilt = self._errors(state)
         return (off < self.tolerance) & (tilt < self.roll_tolerance)
 
     def _errors(self, state: State) -> tuple[Array, Array, Array]:
-        """The target as it is seen, how far off it is, m, and how tilted, rad."""
+        """Return the target in the camera's frame, its distance off, m, and its tilt, rad."""
         seen = self.goal_in_camera(state)
         off = jnp.sqrt(seen[0] ** 2 + seen[1] ** 2 + (seen[2] - AHEAD) ** 2 + 1e-12)
         return seen, off, jnp.abs(state.q[3] - state.goal_roll)
 
     def goal_in_camera(self, state: State) -> Array:
-        """The target in the camera's frame, [3] m: right, down, ahead."""
+        """Return the target in the camera's frame, [3] m: right, down, forward."""
         lens, R = forward_kinematics(self.arm, state.q)
         return jnp.sum(R * (state.goal - lens)[:, None], 0)
 

@@ -1,4 +1,4 @@
-"""Capsules that draw the arms, goals and objects of the surgical tasks."""
+"""Rendering of arms, goals and objects of the surgical tasks as capsules."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,7 +16,7 @@ def draw_arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float
     Args:
         arm: its kinematics.
         q: joints, [J].
-        goal: the ball's centre, [3] m.
+            goal: the ball's center, [3] m.
         near: [] bool.
         radius: of the links, m.
     """
@@ -43,7 +43,7 @@ def draw_arm(arm: Arm, q: Array, goal: Array, near: Array, radius: Array | float
 def draw_reach(
     arm: Arm, q: Array, goal: Array, tolerance: Array | float, radius: Array | float
 ) -> Capsules:
-    """Return an arm and its goal, green where the tip is within `tolerance`, m, of it."""
+    """Return an arm and its goal, green if the tip is within `tolerance`, m, of it."""
     tip, _ = forward_kinematics(arm, q)
     near = jnp.sum((tip - goal) ** 2) < tolerance**2
     return draw_arm(arm, q, goal, near, radius)
@@ -64,7 +64,7 @@ def draw_grasp(
         tip: of the jaw, [3] m.
         yaw: of the jaw about the vertical, [] rad.
         closed: [] bool.
-        solids: starts and ends [K, 3] and radii [K], m, and which are of the object, [K] bool.
+            solids: starts and ends [K, 3] and radii [K], m, and a mask [K] of the object's.
         floor: its height, m.
     """
     yaw_axis = tip + jnp.array([0.0, 0.0, PSM.tip[1]])
@@ -72,7 +72,7 @@ def draw_grasp(
     opening = jnp.where(closed, 0.0008, 0.004) * part
     jaw_start = jnp.stack([yaw_axis, yaw_axis])
     jaw_end = jnp.stack([tip - opening, tip + opening])
-    links = drawn.radius.at[-2].set(0.001)  # the jaw takes the place of the last link
+    links = drawn.radius.at[-2].set(0.001)  # the jaw replaces the last link
     start, end, radius, own = solids
     colour = jnp.where(own[:, None], jnp.array([BLUE]), jnp.array([STEEL]))
     return Capsules(

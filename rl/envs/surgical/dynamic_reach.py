@@ -1,6 +1,6 @@
-"""Bring the tip of a surgical arm with mass to a point: the reaching tasks, dynamic.
+"""Bring the tip of a surgical arm with mass to a point: the reaching tasks with dynamics.
 
-As `reach`, but actions move the targets of servos, and the links follow by their inertia: a step is
+As `reach`, but actions move the targets of servos, and the links follow with inertia. A step is
 20 ms, two steps of `jaxgpu.physics.rigid`. See `dynamics` for masses and gains.
 """
 
@@ -24,7 +24,7 @@ SUBSTEPS = 2
 
 @pytree
 class State(arm_task.State):
-    """Arm, servos and goal."""
+    """State of arm, servos and goal."""
 
     v: Array  # [J] rad/s or m/s
     target: Array  # [J] of the servos, rad or m
@@ -34,23 +34,23 @@ class State(arm_task.State):
 @register("surgical/psm-reach-dynamic")
 @pytree
 class DynamicReach(arm_task.ArmTask):
-    """-20 times the distance in m a step, and 1 where it is less than `tolerance`.
+    """Reaching task with dynamics: reward -20 distance per step in m, plus 1 within `tolerance`.
 
     >>> import jax
     >>> DynamicReach().reset(jax.random.key(0))[1].shape
     (24,)
     """
 
-    dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s a step
+    dt: Array | float = number(default=0.02, above=0, unit="s")  # [] s per step
     dynamics: ArmDynamics = PSM_DYNAMICS  # of the same arm
 
     @property
     def observation_space(self) -> Box:
-        """Joints and targets in their range, speeds in ranges a s, way to the goal, tip."""
+        """Joints and targets in their range, velocities in ranges per s, vector to goal, tip."""
         return Box(-np.inf, np.inf, (3 * self.arm.joints + 6,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """At rest in a random position, and the tip of another for a goal."""
+        """Start at rest in a random position, with the tip of another one as goal."""
         q, other = self.random_joints(key, 2)
         state = State(
             q=q,
@@ -82,11 +82,11 @@ class DynamicReach(arm_task.ArmTask):
 
 @register("surgical/ecm-reach-dynamic")
 def ecm_reach_dynamic(**parameters: Any) -> DynamicReach:
-    """The endoscope manipulator, four joints."""
+    """Make the reaching task of the endoscope manipulator, with four joints."""
     return DynamicReach(**{"arm": ECM, "dynamics": ECM_DYNAMICS, **parameters})
 
 
 @register("surgical/star-reach-dynamic")
 def star_reach_dynamic(**parameters: Any) -> DynamicReach:
-    """The seven joints of STAR."""
+    """Make the reaching task of STAR, with seven joints."""
     return DynamicReach(**{"arm": STAR, "dynamics": STAR_DYNAMICS, **parameters})

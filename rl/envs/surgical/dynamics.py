@@ -1,11 +1,11 @@
 """Surgical arms with mass, as mechanisms of `jaxgpu.physics.rigid`.
 
-STAR has the links of the KUKA LBR iiwa 14 of google-deepmind/mujoco_menagerie (masses, centres and
-inertias, here in the frames of `arms`) and its servos, 2000 N m/rad and 200 N m s/rad; its tool
-has no mass. Of PSM and ECM no masses are published: a carriage of 0.5 kg outside the patient, a
-thin shaft of 0.1 and 0.6 kg, 5 g a wrist link, and 0.1 kg m^2 of motors and counterweight on yaw
-and pitch are ours; their servos are Surgical Gym's, 10,000 N m/rad and 1,000 N m s/rad, and
-1,000 N/m and 10 N s/m for the insertion. Gravity is compensated, as on the machines.
+STAR has the links of the KUKA LBR iiwa 14 of google-deepmind/mujoco_menagerie (masses, centers and
+inertias, here in the frames of `arms`) and its servos, 2000 N m/rad and 200 N m s/rad; its tool is
+massless. Masses of PSM and ECM are unpublished, so these are our estimates: a carriage of 0.5 kg
+outside the patient, a thin shaft of 0.1 and 0.6 kg, 5 g per wrist link, and 0.1 kg m^2 of actuators
+and counterweight on yaw and pitch. Their servos are Surgical Gym's, 10,000 N m/rad and 1,000 N m
+s/rad, and 1,000 N/m and 10 N s/m for the insertion. Gravity is compensated, as on the real arms.
 """
 
 from dataclasses import replace
@@ -24,27 +24,27 @@ from .arms import ECM, PSM, Arm
 
 @pytree
 class ArmDynamics:
-    """Masses of the links and gains of the servos: leaves, so that `vmap` and `grad` reach them.
+    """Masses of the links and gains of the servos, which are leaves for `vmap` and `grad`.
 
     >>> isinstance(PSM_DYNAMICS, ArmDynamics), PSM_DYNAMICS.mass.shape
     (True, (6,))
     """
 
     mass: Any = number(least=0, unit="kg")  # [J] of each link, kg
-    com: Any = number(unit="m")  # [J, 3] its centre of mass in its frame, m
-    inertia: Any = number(least=0, unit="kg m^2")  # [J, 3] about it, along the frame's axes, kg m^2
-    armature: Any = number(least=0)  # [J] inertia of the motors, kg m^2 or kg
+    com: Any = number(unit="m")  # [J, 3] its center of mass in its frame, m
+    inertia: Any = number(least=0, unit="kg m^2")  # [J, 3] about it, in the frame's axes, kg m^2
+    armature: Any = number(least=0)  # [J] inertia of the actuators, kg m^2 or kg
     stiffness: Any = number(least=0)  # [J] of the servos, N m/rad or N/m
     damping: Any = number(least=0)  # [J] N m s/rad or N s/m
 
 
 def _shaft(mass: float, length: float) -> tuple[float, ...]:
-    """Mass, inertia and centre of a rod that ends in the origin of its frame."""
+    """Return mass, inertia and center of a rod that ends in the origin of its frame."""
     across = mass * length**2 / 12
     return (mass, across, across, 1e-5, 0.0, 0.0, -length / 2)
 
 
-# a row a link: mass, kg; inertia along x, y and z, kg m^2; centre of mass, m
+# One row per link: mass, kg; inertia along x, y and z, kg m^2; center of mass, m.
 _CARRIAGE = np.array([[0.0] * 7, [0.0] * 7, [0.5, *[0.0] * 6]])
 _WRIST = (0.005, 1e-7, 1e-7, 1e-7, 0.0, 0.0045, 0.0)
 _PSM = np.array([*_CARRIAGE, _shaft(0.1, 0.4162), _WRIST, _WRIST])
@@ -75,7 +75,7 @@ def _dynamics(links: np.ndarray, armature: Any, stiffness: Any, damping: Any) ->
 
 
 def _dvrk(arm: Arm, links: np.ndarray) -> ArmDynamics:
-    """An arm with the servos of Surgical Gym, of which those that slide are softer."""
+    """Return an arm with the servos of Surgical Gym, softer for sliding joints."""
     slides = np.array(arm.prismatic)
     stiffness, damping = np.where(slides, 1e3, 1e4), np.where(slides, 10.0, 1e3)
     return _dynamics(links, _DVRK_ARMATURE[: arm.joints], stiffness, damping)
@@ -88,7 +88,7 @@ STAR_DYNAMICS = _dynamics(_STAR, np.zeros(7), np.full(7, 2000.0), np.full(7, 200
 
 @lru_cache(maxsize=16)
 def description(arm: Arm) -> str:
-    """An MJCF text of `arm`: its links, joints and a servo on each, of unit masses and gains."""
+    """Return the MJCF text of `arm`: links, joints and servos, with unit masses and gains."""
     opened, closed = [], []
     for i, ((alpha, a, theta, d), slides) in enumerate(zip(arm.dh, arm.prismatic)):
         half = np.array([alpha, theta]) / 2
@@ -112,10 +112,10 @@ def description(arm: Arm) -> str:
 
 
 def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32) -> rigid.Model:
-    """The mechanism of `arm` with masses and servos, whose controls are targets; steps of `dt` s.
+    """Return the mechanism of `arm` with masses and servos, controlled by targets; `dt` in s.
 
     Raises:
-        ValueError: masses for another number of joints than the arm has.
+            ValueError: the masses are for a different number of joints.
 
     >>> mechanism(PSM, PSM_DYNAMICS, 0.01).layout.nv
     6
@@ -148,7 +148,7 @@ def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
 
 @lru_cache(maxsize=16)
 def _loaded(arm: Arm, dtype: str) -> rigid.Model:
-    """The mechanism of the description; constants even where a program is being traced."""
+    """Return the mechanism of the description, as constants even during tracing."""
     with jax.ensure_compile_time_eval():
         return rigid.load(description(arm), dtype=dtype)
 

@@ -1,4 +1,4 @@
-"""Kinematics of serial arms: where the tip is at given joints, and the PSM's joints for a tip."""
+"""Kinematics of serial arms: the tip at given joints, and the PSM's joints for a given tip."""
 
 from collections.abc import Iterator
 
@@ -11,16 +11,16 @@ from jaxgpu.inputs.doors import explained
 
 from .arms import PSM, Arm
 
-_SHORT = PSM.dh[2][3] + PSM.dh[3][3]  # of the shaft less the insertion, m
+_SHORT = PSM.dh[2][3] + PSM.dh[3][3]  # length of the shaft at zero insertion, m
 _LINK, _JAW = PSM.dh[5][1], PSM.tip[1]  # m
 
 
 @explained
 def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
-    """The position [3] of the tip and rotation [3, 3] of the last frame at the joints `q` [J].
+    """Return the tip's position [3] and the last frame's rotation [3, 3] at the joints `q` [J].
 
-    Differentiable in `q`. About 60 multiplications a joint, on single numbers: under `vmap` every
-    one of them is a contiguous row.
+    Differentiable in `q`. About 60 multiplications per joint, on scalars: under `vmap` each is a
+    contiguous row.
 
     >>> tip, _ = forward_kinematics(PSM, jnp.zeros(6).at[2].set(0.1))
     >>> round(float(tip[2]), 4)
@@ -33,7 +33,7 @@ def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
 
 @explained
 def frame_origins(arm: Arm, q: Array) -> Array:
-    """The origins of all frames, then the tip, [J + 1, 3] at the joints `q` [J]: for a picture.
+    """Return the origins of all frames, then the tip, [J + 1, 3] at the joints `q` [J].
 
     >>> frame_origins(PSM, jnp.zeros(6)).shape
     (7, 3)
@@ -45,13 +45,13 @@ def frame_origins(arm: Arm, q: Array) -> Array:
 
 @explained
 def inverse_kinematics(tip: Array, R: Array) -> Array:
-    """The joints [6] at which the PSM has its tip at `tip` [3], m, its jaw turned by `R` [3, 3].
+    """Return the PSM's joints [6] for the tip at `tip` [3], m, and the jaw's rotation `R` [3, 3].
 
-    The columns of `R` are where the jaws part, ahead, and the axis on which they turn. Limits are
-    not looked at; nan where the axis points to the origin.
+    The columns of `R` are the opening direction of the jaws, forward, and their axis of rotation.
+    Limits are ignored; the result is nan if the axis points to the origin.
 
-    The wrist's pitch axis lies on the shaft, and the shaft goes through the origin; the jaw's plane
-    then fixes the wrist, and the shaft is the line from the origin to it.
+    The wrist's pitch axis is on the shaft, and the shaft passes through the origin. So the jaw's
+    plane determines the wrist, and the shaft is the line from the origin to it.
 
     >>> q = jnp.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3])
     >>> tip, R = forward_kinematics(PSM, q)
@@ -66,7 +66,7 @@ def inverse_kinematics(tip: Array, R: Array) -> Array:
     depth = jnp.sqrt(jnp.sum(wrist**2))
     x, y, z = wrist / depth
     level = jnp.sqrt(x**2 + z**2)
-    # the frame of the shaft without roll: its third column is the shaft
+    # The frame of the shaft without roll; its third column is the shaft.
     side = jnp.stack([-z / level, jnp.zeros_like(x), x / level])
     up = jnp.stack([-y * x / level, level, -y * z / level])
     shaft = jnp.stack([-up, -side, jnp.stack([x, y, z])])  # rows
@@ -79,7 +79,7 @@ def inverse_kinematics(tip: Array, R: Array) -> Array:
 
 
 def _frames(arm: Arm, q: Array) -> Iterator[tuple[list, list]]:
-    """Origin and rotation of one frame after the other."""
+    """Yield origin and rotation of each frame in turn."""
     if q.shape != (arm.joints,):
         raise ValueError(
             f"forward_kinematics: q has shape {q.shape}; this arm has {arm.joints} joints"
@@ -95,12 +95,12 @@ def _frames(arm: Arm, q: Array) -> Iterator[tuple[list, list]]:
 
 
 def _row(alpha: float, a: float, theta: Array | float, d: Array | float) -> tuple[list, list]:
-    """Rotation and shift of one row: about and along x, then about and along z."""
+    """Return rotation and offset of one row: about and along x, then about and along z."""
     ca, sa = _exact(np.cos(alpha)), _exact(np.sin(alpha))
     c, s = jnp.cos(theta), jnp.sin(theta)
     return [[c, -s, 0.0], [s * ca, c * ca, -sa], [s * sa, c * sa, ca]], [a, -sa * d, ca * d]
 
 
 def _exact(x: float) -> float:
-    """Right angles have the cosine 0, not 6e-17."""
+    """Round, so that right angles have the cosine 0, not 6e-17."""
     return float(np.round(x, 15))

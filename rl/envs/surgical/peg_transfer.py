@@ -1,12 +1,11 @@
 """Lift a block off its peg and put it over another: peg-transfer, kinematic, after SurRoL's.
 
-Twelve pegs of 2 mm stand 25 mm out of the board, in two fields of six, where SurRoL's model has
-them; a block of 10 mm radius and 14.5 mm height hangs over one of the second field and belongs
-over one of the first. A block in the jaw cannot pass through a peg: a move that would is undone,
-sideways first. Let go it falls to the board if a peg is in its hole, or stays on the pegs below it.
-Departures: the three other blocks are left out, the hole has a radius of 4 mm, and the tool passes
-through pegs.
-Success: 5 mm in x and y, 4 mm in height.
+Twelve pegs of 2 mm protrude 25 mm from the board, in two fields of six, as in SurRoL's model. A
+block of 10 mm radius and 14.5 mm height is on a peg of the second field; its goal is a peg of the
+first. A held block cannot pass through a peg: a move that would is undone, horizontally first. A
+released block falls to the board if a peg is in its hole, or stays on the pegs below it.
+Departures: the three other blocks are omitted, the hole has a radius of 4 mm, and the tool passes
+through pegs. Success: 5 mm in x and y, 4 mm in height.
 """
 
 from typing import Any
@@ -40,15 +39,15 @@ PEGS = np.array(  # [12, 2] m: the first six are goals
 )
 PEG, TOP = 0.001, 0.025  # radius, and height above the board, m
 OUTER, HOLE, HALF_HEIGHT = 0.010, 0.004, 0.00725  # of the block, m
-GOAL_HEIGHT = 0.011  # of a peg's middle in SurRoL's model, which is the goal, above the board
-GRASP = (0.0025, 0.00433, 0.003)  # where it is taken, from the block's middle, m
-ASLANT = -2 * np.pi / 3  # of the jaw there from the block's own direction, rad
+GOAL_HEIGHT = 0.011  # m above the board, of the goal: center of a peg in SurRoL's model
+GRASP = (0.0025, 0.00433, 0.003)  # grasp position relative to the block's center, m
+ASLANT = -2 * np.pi / 3  # yaw of the jaw there relative to the block's, rad
 
 
 @register("surgical/peg-transfer")
 @pytree
 class PegTransfer(PickPlace):
-    """`position` is the middle of the block.
+    """Peg transfer task; `position` is the center of the block.
 
     >>> PegTransfer().reset(jax.random.key(0))[1].shape
     (17,)
@@ -56,10 +55,10 @@ class PegTransfer(PickPlace):
 
     height_tolerance: Array | float = number(
         default=0.004, above=0, unit="m"
-    )  # [] of success in height, m
+    )  # [] success threshold of the height, m
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """The block over a random peg, turned by up to 30 degrees, and a random goal."""
+        """Start with the block over a random peg, yaw up to 30 degrees, and a random goal."""
         from_key, to_key, yaw_key = jax.random.split(key, 3)
         pegs = jnp.asarray(PEGS, real())
         peg = pegs[jax.random.randint(from_key, (), 6, 12)]
@@ -70,33 +69,33 @@ class PegTransfer(PickPlace):
         return self.first_state(position, yaw.astype(real()), goal)
 
     def feasible(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
-        """Down to the board; not sideways into a peg, and not down on to one."""
+        """Limit a move by the board, and by pegs from the side and from above."""
         rest = FLOOR + HALF_HEIGHT
         lowest = rest + state.tip[2] - state.position[2]
         tip = jnp.where(state.held, tip.at[2].max(lowest), tip)
         hits = state.held & _blocked_on_the_way(state, tip, yaw)
-        # it slides along the peg, if it can
+        # If possible, it slides along the peg.
         only_up = state.tip.at[2].set(tip[2])
         tip, yaw = jnp.where(hits, only_up, tip), jnp.where(hits, state.yaw, yaw)
         hits = state.held & _blocked_on_the_way(state, tip, yaw)
         return jnp.where(hits, state.tip, tip), jnp.where(hits, state.yaw, yaw)
 
     def rest_position(self, position: Array) -> Array:
-        """On the board, or on the pegs that it would have to pass through."""
+        """Return the position on the board, or on the pegs that block the way."""
         low = position.at[2].set(FLOOR + HALF_HEIGHT)
         return jnp.where(blocked(low), position.at[2].set(FLOOR + TOP + HALF_HEIGHT), low)
 
     def grasp_pose(self, position: Array, yaw: Array) -> tuple[Array, Array]:
-        """The middle of a side of the block, which the jaw closes on from within and without."""
+        """Return the center of a side of the block; the jaw closes on the wall from both sides."""
         grasp = turned(jnp.asarray(GRASP, position.dtype), yaw)
         return position + grasp, yaw + ASLANT
 
     def is_success(self, state: State) -> Array:
-        """Over its peg, also while it is still held."""
+        """Return whether the block is over its peg, held or not."""
         return on_peg(state.position - state.goal, self.tolerance, self.height_tolerance)
 
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
-        """Pegs, and the block as a triangle of round bars through its corners."""
+        """Return pegs, and the block as a triangle of round bars through its corners."""
         base = jnp.append(jnp.asarray(PEGS), jnp.full((12, 1), FLOOR), 1).astype(
             state.position.dtype
         )
@@ -118,19 +117,19 @@ class PegTransfer(PickPlace):
 
 
 def _blocked_on_the_way(state: State, tip: Array, yaw: Array) -> Array:
-    """Whether the held block meets a peg on the way: a step is longer than its wall is thick."""
+    """Return whether the held block hits a peg on its path; a step may jump over a wall."""
     parts = [k / 4 for k in range(1, 5)]
     go = lambda k: (state.tip + k * (tip - state.tip), state.yaw + k * (yaw - state.yaw))
     return jnp.any(jnp.stack([blocked(carried(state, *go(k))) for k in parts]))
 
 
 def on_peg(off: Array, aside: Any, height: Any) -> Array:
-    """Whether a block that is `off` [3] its goal, m, is within both tolerances, m."""
+    """Return whether a block at the offset `off` [3] from its goal is within both tolerances, m."""
     return (jnp.sqrt(off[0] ** 2 + off[1] ** 2) < aside) & (jnp.abs(off[2]) < height)
 
 
 def blocked(position: Array) -> Array:
-    """Whether a block at `position` [3] has a peg in its walls."""
+    """Return whether a peg is in the walls of a block at `position` [3]."""
     off = jnp.asarray(PEGS, position.dtype) - position[None, :2]
     away = jnp.sqrt(jnp.sum(off**2, 1))
     through = (away > HOLE - PEG) & (away < OUTER + PEG)

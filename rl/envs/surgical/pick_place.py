@@ -1,10 +1,10 @@
-"""Tasks in which the PSM takes something and brings it elsewhere: what they share, kinematic.
+"""Base class of the kinematic tasks in which the PSM picks up an object and moves it.
 
-After SurRoL (Xu et al. 2021, arXiv:2108.13035): the tool points down, actions move its tip in
-space, turn it about the vertical and open or close the jaw, and what the jaw closes on goes with
-it. SurRoL moves objects by PyBullet; here a jaw that closes within `grasp_distance` of where the
-object is to be taken, and within `grasp_angle` of the direction across it, holds it, and what is
-let go falls straight down. The origin is the arm's remote centre; `joints` are those of the arm.
+After SurRoL (Xu et al. 2021, arXiv:2108.13035): the tool points down, and actions move its tip,
+rotate it about the vertical and open or close the jaw, which carries the object that it holds.
+SurRoL moves objects by PyBullet. Here a jaw holds the object if it closes within `grasp_distance`
+of its grasp position, and within `grasp_angle` of the direction across it; a released object falls
+straight down. The origin is the arm's remote center; `joints` are those of the arm.
 """
 
 from abc import ABC, abstractmethod
@@ -24,14 +24,14 @@ from .arms import PSM
 from .drawing import draw_arm, draw_grasp
 from .kinematics import inverse_kinematics
 
-FLOOR = -0.19  # m, of the tray or the board, below the remote centre
-HALF, HEIGHT = 0.05, 0.06  # m, of the workspace: to either side, and above the floor
-MARGIN = 0.02  # m that the tip may leave it by
+FLOOR = -0.19  # m, of the tray or the board, below the remote center
+HALF, HEIGHT = 0.05, 0.06  # m, half width of the workspace, and its height above the floor
+MARGIN = 0.02  # m, by which the tip may leave the workspace
 
 
 @pytree
 class State:
-    """The tool, and one object."""
+    """State of the tool and one object."""
 
     tip: Array  # [3] m
     yaw: Array  # [] of the jaw, rad
@@ -45,37 +45,37 @@ class State:
 
 @pytree
 class PickPlace(ABC):
-    """0 a step in which the object is where it should be, -1 else; `shaping` pays for progress."""
+    """Base class: reward 0 per step with the object at its goal, else -1, plus `shaping`."""
 
     max_shift: Array | float = number(
         default=0.01, above=0, unit="m"
-    )  # [] greatest step of the tip along each axis, m
+    )  # [] maximum step of the tip along each axis, m
     max_turn: Array | float = number(
         default=np.pi / 6, above=0, most=np.pi, unit="rad"
-    )  # [] greatest turn a step, rad
+    )  # [] maximum rotation per step, rad
     grasp_distance: Array | float = number(
         default=2e-3, above=0, unit="m"
-    )  # [] how near to its place the jaw must close, m
+    )  # [] maximum distance of the jaw from the grasp position, m
     grasp_angle: Array | float = number(
         default=0.35, above=0, most=np.pi / 2, unit="rad"
-    )  # [] how far askew, rad
-    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    )  # [] maximum angle of the jaw from across, rad
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] success threshold, m
     shaping: Array | float = number(
         default=0.0, least=0
-    )  # [] a m of tip to object, till held, and of object to goal
+    )  # [] reward per m of tip to object, until held, and of object to goal
     max_steps: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
 
-    #: lengths in 5 cm; the turns by the cosine and sine of their double
+    #: lengths in 5 cm; angles as cosine and sine of twice the angle
     observation_space = Box(-np.inf, np.inf, (17,))
-    action_space = Box(-1.0, 1.0, (5,))  #: steps of the tip, a turn, and the jaw: closed below 0
-    differentiable = False  #: taking and success have no slope
+    action_space = Box(-1.0, 1.0, (5,))  #: tip step, rotation, and the jaw: closed below 0
+    differentiable = False  #: grasping and success have no gradient
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
-        """Move the tool and what it holds, close or open the jaw, let fall.
+        """Move the tool and the held object, close or open the jaw, and let objects fall.
 
         Raises:
-            ValueError: an action of another shape than [5], or one that is not finite.
+            ValueError: an action of a shape other than [5], or not finite.
         """
         del key
         action = jnp.clip(action, -1, 1)
@@ -108,25 +108,25 @@ class PickPlace(ABC):
         return Step(new, self.observe(new), reward, jnp.zeros_like(truncated), truncated, info)
 
     def feasible(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
-        """Where the tool gets if it tries to go to `tip` and `yaw`: there, unless it is blocked."""
+        """Return the pose that the tool reaches on the way to `tip` and `yaw`, if blocked."""
         del state
         return tip, yaw
 
     @abstractmethod
     def rest_position(self, position: Array) -> Array:
-        """Where an object let go at `position` comes to rest."""
+        """Return the resting position of an object released at `position`."""
 
     @abstractmethod
     def grasp_pose(self, position: Array, yaw: Array) -> tuple[Array, Array]:
-        """Where an object is to be taken, [3] m, and the jaw's yaw across it there, rad."""
+        """Return the grasp position of an object, [3] m, and the jaw's yaw across it, rad."""
 
     @abstractmethod
     def is_success(self, state: State) -> Array:
-        """Whether the object is where it should be."""
+        """Return whether the object is at its goal."""
 
     @abstractmethod
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
-        """Capsules for a picture: starts, ends [K, 3], radii [K], m; which are the object, [K]."""
+        """Return capsules to render: starts, ends [K, 3], radii [K], m; mask [K] of the object."""
 
     def scene(self, state: State) -> Capsules:
         """Return the arm, its jaw and the objects as capsules."""
@@ -135,7 +135,7 @@ class PickPlace(ABC):
         return draw_grasp(drawn, state.tip, state.yaw, state.closed, solids, FLOOR)
 
     def observe(self, state: State) -> Array:
-        """Tip, jaw, ways to the object and on to the goal, turns, whether closed and held."""
+        """Return tip, vectors to object and from there to goal, angles, flags closed and held."""
         where, across = self.grasp_pose(state.position, state.object_yaw)
         ways = [20 * (state.tip - _centre(state.tip.dtype)), 20 * (where - state.tip)]
         ways.append(20 * (state.goal - state.position))
@@ -146,11 +146,11 @@ class PickPlace(ABC):
         return jnp.concatenate([*ways, jnp.stack([*turns, *flags])])
 
     def joints(self, state: State) -> Array:
-        """Of the arm, [6]."""
+        """Return the joints of the arm, [6]."""
         return inverse_kinematics(state.tip, downward(state.yaw))
 
     def first_state(self, position: Array, object_yaw: Array, goal: Array) -> tuple[State, Array]:
-        """The first state with an object there: tool in the corner, its jaw open."""
+        """Return the initial state for an object pose: tool in the corner, jaw open."""
         state = State(
             tip=jnp.asarray([-HALF, HALF, FLOOR + HEIGHT], real()),
             yaw=jnp.zeros((), real()),
@@ -165,36 +165,36 @@ class PickPlace(ABC):
 
     def _grasps(self, tip: Array, yaw: Array, position: Array, object_yaw: Array) -> Array:
         where, across = self.grasp_pose(position, object_yaw)
-        straight = jnp.abs(jnp.sin(across - yaw)) < jnp.sin(self.grasp_angle)  # either way round
+        straight = jnp.abs(jnp.sin(across - yaw)) < jnp.sin(self.grasp_angle)  # or opposite
         return straight & (distance(tip, where) < self.grasp_distance)
 
     def _distance_left(self, state: State) -> Array:
-        """What is left to go, m."""
+        """Return the remaining distance, m: tip to object, unless held, and object to goal."""
         where, _ = self.grasp_pose(state.position, state.object_yaw)
         to_it = jnp.where(state.held, 0.0, distance(state.tip, where))
         return to_it + distance(state.position, state.goal)
 
 
 def downward(yaw: Array) -> Array:
-    """The jaw's frame [3, 3] where the tool points down and the jaw parts along `yaw`, rad."""
+    """Return the frame [3, 3] of a jaw that points down and opens along `yaw`, rad."""
     c, s, zero, one = jnp.cos(yaw), jnp.sin(yaw), jnp.zeros_like(yaw), jnp.ones_like(yaw)
     rows = ((c, zero, -s), (s, zero, c), (zero, -one, zero))
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
 def turned(x: Array, angle: Array) -> Array:
-    """A vector [3] turned about the vertical."""
+    """Rotate a vector [3] about the vertical."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]])
 
 
 def carried(state: State, tip: Array, yaw: Array) -> Array:
-    """Where the object gets, [3] m, if held while the tool goes to `tip` and `yaw`."""
+    """Return the object's position, [3] m, if held while the tool moves to `tip` and `yaw`."""
     return tip + turned(state.position - state.tip, yaw - state.yaw)
 
 
 def workspace(dtype: jnp.dtype) -> tuple[Array, Array]:
-    """The lowest and the highest corner [3] of where the tip may be, m."""
+    """Return the lower and upper corner [3] of the tip's workspace, m."""
     low = np.array([-HALF - MARGIN, -HALF - MARGIN, FLOOR])
     high = np.array([HALF + MARGIN, HALF + MARGIN, FLOOR + HEIGHT + MARGIN])
     return jnp.asarray(low, dtype), jnp.asarray(high, dtype)

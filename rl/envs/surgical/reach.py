@@ -1,7 +1,7 @@
 """Bring the tip of a surgical arm to a point: psm-reach, ecm-reach and star-reach, kinematic.
 
-Start and goal are tips of random joint positions in the arm's range at work, so that every goal can
-be reached.
+Start and goal are tips of random joint positions in the arm's working range, so that every goal is
+reachable.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from .kinematics import forward_kinematics
 
 @pytree
 class State(arm_task.State):
-    """Arm and goal."""
+    """State of arm and goal."""
 
     goal: Array  # [3] m
 
@@ -29,7 +29,7 @@ class State(arm_task.State):
 @register("surgical/psm-reach")
 @pytree
 class Reach(arm_task.ArmTask):
-    """-20 times the distance in m a step, and 1 where it is less than `tolerance`.
+    """Reaching task: reward -20 distance per step in m, plus 1 within `tolerance`.
 
     >>> import jax
     >>> from jaxgpu import rl
@@ -43,7 +43,7 @@ class Reach(arm_task.ArmTask):
         return Box(-np.inf, np.inf, (self.arm.joints + 6,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """A random position of the arm, and the tip of another for a goal."""
+        """Start at a random position of the arm, with the tip of another one as goal."""
         q, other = self.random_joints(key, 2)
         state = State(q, jnp.int32(0), forward_kinematics(self.arm, other)[0])
         return state, self._observe(state, forward_kinematics(self.arm, q)[0])
@@ -62,11 +62,11 @@ class Reach(arm_task.ArmTask):
 
 @register("surgical/ecm-reach")
 def ecm_reach(**parameters: Any) -> Reach:
-    """The endoscope manipulator, four joints."""
+    """Make the reaching task of the endoscope manipulator, with four joints."""
     return Reach(arm=ECM, **parameters)
 
 
 @register("surgical/star-reach")
 def star_reach(**parameters: Any) -> Reach:
-    """The seven joints of STAR."""
+    """Make the reaching task of STAR, with seven joints."""
     return Reach(arm=STAR, **parameters)

@@ -1,13 +1,12 @@
 """Surgical Gym's reaching tasks as published: psm-, ecm- and star-reach-compat.
 
-Schmidgall, Krieger & Eshraghian (2023), arXiv:2310.04676; arms, drives and places are in
-`surgical_gym_arms`.
-Actions move targets in -1 ... 1, and drives bring the joints to them; the goal is normal about a
-fixed centre, and an episode has 399 steps. Departures: a drive's damping is taken for so much
-greater than inertia and weight that the joint follows by the first-order law (it is, by 10^4,
-but for STAR's shoulder); the two fingers, which stay shut, are left out; every copy begins with a
-goal of its own (there, a new beginning of one draws the goals of all anew). STAR's arm is that of
-`arms`, and its tool does not turn.
+Schmidgall, Krieger & Eshraghian (2023), arXiv:2310.04676; arms, drives and positions are in
+`surgical_gym_arms`. Actions move targets in -1 ... 1, and drives move the joints to them. The goal
+is normally distributed about a fixed center, and an episode has 399 steps. Departures: a drive's
+damping is assumed to dominate inertia and weight, so that the joint follows the first-order law (it
+does by 10^4, except for STAR's shoulder). The two fingers, which stay shut, are omitted. Each copy
+samples its own goal (there, the reset of one copy resamples the goals of all). STAR's arm is that
+of `arms`, and its tool does not rotate.
 """
 
 from typing import Any
@@ -31,7 +30,7 @@ from .surgical_gym_arms import GYM_ECM, GYM_PSM, GYM_STAR, GymArm
 
 @pytree
 class State(arm_task.State):
-    """Arm, goal, and what was asked of the joints."""
+    """State of arm and goal, and the targets of the joints."""
 
     distal: Array  # [I] joints that do not move the tip, rad
     target: Array  # [J + I] in -1 ... 1
@@ -41,41 +40,41 @@ class State(arm_task.State):
 @register("surgical/psm-reach-compat")
 @pytree
 class SurgicalGymReach:
-    """Minus the sums of absolutes: of tip - goal in m, and small ones of speeds and joints.
+    """Published reaching task: minus |tip - goal|_1 in m, and small costs of velocity and joints.
 
     >>> SurgicalGymReach().reset(jax.random.key(0))[1].shape
     (33,)
     """
 
-    speed: Array | float = number(default=0.01, above=0)  # [] greatest change of a target a step
+    speed: Array | float = number(default=0.01, above=0)  # [] maximum change of a target per step
     goal_spread: Array | float = number(
         default=0.05, least=0, unit="m"
-    )  # [] of the goal in each direction, m
-    speed_cost: Array | float = number(default=1e-4, least=0)  # [] a rad/s or m/s
-    joint_cost: Array | float = number(default=0.01, least=0)  # [] a rad or m
-    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success, m
+    )  # [] standard deviation of the goal in each direction, m
+    speed_cost: Array | float = number(default=1e-4, least=0)  # [] per rad/s or m/s
+    joint_cost: Array | float = number(default=0.01, least=0)  # [] per rad or m
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] success threshold, m
     max_steps: Array | int = number(default=399, least=1, whole=True, unit="steps")  # [] steps
     model: GymArm = GYM_PSM
 
     @property
     def arm(self) -> Arm:
-        """The joints that move the tip."""
+        """Chain of the joints that move the tip."""
         return self.model.arm
 
-    differentiable = True  #: except at the limits and where a coordinate of tip - goal vanishes
+    differentiable = True  #: except at the limits and where a coordinate of tip - goal is zero
 
     @property
     def observation_space(self) -> Box:
-        """Joints, their speeds, tip, targets, tip - goal, in SI units."""
+        """Joints, their velocities, tip, targets, tip - goal, in SI units."""
         return Box(-np.inf, np.inf, (3 * self.model.joints + 6,))
 
     @property
     def action_space(self) -> Box:
-        """Changes of the targets, as fractions of the greatest."""
+        """Box of changes of the targets, as fractions of the maximum."""
         return Box(-1.0, 1.0, (self.model.joints,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """Always the same position; a random goal."""
+        """Start at a fixed position, with a random goal."""
         target = jnp.asarray(self.model.initial_target, real())
         joints = target * jnp.asarray(self.model.scale, real())
         goal = jnp.asarray(self.model.goal_centre, real())
@@ -94,7 +93,7 @@ class SurgicalGymReach:
         model = jax.tree.map(lambda x: jnp.asarray(x, joints.dtype), self.model)
         target = jnp.clip(state.target + self.speed * jnp.clip(action, -1, 1), -1, 1)
         error = model.scale * target + model.offset - joints
-        # implicit Euler of the first-order law v = rate (asked - joints)
+        # Implicit Euler of the first-order law v = rate (target - joints).
         v = model.rate / (1 + model.dt * model.rate) * error
         v = jnp.clip(v, -model.max_velocity, model.max_velocity)
         after = jnp.clip(joints + model.dt * v, model.lower, model.upper)
@@ -120,13 +119,13 @@ class SurgicalGymReach:
 
 @register("surgical/ecm-reach-compat")
 def ecm_reach_compat(**parameters: Any) -> SurgicalGymReach:
-    """The endoscope manipulator, which pays for the distance alone; goals are out of its reach."""
+    """Make the endoscope's task, with a reward of distance only; goals are out of reach."""
     task = {"speed": 0.02, "goal_spread": 0.1, "speed_cost": 0.0, "joint_cost": 0.0}
     return SurgicalGymReach(**{**task, "model": GYM_ECM, **parameters})
 
 
 @register("surgical/star-reach-compat")
 def star_reach_compat(**parameters: Any) -> SurgicalGymReach:
-    """STAR, which pays for the distance and a little for speed."""
+    """Make STAR's task, with a reward of distance and a small cost of velocity."""
     task = {"goal_spread": 0.15, "speed_cost": 1e-3, "joint_cost": 0.0}
     return SurgicalGymReach(**{**task, "model": GYM_STAR, **parameters})

@@ -1,10 +1,10 @@
-"""The arms of Surgical Gym as it drives them: chains and joints of its files of scenes.
+"""Arms of Surgical Gym with its drives: chains and joints from its scene files.
 
 Schmidgall, Krieger & Eshraghian (2023), arXiv:2310.04676, github.com/SamuelSchmidgall/SurgicalGym
-(MIT licence, as of 2025): rows are those of the joints of `psm.usd` and `ecm.usd`, which take the
-parallelograms of both for serial arms; scales, gains, limits and places are those of the tasks. Of
-STAR no file is there, so its arm is the one of `arms`. Goals are in the frame of the arm's first
-row, whose axes are those of the scene up to their order and signs, which sums of absolutes ignore.
+(MIT licence, as of 2025). Rows are the joints of `psm.usd` and `ecm.usd`, which model the
+parallelograms of both as serial arms; scales, gains, limits and positions are those of the tasks.
+STAR has no file there, so its arm is that of `arms`. Goals are in the frame of the arm's first row,
+whose axes are those of the scene except for order and signs, which 1-norms ignore.
 """
 
 from typing import Any
@@ -20,33 +20,33 @@ _HALF = np.pi / 2
 
 @pytree
 class GymArm:
-    """An arm with its drives, and I joints after it, which do not move the tip as measured there.
+    """Arm with its drives, and I distal joints, which do not move the tip as measured there.
 
-    Numbers of the drives are leaves, so that `vmap` and `grad` reach them; the chain is static.
+    Parameters of the drives are leaves for `vmap` and `grad`; the chain is static.
 
     >>> isinstance(GYM_PSM, GymArm), GYM_PSM.max_velocity.shape
     (True, (9,))
     """
 
     arm: Arm = static()
-    goal_centre: Any = number(unit="m")  # [3] of the goals, m
-    dt: Any = number(above=0, unit="s")  # [] a step, s
+    goal_centre: Any = number(unit="m")  # [3] mean of the goals, m
+    dt: Any = number(above=0, unit="s")  # [] per step, s
     scale: Any = number()  # [J + I] of the targets -1 ... 1, rad or m
     offset: Any = number()  # [J + I] rad or m
-    rate: Any = number(least=0, unit="1/s")  # [J + I] of each drive, stiffness over damping, 1/s
+    rate: Any = number(least=0, unit="1/s")  # [J + I] stiffness over damping of each drive, 1/s
     lower: Any = number()  # [J + I] limits of the joints, rad or m
-    upper: Any = number()  # [J + I] largest, rad or m
+    upper: Any = number()  # [J + I] upper limits, rad or m
     max_velocity: Any = number(above=0, infinite=True)  # [J + I] rad/s or m/s
-    initial_target: Any = number()  # [J + I] in -1 ... 1; the joints begin at this times the scale
+    initial_target: Any = number()  # [J + I] in -1 ... 1; times the scale it is the initial joints
 
     @property
     def joints(self) -> int:
-        """The number of joints, J + I."""
+        """Number of joints, J + I."""
         return np.shape(self.scale)[-1]
 
 
 def _gym_arm(arm: Arm, **numbers: Any) -> GymArm:
-    """The arm, its numbers as arrays."""
+    """Return the arm with its parameters as arrays."""
     return GymArm(arm=arm, **{name: np.array(value) for name, value in numbers.items()})
 
 
@@ -72,8 +72,8 @@ GYM_PSM = _gym_arm(
     ),
     goal_centre=(0.0, 0.5, 0.1),
     dt=0.0025,
-    # one joint early: meant for the insertion, but the joint of the stand, which comes first, is
-    # not counted
+    # The scales are one joint early, as published: meant for the insertion, they ignore the first
+    # joint, that of the stand.
     scale=(1.0, 1.0, 1.0, 1.0, 0.127, 1.0, 1.0, 1.0, 1.0),
     offset=(0.0, 0.0, 0.0, 0.0, 0.127, 0.0, 0.0, 0.0, 0.0),
     rate=(100.0,) + (10.0,) * 8,

@@ -1,8 +1,8 @@
 """Follow a moving point with the tip of a surgical arm: psm-track and star-track, kinematic.
 
-The point is the tip of another arm of the same kind, each of whose joints swings at a frequency of
-its own, no faster than `goal_speed` of what the arm can do: it can always be followed. In metres
-that is more for a longer arm: a step of the point is 2.5 mm for the PSM, 7 mm for STAR (medians).
+The point is the tip of another arm of the same kind, each of whose joints oscillates at its own
+frequency, at most at `goal_speed` of the arm's maximum, so that it can always be followed. In
+metres that is more for a longer arm: medians per step are 2.5 mm for the PSM, 7 mm for STAR.
 """
 
 from typing import Any
@@ -25,16 +25,16 @@ from .kinematics import forward_kinematics
 
 @pytree
 class State(arm_task.State):
-    """The arm, and the one whose tip is the goal."""
+    """State of the arm, and of the other one whose tip is the goal."""
 
     phase: Array  # [J] of the other arm's joints at the start, rad
-    frequency: Array  # [J] what the phases gain a step, rad
+    frequency: Array  # [J] phase increment per step, rad
 
 
 @register("surgical/psm-track")
 @pytree
 class Track(arm_task.ArmTask):
-    """-20 times the distance in m a step, and 1 where it is less than `tolerance`.
+    """Tracking task: reward -20 distance per step in m, plus 1 within `tolerance`.
 
     >>> Track().reset(jax.random.key(0))[1].shape
     (15,)
@@ -43,19 +43,19 @@ class Track(arm_task.ArmTask):
     max_steps: Array | int = number(default=200, least=1, whole=True, unit="steps")  # [] steps
     goal_speed: Array | float = number(
         default=0.5, least=0, most=1
-    )  # [] greatest step of the goal's joints, of the arm's greatest
+    )  # [] maximum step of the goal's joints, as a fraction of the arm's maximum
 
     @property
     def observation_space(self) -> Box:
-        """Joints in their range, way to the goal in 5 cm, its last step in 5 mm, tip in 20 cm."""
+        """Joints in their range, vector to goal in 5 cm, its last step in 5 mm, tip in 20 cm."""
         return Box(-np.inf, np.inf, (self.arm.joints + 9,))
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """A random position of the arm, and a goal under way from another."""
+        """Start at a random position of the arm, with a goal that moves from another one."""
         arm_key, goal_key = jax.random.split(key)
         phase, part = jax.random.uniform(goal_key, (2, self.arm.joints))
-        # a joint swings over half of its range: a step is at most a quarter of that
-        # range times the frequency
+        # A joint oscillates over half of its range, so a step is at most a quarter of that range
+        # times the frequency.
         frequency = 4 * self.goal_speed * self.speed * (2 * part - 1)
         state = State(self.random_joints(arm_key, 1)[0], jnp.int32(0), 2 * np.pi * phase, frequency)
         return state, self._observe(
@@ -63,7 +63,7 @@ class Track(arm_task.ArmTask):
         )
 
     def goal(self, state: State, ago: int = 0) -> Array:
-        """Where the tip should be, [3] m; or should have been `ago` steps ago."""
+        """Return the goal of the tip, [3] m, optionally `ago` steps earlier."""
         low, high = self.arm.working_range(state.q.dtype)
         t = (state.t - ago).astype(state.q.dtype)
         swing = jnp.sin(state.phase + state.frequency * t)
@@ -90,5 +90,5 @@ class Track(arm_task.ArmTask):
 
 @register("surgical/star-track")
 def star_track(**parameters: Any) -> Track:
-    """The seven joints of STAR."""
+    """Make the tracking task of STAR, with seven joints."""
     return Track(arm=STAR, **parameters)

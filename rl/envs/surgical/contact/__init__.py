@@ -1,7 +1,7 @@
-"""Surgery by contact: needle and block are held between two blades by friction alone.
+"""Surgical tasks with contact: only friction holds needle and block between two blades.
 
-Read `tool` first, the needle driver as a robot, then `task`, what both tasks share; `needle` and
-`block` are the tasks.
+Read `tool` first, the needle driver as a robot, then `task`, the base class of both tasks; `needle`
+and `block` are the tasks.
 """
 
 from .block import PegTransferContact

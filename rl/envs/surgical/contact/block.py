@@ -1,11 +1,10 @@
-"""Lift a block off its peg by friction and put it over another: peg-transfer by contact.
+"""Lift a block off its peg by friction and put it over another: peg-transfer with contact.
 
-The pegs are those of the kinematic task, 2 mm wide and 25 mm high, their ends
-round. The block is a triangular ring of
-three walls 2 mm thick and 14.5 mm high, its sides 5 mm from the middle, 1.5 g; a wall is taken from
-within and without. Its walls touch blades and pegs; with the board, a plane, it meets by small
-spheres in its six corners. The tool passes through pegs.
-Success as in the kinematic task: 5 mm in x and y, 4 mm in height.
+The pegs are those of the kinematic task, 2 mm wide and 25 mm high, with round ends. The block is a
+triangular ring of three walls 2 mm thick and 14.5 mm high, its sides 5 mm from the center, 1.5 g;
+the blades grasp a wall from both sides. Its walls touch blades and pegs; it touches the board, a
+plane, by small spheres in its six corners. The tool passes through pegs. Success as in the
+kinematic task: 5 mm in x and y, 4 mm in height.
 """
 
 import jax
@@ -23,13 +22,13 @@ from ..pick_place import FLOOR
 from . import tool
 from .task import OFF, SCALE, ContactTask, State, model_of
 
-SIDE, WALL = 0.005, 0.002  # m, of a side from the middle, and its thickness
+SIDE, WALL = 0.005, 0.002  # m, distance of a side from the center, and its thickness
 FOOT = 0.0005  # m, radius of the spheres in the corners
-OVER = 0.012  # m above the pegs, of the way from one to the other
+OVER = 0.012  # m above the pegs, height of the transfer
 
 
 def text() -> str:
-    """MuJoCo's text of tool, board, pegs and block."""
+    """Return the MJCF text of tool, board, pegs and block."""
     peg = '<geom type="capsule" size="{}" fromto="{} {} {} {} {} {}" contype="4" conaffinity="0"/>'
     top = FLOOR + TOP - PEG
     pegs = "".join(peg.format(PEG, x, y, FLOOR, x, y, top) for x, y in PEGS)
@@ -46,7 +45,7 @@ def text() -> str:
         for a in (np.pi / 3, np.pi, -np.pi / 3)
     )
     foot = '<geom size="{}" pos="{} {} {}" mass="0" conaffinity="8"/>'
-    out = 2 * (SIDE + WALL / 2) - 2 * FOOT  # of a corner from the middle
+    out = 2 * (SIDE + WALL / 2) - 2 * FOOT  # distance of a corner from the center
     feet = "".join(
         foot.format(FOOT, out * np.cos(a), out * np.sin(a), side * (HALF_HEIGHT - FOOT))
         for a in (0, 2 * np.pi / 3, -2 * np.pi / 3)
@@ -58,7 +57,7 @@ def text() -> str:
 @register("surgical/peg-transfer-contact")
 @pytree
 class PegTransferContact(ContactTask):
-    """The object's origin is the middle of the block.
+    """Peg transfer with contact; the object's origin is the center of the block.
 
     >>> from jaxgpu import rl
     >>> rl.make("surgical/peg-transfer-contact").reset(jax.random.key(0))[1].shape
@@ -68,10 +67,10 @@ class PegTransferContact(ContactTask):
     model: Model = model_of(text, contacts=16)
     height_tolerance: Array | float = number(
         default=0.004, above=0, unit="m"
-    )  # [] of success in height
+    )  # [] success threshold of the height
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """The block over a random peg, turned by up to 30 degrees, and a random goal."""
+        """Start with the block over a random peg, yaw up to 30 degrees, and a random goal."""
         from_key, to_key, yaw_key = jax.random.split(key, 3)
         pegs = jnp.asarray(PEGS, real())
         peg = pegs[jax.random.randint(from_key, (), 6, 12)]
@@ -81,31 +80,31 @@ class PegTransferContact(ContactTask):
         return self.first_state(place, yaw, jnp.append(goal, FLOOR + GOAL_HEIGHT))
 
     def grasp(self) -> tuple[tuple[float, float, float], float]:
-        """The middle of a side, above the block's middle."""
+        """Return the grasp at the middle of a side, above the block's center."""
         return GRASP, ASLANT
 
     def is_success(self, state: State) -> Array:
-        """Over its peg, also while it is still held."""
+        """Return whether the block is over its peg, held or not."""
         return on_peg(self.position(state) - state.goal, self.tolerance, self.height_tolerance)
 
     def script(self, observation: Array) -> Array:
-        """As for every object; where the block is where it should be it is let go."""
+        """Return the scripted action of the base class, or release the block at its goal."""
         off = observation[OFF] / SCALE
         there = on_peg(off, 0.003, self.height_tolerance)
         let_go = jnp.zeros_like(observation[:5]).at[4].set(1.0)
         return jnp.where(there, let_go, super().script(observation))
 
     def carry(self, off: Array, height: Array) -> Array:
-        """Up, across above the pegs, and down."""
+        """Return the scripted motion of a held block: up, across above the pegs, and down."""
         up = TOP + GRASP[2] + HALF_HEIGHT + OVER - height
         aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2)
         lift = jnp.append(jnp.where(up < 0.006, off[:2], 0.0), up)
         return jnp.where(aside < 0.0015, off, lift)
 
     def way(self, state: State) -> Array:
-        """Up, across above the pegs, and down."""
+        """Return the remaining path length of the block: up, across above the pegs, and down, m."""
         off = self.position(state) - state.goal
         aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2 + 1e-12)
         far = jnp.clip(aside / self.tolerance - 0.5, 0, 1)
-        top = TOP + HALF_HEIGHT + OVER - GOAL_HEIGHT  # of the way across, above the goal
+        top = TOP + HALF_HEIGHT + OVER - GOAL_HEIGHT  # height of the transfer above the goal
         return aside + far * (top + jnp.abs(off[2] - top)) + (1 - far) * jnp.abs(off[2])

@@ -1,4 +1,4 @@
-"""Capsules that draw the geoms of a mechanism; a box becomes rods side by side."""
+"""Rendering of a mechanism's geoms as capsules; a box becomes parallel rods."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -7,14 +7,14 @@ from jax import Array
 from jaxgpu.geometry.rotations import turned
 from jaxgpu.physics.rigid import Model, State
 
-RODS = 8  # of a box
+RODS = 8  # per box
 
 
 def geom_rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarray]:
     """Return starts and ends [K, 3], radii [K], m, and body numbers [K] of the rods.
 
-    Balls and capsules are as they are; a box is a row of eight rods, as thick as it is thin, with
-    gaps where it is a wide slab. Planes and other kinds are left out.
+    Spheres and capsules are unchanged. A box is a row of eight rods of its smallest thickness, with
+    gaps if it is a wide slab. Planes and other types are omitted.
     """
     layout = model.layout
     place, turn = model.poses(state).of(
@@ -32,7 +32,7 @@ def geom_rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarr
 
 
 def _parts(kind: str, size: Array) -> list[tuple[Array, Array, Array]]:
-    """Ends [3] and radii of the rods of a shape, in its own axes; sizes may be traced."""
+    """Return ends [3] and radii of a shape's rods, in its own frame; sizes may be traced."""
     none, axes = jnp.zeros_like(size), jnp.eye(3, dtype=size.dtype)
     if kind == "sphere":
         return [(none, none, size[0])]

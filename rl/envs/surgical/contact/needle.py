@@ -1,7 +1,7 @@
-"""Take a needle from the tray by friction and lift it: needle-pick by contact.
+"""Grasp a needle on the tray by friction and lift it: needle-pick with contact.
 
-The needle is that of the kinematic task: half a circle of 20 mm radius, nine straight pieces of a
-steel wire of 1 mm, 0.4 g. Success as there: the middle within 5 mm of a point 20 mm above the tray.
+The needle is that of the kinematic task: a semicircle of 20 mm radius, nine straight pieces of 1 mm
+steel wire, 0.4 g. Success as there: the center within 5 mm of a point 20 mm above the tray.
 """
 
 import jax
@@ -24,7 +24,7 @@ PIECES = 9
 
 
 def text() -> str:
-    """MuJoCo's text of tool, tray and needle; every other piece of the wire touches the tray."""
+    """Return the MJCF text of tool, tray and needle; every other wire piece touches the tray."""
     angles = np.linspace(-np.pi / 2, np.pi / 2, PIECES + 1)
     arc = RADIUS * np.stack([1 - np.cos(angles), np.sin(angles), 0 * angles], 1)
     piece = '<geom type="capsule" size="{}" density="7850" fromto="{}" conaffinity="{}"/>'
@@ -36,7 +36,7 @@ def text() -> str:
 @register("surgical/needle-pick-contact")
 @pytree
 class NeedlePickContact(ContactTask):
-    """The object's origin is the middle of the wire; its x axis points to the centre.
+    """Needle task with contact; the origin is the wire's center, x points to the arc's center.
 
     >>> from jaxgpu import rl
     >>> rl.make("surgical/needle-pick-contact").reset(jax.random.key(0))[1].shape
@@ -50,7 +50,7 @@ class NeedlePickContact(ContactTask):
     )  # [] of the goal in x and y
 
     def reset(self, key: Array) -> tuple[State, Array]:
-        """The needle anywhere on the tray, any way up to 90 degrees."""
+        """Start with the needle at a random position on the tray, yaw up to 90 degrees."""
         position_key, yaw_key, goal_key = jax.random.split(key, 3)
         centre = jax.random.uniform(position_key, (2,), real(), -HALF, HALF)
         yaw = jax.random.uniform(yaw_key, (), real(), -np.pi / 2, np.pi / 2)
@@ -59,9 +59,9 @@ class NeedlePickContact(ContactTask):
         return self.first_state(position, yaw, jnp.append(near, FLOOR + self.lift))
 
     def grasp(self) -> tuple[tuple[float, float, float], float]:
-        """The middle of the wire, along the radius."""
+        """Return the grasp at the center of the wire, along the radius."""
         return (0.0, 0.0, 0.0), 0.0
 
     def is_success(self, state: State) -> Array:
-        """Held by the way or not, as in SurRoL."""
+        """Return whether the needle is at the goal, held or not, as in SurRoL."""
         return distance(self.position(state), state.goal) < self.tolerance

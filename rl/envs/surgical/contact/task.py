@@ -1,15 +1,15 @@
-"""What the tasks share in which friction alone holds an object between the blades of the tool.
+"""Base class of the tasks in which only friction holds an object between the tool's blades.
 
-Actions are those of the kinematic tasks of `pick_place`: steps of the tip along x, y and z, a turn
-about the vertical, and the jaw. They move the targets of the servos, evenly over the steps of the
-simulation in a step of the task, 0.04 s; where a blade meets something it stays behind its target.
-What is held, slips or is pushed away is what `jaxgpu.physics.rigid` says: there is no rule of
-grasping. `info["held"]` tells whether both blades press on the object.
+Actions are those of the kinematic tasks of `pick_place`: steps of the tip along x, y and z, a
+rotation about the vertical, and the jaw. They move the targets of the servos, uniformly over the
+simulation steps of a task step of 0.04 s; a blade in contact lags behind its target. Whether an
+object is held, slips or is pushed away follows from `jaxgpu.physics.rigid`: there is no grasping
+rule. `info["held"]` is True if both blades press on the object.
 
-The tasks are SurRoL's (Xu et al. 2021, arXiv:2108.13035), whose jaw holds by a rule. `shaping` pays
-for what is left, L = d + 10 mm |sin a| + 20 mm (2 - e s - tanh(F / 0.05 N)) + w: the way d to where
-the object is taken, the angle a across it, e = exp(-(d / 3 mm)^2) where the jaw has shut by the
-part s, the force F of the blade that presses less, and the object's way w to its goal.
+The tasks are SurRoL's (Xu et al. 2021, arXiv:2108.13035), where a rule holds the object. `shaping`
+rewards decreases of L = d + 10 mm |sin a| + 20 mm (2 - e s - tanh(F / 0.05 N)) + w: the distance d
+to the grasp position, the angle a from across it, e = exp(-(d / 3 mm)^2), the closed fraction s of
+the jaw, the force F of the blade that presses less, and the object's remaining path w to its goal.
 """
 
 import dataclasses
@@ -39,58 +39,58 @@ from ..pick_place import FLOOR, HALF, HEIGHT, workspace
 from .drawing import geom_rods
 from .tool import JOINTS, OPEN, PIN, SHUT
 
-SHAFT = 0.2, 0.004  # m, its length and radius in pictures
-SCALE = 20.0  # of observed lengths, 1/m
-WAY, OFF, SINE, COSINE, JAW, GRIP = slice(3, 6), slice(6, 9), 20, 19, 21, 22  # of the observation
-ABOVE, FIRM = 0.02, 0.2  # of the script: m above the object; tanh of N of each blade, held
-HELD = 0.05  # N of each blade at which an object counts as held
-LEAD = 1.5  # greatest steps of the tip that its target is ahead of it
-NEAR = 0.003  # m from where it is taken, at which to shut the jaw is progress
-ASKEW, LOOSE = 0.01, 0.04  # m of way that it counts to be across, and to be not held
+SHAFT = 0.2, 0.004  # m, length and radius of the rendered shaft
+SCALE = 20.0  # 1/m, of observed lengths
+WAY, OFF, SINE, COSINE, JAW, GRIP = slice(3, 6), slice(6, 9), 20, 19, 21, 22  # in observations
+ABOVE, FIRM = 0.02, 0.2  # of the script: m above the object; tanh of the force in N that holds
+HELD = 0.05  # N per blade, at which an object counts as held
+LEAD = 1.5  # maximum lead of the target over the tip, in maximum steps
+NEAR = 0.003  # m from the grasp position, scale within which closing counts
+ASKEW, LOOSE = 0.01, 0.04  # m, path lengths equivalent to misalignment and to not holding
 
 
 @pytree
 class State:
-    """The tool, the object, and where the servos are told to be."""
+    """State of tool and object, and the targets of the servos."""
 
-    body: forward.State  # of the model: joints of the tool, then the object's free joint
+    body: forward.State  # state of the model: joints of the tool, then the object's free joint
     target: Array  # [5] of the servos: x, y, z m, yaw rad, and each blade rad
     goal: Array  # [3] m
-    grip: Array  # [] N, of the blade that presses less on the object
+    grip: Array  # [] N, force of the blade that presses less on the object
     t: Array  # [] steps since the start
 
 
 @pytree
 class ContactTask(ABC):
-    """0 a step in which the object is where it should be, -1 else; `shaping` pays for progress."""
+    """Base class: reward 0 per step with the object at its goal, else -1, plus `shaping`."""
 
     model: Model = dataclasses.field()  # masses, sizes, friction and gains are leaves
     max_shift: Array | float = number(
         default=0.01, above=0, unit="m"
-    )  # [] greatest step of the tip's target along each axis
+    )  # [] maximum step of the tip's target along each axis
     max_turn: Array | float = number(
         default=np.pi / 6, above=0, most=np.pi, unit="rad"
-    )  # [] greatest turn a step
+    )  # [] maximum rotation per step
     max_squeeze: Array | float = number(
         default=0.1, above=0, most=OPEN - SHUT, unit="rad"
-    )  # [] greatest step of the blades' target
-    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] of success
-    shaping: Array | float = number(default=0.0, least=0)  # [] a m of the way that is left
-    substeps: int = size(default=10, least=1)  # steps of the model in one of the task
+    )  # [] maximum step of the blades' target
+    tolerance: Array | float = number(default=0.005, above=0, unit="m")  # [] success threshold
+    shaping: Array | float = number(default=0.0, least=0)  # [] reward per m of the remaining path
+    substeps: int = size(default=10, least=1)  # steps of the model per step of the task
     max_steps: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
 
-    #: lengths in 5 cm, the way to the object in 5 mm, too; turns as sines of their double
+    #: lengths in 5 cm, vector to the object also in 5 mm; angles as sines of twice the angle
     observation_space = Box(-np.inf, np.inf, (26,))
-    #: steps of the tip, a turn, and the width to open the jaw to: -1 shut, 1 open
+    #: steps of the tip, a rotation, and the opening of the jaw: -1 shut, 1 open
     action_space = Box(-1.0, 1.0, (5,))
-    differentiable = False  #: through contact it is, but success has no slope
+    differentiable = False  #: contact is, but success has no gradient
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets, and the tool after them.
 
         Raises:
-            ValueError: an action of another shape than [5], or one that is not finite.
+            ValueError: an action of a shape other than [5], or not finite.
         """
         del key
         dtype = state.target.dtype
@@ -124,26 +124,26 @@ class ContactTask(ABC):
 
     @abstractmethod
     def grasp(self) -> tuple[tuple[float, float, float], float]:
-        """Where the object is to be taken, in its own axes, m, and the jaw's yaw there, rad."""
+        """Return the grasp position in the object's frame, m, and the jaw's yaw there, rad."""
 
     @abstractmethod
     def is_success(self, state: State) -> Array:
-        """Whether the object is where it should be."""
+        """Return whether the object is at its goal."""
 
     def way(self, state: State) -> Array:
-        """What is left of the object's way to the goal, m."""
+        """Return the remaining path length of the object to the goal, m."""
         return distance(self.position(state), state.goal)
 
     def position(self, state: State) -> Array:
-        """The object's middle [3], m."""
+        """Return the object's center [3], m."""
         return state.body.qpos[JOINTS : JOINTS + 3]
 
     def tip(self, state: State) -> Array:
-        """Where the blades' ends meet [3], m."""
+        """Return the point between the blades' ends [3], m."""
         return state.body.qpos[:3]
 
     def observe(self, state: State) -> Array:
-        """Tip, ways to the object and to the goal, turns, the jaw, grip, the object's axis."""
+        """Return tip, vectors to object and goal, angles, jaw, grip force, and object axis."""
         tip, position = self.tip(state), self.position(state)
         where, across, axis = self._taken(state)
         yaw = state.body.qpos[3]
@@ -157,18 +157,18 @@ class ContactTask(ABC):
         )
 
     def script(self, observation: Array) -> Array:
-        """What a script does: a teacher for `rl.DAgger`, as SurRoL's oracle is.
+        """Return a scripted action, a teacher for `rl.DAgger`, as SurRoL's oracle is.
 
-        Above where the object is taken, across it, down, the jaw shut, and with it to the goal.
+        It moves above the grasp position, aligns, descends, closes the jaw, and moves to the goal.
 
         Args:
-            observation: [26], as `step` and `reset` give it.
+            observation: [26], as returned by `step` and `reset`.
 
         Returns:
             The action [5], within -1 and 1.
 
         Raises:
-            ValueError: an observation of another shape, or one that is not finite.
+            ValueError: an observation of the wrong shape, or not finite.
         """
         observation = jnp.asarray(numbers("script: observation", observation, (26,)))
         way, off, jaw, grip = (observation[at] for at in (WAY, OFF, JAW, GRIP))
@@ -187,12 +187,12 @@ class ContactTask(ABC):
         return jnp.clip(jnp.concatenate([shift, jnp.stack([turn, jaw_to])]), -1, 1)
 
     def carry(self, off: Array, height: Array) -> Array:
-        """The script's way on of what is held, from its way to the goal and its height, m."""
+        """Return the scripted motion of a held object for its vector to the goal and height, m."""
         del height
         return off
 
     def scene(self, state: State) -> Capsules:
-        """Tool in steel, the object in blue, its goal orange, and green where it is reached."""
+        """Return the tool in steel, the object in blue, the goal in orange, green once reached."""
         start, end, radius, body = geom_rods(self.model, state.body)
         tip = self.tip(state)
         pin, shaft = (tip.at[2].add(x) for x in (PIN, PIN + SHAFT[0]))
@@ -210,7 +210,7 @@ class ContactTask(ABC):
         )
 
     def first_state(self, position: Array, yaw: Array, goal: Array) -> tuple[State, Array]:
-        """The first state with an object there: tool in the corner, its jaw open."""
+        """Return the initial state for an object pose: tool in the corner, jaw open."""
         corner = jnp.asarray([-HALF, HALF, FLOOR + HEIGHT, 0.0], real())
         turn = jnp.stack([jnp.cos(yaw / 2), 0 * yaw, 0 * yaw, jnp.sin(yaw / 2)])
         blades = jnp.full(2, OPEN, real())
@@ -225,7 +225,7 @@ class ContactTask(ABC):
         return state, self.observe(state)
 
     def _taken(self, state: State) -> tuple[Array, Array, Array]:
-        """Where it is to be taken [3], the jaw's yaw there, and the object's third axis [3]."""
+        """Return the grasp position [3], the jaw's yaw there, and the object's third axis [3]."""
         place, yaw = self.grasp()
         quat = state.body.qpos[JOINTS + 3 : JOINTS + 7]
         turn = jnp.stack([jnp.stack(row) for row in rotations.matrix(quat)])
@@ -233,7 +233,7 @@ class ContactTask(ABC):
         return where, jnp.arctan2(turn[1, 0], turn[0, 0]) + yaw, turn[:, 2]
 
     def _left(self, state: State) -> Array:
-        """What is left, as a way, m: to the object, across it, to shut, to press, to the goal."""
+        """Return L, the remaining path length, m: approach, align, close, press, and transfer."""
         where, across, _ = self._taken(state)
         to_it = distance(self.tip(state), where)
         askew = ASKEW * jnp.abs(jnp.sin(across - state.body.qpos[3]))
@@ -243,7 +243,7 @@ class ContactTask(ABC):
         return to_it + askew + LOOSE * (1 - held) + self.way(state)
 
     def _grip(self, d: forward.Dynamics) -> Array:
-        """The smaller of both blades' forces on the object, N."""
+        """Return the smaller of the two blades' normal forces on the object, N."""
         pressed = jnp.zeros(2, d.qacc.dtype)
         blades = np.array([self.model.index("geom", name) for name in ("right", "left")])
         for c, push in zip(d.contacts, d.pushes):
@@ -253,7 +253,7 @@ class ContactTask(ABC):
 
 
 def model_of(text: Callable[[], str], contacts: int) -> Any:
-    """A field that is the model of a text of MuJoCo's format, with so many contacts at a time."""
+    """Return a field whose default is the model of an MJCF text, with a contact capacity."""
     read = lru_cache(maxsize=1)(lambda: compiled(text()))
     return dataclasses.field(default_factory=lambda: load(read(), contacts=contacts))
 

@@ -1,18 +1,18 @@
-"""The needle driver of the contact tasks: a tip that is servoed in space, and two blades.
+"""Needle driver of the contact tasks: a tip moved by servos, and two blades.
 
-The model is a text of MuJoCo's format, as for any robot. The instrument points down and is moved
-along x, y and z and turned about the vertical by servos of at most 3 N, its weight carried, as by
-an arm that follows its inverse kinematics. The blades turn about one pin, 10.2 mm above the tip,
-each by a servo of its own; they end 1 mm below the tip, the middle of what they hold. They touch
-the object alone, and pass through tray, board and pegs.
+The model is an MJCF text, as for any robot. The instrument points down. Servos of at most 3 N move
+it along x, y and z, and a servo rotates it about the vertical; its weight is compensated, as by an
+arm that follows its inverse kinematics. The blades rotate about one pin, 10.2 mm above the tip,
+each by its own servo. They end 1 mm below the tip, the center of the held object. They touch only
+the object, and pass through tray, board and pegs.
 """
 
 PIN = 0.0102  # m above the tip, of the large needle driver
 THICK, WIDE, LONG, END = 0.0016, 0.003, 0.011, 0.001  # m, of a blade; its end below the tip
-OPEN, SHUT = 0.45, -0.15  # rad of each blade from the middle, of the servos
+OPEN, SHUT = 0.45, -0.15  # rad, targets of each blade from the center
 JOINTS = 6  # of the tool: x, y, z, yaw, and both blades
 
-# Contacts are stiff: pressed with 0.4 N a blade enters a needle of 0.4 g by some 0.1 mm.
+# Contacts are stiff: pressed with 0.4 N, a blade penetrates a needle of 0.4 g by some 0.1 mm.
 SETTINGS = """
 <option timestep="0.004" integrator="implicitfast" cone="elliptic"/>
 <default>
@@ -31,10 +31,10 @@ _MOTORS = """
 
 
 def scene(floor: float, around: str, thing: str) -> str:
-    """MuJoCo's text of the tool over a floor at that height, m, of what stands around, and a body.
+    """Return the MJCF text of the tool over a floor at a height, m, surroundings, and an object.
 
-    Geoms of the object have contype 1, for the blades, and the bits 8 and 4 of conaffinity where
-    they touch the floor and what stands around.
+    Geoms of the object have contype 1, for the blades, and the bits 8 and 4 of conaffinity if they
+    touch the floor and the surroundings.
     """
     return f"""<mujoco>{SETTINGS}<worldbody>
 <geom name="floor" type="plane" pos="0 0 {floor}" size="0.1 0.1 0.1" contype="8" conaffinity="0"/>
