@@ -1,1 +1,1 @@
-"""Ours and the peers on the same work, in one run: `python -m benchmarks [name ...]`."""
+"""Time jaxgpu and other packages on the same work in one run: `python -m benchmarks [name ...]`."""

@@ -1,11 +1,10 @@
 """`python -m benchmarks [name ...]`: measure, print a table and append it to results.jsonl.
 
-A benchmark is a module of this folder with a function `entries()`, which gives them, and a name in
-`NAMES`.
-Without a name all of them are measured, in one sitting; one whose peer is not installed is told at
-the end, and the others are measured all the same.
-Scores beside published ones are scripts of their own: `python -m benchmarks.coco`, `.fronts`,
-`.large_fronts`, `.matter_tasks`.
+A benchmark is a module of this folder with a function `entries()`, which yields its entries, and is
+listed in `NAMES`. Without a name all benchmarks are measured in one session. If a peer package is
+not installed, its benchmark is reported at the end and the others are still measured. Comparisons
+with published scores are separate scripts: `python -m benchmarks.coco`, `.fronts`, `.large_fronts`,
+`.matter_tasks`.
 """
 
 import importlib
@@ -48,8 +47,8 @@ def main(
     """Measure the named benchmarks, or all.
 
     Args:
-        names: of benchmarks; `device` runs what `make reach` compiles, at full size on a device.
-        like: only entries whose name holds this.
+        names: benchmarks; `device` runs the programs that `make reach` compiles, at full size.
+        like: measure only entries whose name contains this.
         out: the file to which rows are appended.
     """
     unknown = set(names) - set(NAMES)
@@ -63,7 +62,7 @@ def main(
 
 
 def _measured(name: str, like: str, out: Path) -> list[str]:
-    """Measure the entries of a benchmark; what could not be measured, a line each."""
+    """Measure the entries of a benchmark and return one line per failed measurement."""
     failed = []
     try:
         for entry in importlib.import_module(f"benchmarks.{name}").entries():
@@ -71,12 +70,12 @@ def _measured(name: str, like: str, out: Path) -> list[str]:
                 continue
             try:
                 measured = harness.measure(entry)
-            except jax.errors.JaxRuntimeError as error:  # the others may have room
+            except jax.errors.JaxRuntimeError as error:  # the other entries may fit into memory
                 failed.append(f"{entry.name}: {error}")
                 continue
             print(harness.table(entry, measured), end="\n\n", flush=True)
             harness.record(entry, measured, out)
-    except (ImportError, SystemExit) as missing:  # a peer; the other benchmarks have theirs
+    except (ImportError, SystemExit) as missing:  # a missing peer; the others still run
         failed.append(f"{name}: {missing}")
     return failed
 

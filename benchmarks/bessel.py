@@ -1,6 +1,6 @@
-"""log I_v(x) and log K_v(x) at a million points on one core, beside SciPy, TFP and logbesselk.
+"""log I_v(x) and log K_v(x) at a million points on one core: jaxgpu, SciPy, TFP and logbesselk.
 
-`pip install tfp-nightly logbesselk` brings the two peers that the extra `bench` does not.
+`pip install tfp-nightly logbesselk` installs the two peers that are not in the extra `bench`.
 """
 
 import os
@@ -19,17 +19,17 @@ from benchmarks.harness import Contender, Entry
 from jaxgpu.numerics import log_iv, log_kv
 
 POINTS = 1_000_000
-SLOW = 10_000  # points for a peer that takes 30 microseconds for each
-BLOCK = 50_000  # points a call: the temporaries of all contenders stay in the cache
+SLOW = 10_000  # points for a peer that needs 30 microseconds per point
+BLOCK = 50_000  # points per call: the temporaries of all contenders stay in the cache
 
 
 def entries() -> list[Entry]:
-    """Both functions in both precisions, and a large order known in advance."""
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before XLA starts its threads
+    """Return entries of both functions in both precisions, and of a large static order."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before XLA starts threads
     rng = np.random.default_rng(0)
     v, x = rng.uniform(0, 25, (2, POINTS))
     work = "v and x uniform in (0, 25), 1e6 points, one core"
-    peak = limits.flops_per_second()  # of float64; twice as many of float32
+    peak = limits.flops_per_second()  # of float64; float32 has twice as many
     found = []
     for name, ours in (("log_iv", log_iv), ("log_kv", log_kv)):
         for dtype in (np.float64, np.float32):
@@ -53,7 +53,7 @@ def entries() -> list[Entry]:
 
 
 def cost(f: Callable[[Array, Array], Array], dtype: type) -> tuple[float, float]:
-    """Operations and bytes a point, as XLA counts them; orders that are not negative."""
+    """Return operations and bytes per point, as XLA counts them, for non-negative orders."""
     with jax.enable_x64(dtype == np.float64):
         points = jax.ShapeDtypeStruct((BLOCK,), dtype)
         counts = jax.jit(lambda v, x: f(abs(v), x)).lower(points, points).compile().cost_analysis()
@@ -61,7 +61,7 @@ def cost(f: Callable[[Array, Array], Array], dtype: type) -> tuple[float, float]
 
 
 def _answer(values: np.ndarray) -> dict[str, float]:
-    """Of every hundredth point, which costs no contender anything to speak of."""
+    """Return the mean of the finite values and the fraction of values that are not finite."""
     finite = np.isfinite(values)
     return {
         "mean": float(np.mean(values[finite], dtype=np.float64)),
@@ -72,7 +72,7 @@ def _answer(values: np.ndarray) -> dict[str, float]:
 def _jax(
     name: str, f: Callable[[Array, Array], Array], points: tuple[np.ndarray, ...]
 ) -> Contender:
-    """Points begin and results stay on the device; SciPy's begin and stay in NumPy."""
+    """Return a contender that keeps its points and results on the device (SciPy: in NumPy)."""
     call, wide = jax.jit(f), points[0].dtype == np.float64
     with jax.enable_x64(wide):
         parts = [np.array_split(p, max(1, len(p) // BLOCK)) for p in points]

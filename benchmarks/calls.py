@@ -1,6 +1,6 @@
-"""Calls outside of `jit` beside the same calls under it: what a Python loop pays.
+"""Calls outside `jit` compared with the same calls under `jit`: the overhead of a Python loop.
 
-The compile column is the first call. Specs are made anew in each call, as scripts do.
+The compile column is the first call. Specs are constructed again in each call, as scripts do.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ KEY = jax.random.key(0)
 
 
 def entries() -> list[Entry]:
-    """A function or a method of each pillar, and `minimize` with a lambda made anew."""
+    """Return calls of a function or method of each domain, and of `minimize` with a new lambda."""
     x = jnp.linspace(0.1, 25.0, 1000)
     north, up = jnp.array([0.0, 0.0, 1.0]), jnp.tile(jnp.array([0.0, 0.6, 0.8]), (1000, 1))
     sphere = Problem(box(-5.0, 5.0, 8), lambda x: jnp.sum(x * x, keepdims=True))
@@ -51,7 +51,7 @@ def _step(name: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _entry(name: str, call: Callable[..., Any], given: tuple[Any, ...]) -> Entry:
-    """The same calls, one after the other, each waited for."""
+    """Return an entry that makes the same calls one after the other and waits for each."""
 
     def contender(label: str, call: Callable[..., Any]) -> Contender:
         def run() -> dict[str, float]:
@@ -73,7 +73,7 @@ def _entry(name: str, call: Callable[..., Any], given: tuple[Any, ...]) -> Entry
 
 
 def _lambdas() -> Entry:
-    """A search by a lambda that is written anew each time."""
+    """Return an entry of a search that creates its lambda again in each run."""
 
     def run() -> dict[str, float]:
         return {"best": float(minimize(lambda x: jnp.sum(x * x), Real(-5.0, 5.0, (5,)), 400).f)}

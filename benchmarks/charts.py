@@ -1,8 +1,8 @@
-"""Charts of the record, one a pillar, for light and for dark pages: `python -m benchmarks.charts`.
+"""Charts of the results, one per domain, for light and dark pages: `python -m benchmarks.charts`.
 
-A bar is a peer: how many times as long it takes as ours, on a logarithmic axis that begins at 1,
-with the range that the quartiles of both allow. The pictures, and a page that includes them, are
-written to docs/charts, which is not committed.
+Each bar is a peer: the ratio of its time to jaxgpu's, on a logarithmic axis that starts at 1, with
+the range that the quartiles of both allow. The charts, and a page that includes them, are written
+to docs/charts, which is not committed.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import record
 
 FOLDER = Path(__file__).parents[1] / "docs" / "charts"
-# of each pillar: the beginnings of the names of its entries
+# for each domain: prefixes of the names of its entries
 PILLARS = {
     "N-body": ("solar-system", "star-cluster", "precise-cluster", "scatterings"),
     "Matter": ("continuum ",),
@@ -20,7 +20,7 @@ PILLARS = {
     "Numerics": ("log_", "directions"),
     "Learning": ("cartpole", "ppo", "surgical/star"),
 }
-# a peer that is slower than ours, one that is faster, text and grid
+# colors of a peer that is slower than jaxgpu, of a faster peer, of text and of the grid
 COLOURS = {
     "light": {"slower": "#0f766e", "faster": "#b45309", "text": "#1f2937", "grid": "#d1d5db"},
     "dark": {"slower": "#2dd4bf", "faster": "#fbbf24", "text": "#e5e7eb", "grid": "#4b5563"},
@@ -29,7 +29,7 @@ WIDTH, LINE, TEXT = 700 / 96, 24 / 96, 12 * 0.75  # inches of 96 pixels; 12 pixe
 
 
 def bars(found: dict[str, dict[str, Any]], beginnings: tuple[str, ...]) -> list[tuple]:
-    """Label, ratio and its range of every peer in the entries that begin so."""
+    """Return label, ratio and range of every peer in the entries with these name prefixes."""
     made = []
     for name, row in found.items():
         if name.startswith(beginnings):
@@ -45,7 +45,7 @@ def bars(found: dict[str, dict[str, Any]], beginnings: tuple[str, ...]) -> list[
 
 
 def draw(pillar: str, found: list[tuple], theme: str, file: Path) -> None:
-    """One chart as SVG, with text as text of 12 pixels."""
+    """Draw one chart as SVG, with text as text elements of 12 pixels."""
     import matplotlib
 
     matplotlib.use("Agg")

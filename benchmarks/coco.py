@@ -1,15 +1,15 @@
-"""How many targets of COCO's own bbob are reached: 24 functions, 3 instances, best value + 1e-8.
+"""Number of targets reached on COCO's bbob: 24 functions, 3 instances, best value + 1e-8.
 
     python -m benchmarks.coco                               every row, seeds 1 to 5
-    python -m benchmarks.coco --rows CMAES-float32          some of them
+    python -m benchmarks.coco --rows CMAES-float32          some rows
     python -m benchmarks.coco --seeds 1 2 3
-    python -m benchmarks.coco --boxed                       in its box, beside pycma: `coco_box`
+    python -m benchmarks.coco --boxed                       in its box, with pycma: `coco_box`
 
-The functions are COCO's C program (`pip install coco-experiment`); pycma (`pip install cma`) runs
-beside ours where it is there. As in Hansen (2009), doi:10.1145/1570256.1570333, the first step is
-2, the starts are uniform in [-4, 4], and the search of CMA-ES and its restarts is not bounded
-(here: by [-20, 20]; "tutorial" starts as Hansen 2016 advises, with 3 and in [-5, 5]); the other
-algorithms search [-5, 5]. COCO's offset is taken off before a value is rounded to float32.
+The functions are COCO's C program (`pip install coco-experiment`). pycma (`pip install cma`) runs
+as a peer if it is installed. As in Hansen (2009), doi:10.1145/1570256.1570333, the first step is 2,
+the starts are uniform in [-4, 4], and the search of CMA-ES and its restarts is unbounded (here:
+bounded by [-20, 20]). "tutorial" starts as Hansen 2016 advises, with step 3 and in [-5, 5]. The
+other algorithms search [-5, 5]. COCO's offset is subtracted before a value is rounded to float32.
 """
 
 import time
@@ -32,7 +32,7 @@ from jaxgpu.evolution.problems import bbob_data
 TARGET, WIDE = 1e-8, 20.0
 PLAIN = single.CMAES(8, sigma=2 / (2 * WIDE), start=4 / WIDE)
 BIPOP = single.Restarts(8, 5, sigma=2 / (2 * WIDE), start=4 / WIDE)
-ROWS = {  # spec, dtype, evaluations per variable, half the width of the box
+ROWS = {  # spec, dtype, evaluations per variable, half-width of the box
     "CMAES-float64": (PLAIN, jnp.float64, 1000, WIDE),
     "CMAES-tutorial": (single.CMAES(8, 3 / (2 * WIDE), 5 / WIDE), jnp.float64, 1000, WIDE),
     "CMAES-float32": (PLAIN, jnp.float32, 1000, WIDE),
@@ -71,17 +71,17 @@ class Options:
 
 
 def problems(dimension: int) -> list[tuple[Any, float]]:
-    """COCO's, each with its best value."""
+    """Return COCO's problems, each with its best value."""
     suite = import_module("cocoex").Suite("bbob", "instances:1-3", f"dimensions:{dimension}")
     made = [suite.get_problem(i) for i in range(len(suite))]
     return [(p, bbob_data.value(p.id_function, p.id_instance)) for p in made]
 
 
 def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
-    """Targets reached of each function, by one of our specs, all problems side by side."""
+    """Count the targets reached per function by one jaxgpu spec, with all problems in one batch."""
     spec, dtype, budget, half = ROWS[row]
     made = problems(dimension)
-    # only the box is used: the values come from COCO
+    # only the box of this problem is used: the values come from COCO
     here = Problem(box(-half, half, dimension, dtype), lambda x: x[:1])
     keys = jax.random.split(jax.random.key(seed), len(made))
 
@@ -107,7 +107,7 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
 
 
 def reached_by_pycma(row: str, seed: int, dimension: int) -> dict[int, int]:
-    """The same by pycma, one problem after the other."""
+    """Count the targets reached per function by pycma, one problem after the other."""
     cma, hit = import_module("cma"), []
     made, budget = problems(dimension), PEERS[row] * dimension
     for i, (problem, least) in enumerate(made):
@@ -129,10 +129,10 @@ def _counted(made: list[tuple[Any, float]], hit: np.ndarray) -> dict[int, int]:
 
 
 def main(options: Options) -> None:
-    """Print a line a row: targets of each seed, their median, and the share of each function."""
+    """Print one line per row: targets per seed, their median, and the targets per function."""
     if options.boxed:
         return coco_box.main(options.dimensions, options.seeds)
-    warnings.simplefilter("ignore")  # pycma's, on functions that are flat
+    warnings.simplefilter("ignore")  # pycma warns on flat functions
     for row in options.rows:
         begin = time.process_time()
         run = reached_by_pycma if row in PEERS else reached

@@ -1,17 +1,17 @@
-"""Expected running times on COCO's bbob in its box, [-5, 5]^D, beside pycma's in the same box.
+"""Expected running times on COCO's bbob in its box, [-5, 5]^D, compared with pycma in the same box.
 
     python -m benchmarks.coco --boxed                       5 and 10 variables, seeds 1 to 5
     python -m benchmarks.coco --boxed --dimensions 5 --seeds 1
 
-24 functions, instances 1 to 5, 2000 D evaluations a run. Ours is the default of `minimize`, BIPOP;
-pycma's is `fmin2(..., bipop=True)` with `bounds=[-5, 5]`. Both start uniformly in [-4, 4] with the
-step 2 and the population 4 + 3 ln D, in float64. The expected running time of a function and a
-target is the sum of the evaluations of all runs, each until it reaches the target or ends, over the
-number of those that reach it; targets are the best value + 10^2, 10^1.8, ... 10^-8. The ratio is
-the geometric mean over all functions and targets that both reach at least once; how many only one
-of them reaches stands beside it. Its error is that of the mean over 24 functions.
+24 functions, instances 1 to 5, 2000 D evaluations per run. jaxgpu runs the default of `minimize`,
+BIPOP; pycma runs `fmin2(..., bipop=True)` with `bounds=[-5, 5]`. Both start uniformly in [-4, 4]
+with step 2 and population 4 + 3 ln D, in float64. The expected running time of a function and a
+target is the number of evaluations of all runs, each until it reaches the target or ends, divided
+by the number of runs that reach it. Targets are the best value + 10^2, 10^1.8, ... 10^-8. The
+reported ratio is the geometric mean over all functions and targets that both reach at least once.
+Targets that only one of them reaches are counted. The error is that of the mean over 24 functions.
 
-Needs `pip install coco-experiment cma`. The result goes to results.jsonl.
+Needs `pip install coco-experiment cma`. The result is appended to results.jsonl.
 """
 
 import time
@@ -35,22 +35,22 @@ TARGETS = 10.0 ** np.linspace(2, -8, 51)
 
 @dataclass(frozen=True)
 class Runs:
-    """What one program needed: a run for each problem and seed."""
+    """Evaluations and time that one program needed: one run per problem and seed."""
 
     function: np.ndarray  # [R] 1 to 24
-    hit: np.ndarray  # [R, T] evaluations to each target, inf where it was not reached
-    spent: np.ndarray  # [R] evaluations of a run that never ends early
+    hit: np.ndarray  # [R, T] evaluations to each target, inf if it was not reached
+    spent: np.ndarray  # [R] evaluations of the complete run
     wall: float  # seconds
     cpu: float  # seconds of this process
 
 
 def clocks() -> np.ndarray:
-    """Wall and CPU seconds."""
+    """Return wall and CPU seconds."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
 def problems(dimension: int) -> list[tuple[Any, float]]:
-    """COCO's, each with its best value."""
+    """Return COCO's problems, each with its best value."""
     suite = import_module("cocoex").Suite(
         "bbob", f"instances:1-{INSTANCES}", f"dimensions:{dimension}"
     )
@@ -59,7 +59,7 @@ def problems(dimension: int) -> list[tuple[Any, float]]:
 
 
 def ours(dimension: int, seeds: tuple[int, ...]) -> Runs:
-    """All problems and seeds side by side."""
+    """Run jaxgpu's BIPOP on all problems and seeds in one batch."""
     made, since = problems(dimension), clocks()
     spec = single.Restarts(single.default_pop_size(dimension), doublings=5)
     here = Problem(box(-5.0, 5.0, dimension, jnp.float64), lambda x: x[:1])
@@ -92,7 +92,7 @@ def ours(dimension: int, seeds: tuple[int, ...]) -> Runs:
 
 
 def pycma(dimension: int, seeds: tuple[int, ...]) -> Runs:
-    """One problem after the other."""
+    """Run pycma's BIPOP, one problem after the other."""
     cma, since = import_module("cma"), clocks()
     function, hits, spent = [], [], []
     for seed in seeds:
@@ -116,7 +116,7 @@ def pycma(dimension: int, seeds: tuple[int, ...]) -> Runs:
 
 
 def running_times(runs: Runs) -> np.ndarray:
-    """Expected evaluations of each function and target, inf where none reaches it. [24, T]."""
+    """Return expected evaluations [24, T] per function and target, inf if no run reaches it."""
     paid = np.minimum(runs.hit, runs.spent[:, None])
     found = []
     for one in range(1, 25):
@@ -127,7 +127,7 @@ def running_times(runs: Runs) -> np.ndarray:
 
 
 def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
-    """Of running times a beside b: the ratio, its error, and the targets reached by one alone."""
+    """Return the ratio of running times a over b, its error, and targets only one reached."""
     either = np.isfinite(a) & np.isfinite(b)
     log = np.log(np.where(either, a, 1) / np.where(either, b, 1))
     each = [np.mean(row[ok]) for row, ok in zip(log, either) if ok.any()]
@@ -142,8 +142,8 @@ def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
 
 
 def main(dimensions: tuple[int, ...], seeds: tuple[int, ...]) -> None:
-    """Measure, print the running times of each function, and append to results.jsonl."""
-    warnings.simplefilter("ignore")  # pycma's, on functions that are flat
+    """Measure, print the running times per function, and append the result to results.jsonl."""
+    warnings.simplefilter("ignore")  # pycma warns on flat functions
     for dimension in dimensions:
         with jax.enable_x64(True):
             runs = {"jaxgpu": ours(dimension, seeds)}
@@ -169,7 +169,7 @@ def main(dimensions: tuple[int, ...], seeds: tuple[int, ...]) -> None:
         )
         measured = []
         for name, one in runs.items():
-            wall = (one.wall, one.wall, one.wall)  # of one round
+            wall = (one.wall, one.wall, one.wall)  # there is one round: all quartiles are equal
             reached = float(np.isfinite(times[name]).sum())
             said = answer if name == "jaxgpu" else {"targets": reached}
             plain = {key: float(value) for key, value in said.items()}

@@ -1,10 +1,10 @@
-"""MLS-MPM in 3-D beside Taichi and Warp: the same particles, grid, materials and steps.
+"""MLS-MPM in 3-D compared with Taichi and Warp: the same particles, grid, materials and steps.
 
-A cube of matter at 8 particles a cell moves at 0.5 m/s under gravity for STEPS steps, float32,
-positions in random order. All programs do the same arithmetic with the same constants and end with
-the same mean height and speed, shown beside the time. One core: run under `taskset -c 0`; Taichi is
-told to use one thread, Warp's CPU back end has no more. Their programs are in `benchmarks/mpm`;
-install them with `pip install taichi warp-lang`.
+A cube of material at 8 particles per cell moves at 0.5 m/s under gravity for STEPS steps, in
+float32, with positions in random order. All programs do the same arithmetic with the same constants
+and end with the same mean height and velocity, shown next to the time. One core: run under `taskset
+-c 0`. Taichi is set to one thread, and Warp's CPU back end has only one. Their programs are in
+`benchmarks/mpm`; install them with `pip install taichi warp-lang`.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ SIZES = ((65_536, 64), (2_048, 24))  # particles, nodes along an axis
 
 
 def entries() -> list[Entry]:
-    """Every material at both sizes, forward; then gradients of the large work."""
+    """Return forward runs of every material at both sizes, then gradients at the large size."""
     made = [_forward(Work(n, nodes, m)) for n, nodes in SIZES for m in _MATERIALS]
     return [*made, *(_gradient(Work(*SIZES[0], m)) for m in ("liquid", "neo-hookean"))]
 
@@ -41,7 +41,7 @@ def entries() -> list[Entry]:
 _MATERIALS = {
     "liquid": lambda w: Liquid(
         w.young, exponent=1.0, tension=1e9, volume_correction=None
-    ),  # as the rivals
+    ),  # as in the peers' programs
     "neo-hookean": lambda w: NeoHookean(w.young, w.poisson),
     "corotated": lambda w: Corotated(w.young, w.poisson),
     "sand": lambda w: DruckerPrager(w.young, w.poisson, w.friction),
@@ -49,7 +49,7 @@ _MATERIALS = {
 
 
 def scene(work: Work) -> Scene:
-    """Our form of the work: the rivals' grid has its walls three nodes in, so has ours."""
+    """Return the scene of the work, with walls three nodes inside the grid, as the peers have."""
     dx = 1 / work.nodes
     v = jnp.array([0.5, 0.0, 0.0])
     body = Body(jnp.asarray(start(work)), _MATERIALS[work.material](work), (dx / 2) ** 3, v=v)
@@ -80,7 +80,7 @@ def _forward(work: Work) -> Entry:
 
 
 def _answers(go, state):
-    """Mean height and speed at the end, as a function of nothing."""
+    """Return a function without arguments that computes mean height and velocity at the end."""
 
     @jax.jit
     def run(state):
@@ -93,7 +93,7 @@ def _answers(go, state):
 
 
 def _gradient(work: Work) -> Entry:
-    """Value and gradient in the initial velocity; both programs keep the particles of each step."""
+    """Return an entry of value and gradient in the initial velocity, storing every step."""
     ours = scene(work)
     state = ours.init()
 

@@ -1,9 +1,9 @@
-"""The programs of `benchmarks.reach` where a device is at hand: at full size, beside their models.
+"""The programs of `benchmarks.reach` on a present device, at full size, compared with their models.
 
-On a CPU they run small, which shows that they run and nothing else. The model is that of
-docs/reach.md, of the program as this device's own compiler made it: of an H100, an H200 and a
-TPU v5e, whose makers' figures `benchmarks/reach/chips.py` holds. On an H100 the programs run for a
-minute and a half; compiling them before takes the processor beside it some 20 minutes of a core.
+On a CPU they run at small size, which shows only that they run. The model is the one of
+docs/reach.md, applied to the program as compiled for this device: an H100, an H200 or a TPU v5e,
+whose published specifications are in `benchmarks/reach/chips.py`. On an H100 the programs run for
+90 seconds; compiling them first takes about 20 minutes of one CPU core.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from jaxgpu.devices import precision
 
 
 def entries() -> Iterator[Entry]:
-    """Every program that has as many devices as it wants."""
+    """Yield every program for which enough devices are present."""
     accelerated = precision.platform() != "cpu"
     for program in (*ALONE, *SPREAD):
         size = program.full if accelerated else program.small
@@ -40,7 +40,7 @@ def _of(count: int) -> str:
 
 
 class _Calls:
-    """Calls of a program, which is compiled in the first run."""
+    """Repeated calls of a program, which is compiled in the first run."""
 
     def __init__(self, program: Program, size: int, calls: int) -> None:
         self.program, self.size, self.calls = program, size, calls

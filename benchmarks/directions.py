@@ -1,4 +1,4 @@
-"""The concentration of real features, against SciPy."""
+"""Concentration of feature vectors (von Mises-Fisher), compared with SciPy."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxgpu.studies.directions import features
 
 
 def entries() -> list[Entry]:
-    """Where SciPy's fit works (three coordinates of the tokens), and where it does not."""
+    """Return data that SciPy can fit (three coordinates of the tokens), and data it cannot."""
     tokens, (images, _) = features.tokens(), features.digits()
     few = features.unit(tokens[:, :3])
     return [
@@ -35,7 +35,7 @@ def _entry(name: str, x: np.ndarray) -> Entry:
         ],
         amount=len(x),
         unit="vectors",
-        limit=limits.bytes_per_second() / (8 * x.shape[1]),  # every number is read once
+        limit=limits.bytes_per_second() / (8 * x.shape[1]),  # every value is read once
     )
 
 

@@ -1,6 +1,6 @@
-"""Seconds a generation of NSGA-II, NSGA-III and CMA-ES, and contributions, beside the peers.
+"""Seconds per generation of NSGA-II, NSGA-III and CMA-ES, and contributions, compared with peers.
 
-`pip install pymoo moocore evosax` brings the peers; those that are not there are left out.
+`pip install pymoo moocore evosax` installs the peers; missing ones are left out.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from jaxgpu.evolution.multi import das_dennis, partitions_for
 from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import dtlz
 
-EARLY = 30  # generations before the clock starts: the first have unusually many fronts
+EARLY = 30  # generations before timing starts: the first have unusually many fronts
 WORK = f"DTLZ2, m = 3, D = 12, float32, generations after the first {EARLY}"
 
 
 def entries() -> list[Entry]:
-    """Populations of 1e3 and 1e4 with pymoo, of 1e5 alone; then the rest."""
+    """Return populations of 1e3 and 1e4 with pymoo, of 1e5 without, then the other entries."""
     found = []
     for name in ("NSGA2", "NSGA3"):
         for count, steps in ((1000, 50), (10_000, 5)):
@@ -41,7 +41,7 @@ def _has(module: str) -> bool:
 
 
 def _advanced(spec: Any, problem: Problem, first: int, steps: int) -> Callable[[], Any]:
-    """A call that makes `steps` generations after the first ones."""
+    """Return a function that runs `steps` generations after the first ones."""
 
     @jax.jit
     def advance(state: Any, key: Any, count: Any) -> Any:
@@ -49,7 +49,7 @@ def _advanced(spec: Any, problem: Problem, first: int, steps: int) -> Callable[[
         return jax.lax.fori_loop(0, count, body, state)
 
     key = jax.random.key(0)
-    made: list[Any] = []  # the start is made by the warming call
+    made: list[Any] = []  # the warm-up call makes the start state
 
     def call() -> Any:
         if not made:
@@ -72,7 +72,7 @@ def _ours(name: str, count: int, steps: int) -> Contender:
 
 
 def _pymoo(name: str, count: int, steps: int) -> list[Contender]:
-    """As it is shipped, and with repeated members kept."""
+    """Return pymoo with its defaults, and with duplicate elimination off."""
     if not _has("pymoo"):
         return []
     return [
@@ -106,7 +106,7 @@ def _pymoo_run(name: str, count: int, steps: int, eliminate: bool) -> Callable[[
 
 
 def _seeds(seeds: int = 100, count: int = 100, steps: int = 25) -> Entry:
-    """Many small runs: one program here, one after the other there."""
+    """Return an entry of many small runs: jaxgpu in one program, pymoo one after the other."""
     problem, spec = dtlz.dtlz2(3), multi.NSGA2(pop_size=count)
     evolve = jax.jit(jax.vmap(lambda key: protocol.evolve(spec, problem, key, steps)))
 
@@ -135,7 +135,7 @@ def _seeds(seeds: int = 100, count: int = 100, steps: int = 25) -> Entry:
 
 
 def _contributions() -> Entry:
-    """What each of 1000 points on a sphere alone adds to the volume, m = 4."""
+    """Return an entry of the hypervolume contributions of 1000 points on a sphere, m = 4."""
     f = np.abs(np.random.default_rng(0).normal(size=(1000, 4)))
     f /= np.linalg.norm(f, axis=1, keepdims=True)
     reference = np.full(4, 1.1)
@@ -167,7 +167,7 @@ def _contributions() -> Entry:
 
 
 def _cma() -> Entry:
-    """CMA-ES on the sphere with 1000 variables and 4096 candidates."""
+    """Return an entry of CMA-ES on the sphere with 1000 variables and 4096 candidates."""
     problem = Problem(box(-5.0, 5.0, 1000), lambda x: jnp.sum(x * x, keepdims=True))
     contenders = []
     for factor in ("cholesky", "eigenvectors"):
@@ -190,7 +190,7 @@ def _evosax() -> Callable[[], dict[str, float]]:
         f = jnp.sum(x * x, axis=1)
         return strategy.tell(key, x, f, state, params)[0], jnp.min(f)
 
-    # as ours: two generations first, so that the covariance is no longer the identity, whose
+    # as for jaxgpu: two generations first, so that the covariance is no longer the identity, whose
     # eigenvectors cost nothing
     state = strategy.init(jax.random.key(0), jnp.ones(1000), params)
     for i in range(2):

@@ -1,6 +1,6 @@
-"""Seconds of the processor until the first result: a fresh process in which nothing is compiled.
+"""CPU seconds until the first result in a fresh process, in which nothing has been compiled.
 
-The import of JAX and of the package counts, as a user waits for it too.
+The imports of JAX and of the package are included, because a user waits for them too.
 """
 
 import os
@@ -37,7 +37,7 @@ jax.block_until_ready(env.step(env.reset(key)[0], env.action_space.sample(key), 
 
 
 def entries() -> list[Entry]:
-    """The imports alone, the first call of three pillars, and a page of examples."""
+    """Return entries of the imports, of first calls of three domains, and of an examples page."""
     page = (ROOT / "docs/examples/arm.md").read_text()
     pages = {"the arm page": "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))}
     return [_entry(name, program) for name, program in (PROGRAMS | pages).items()]
@@ -46,7 +46,7 @@ def entries() -> list[Entry]:
 def _entry(name: str, program: str) -> Entry:
     def run() -> dict[str, float]:
         before, command = _children(), [sys.executable, "-c", program]
-        with tempfile.TemporaryDirectory() as here:  # the page saves a picture
+        with tempfile.TemporaryDirectory() as here:  # the page saves an image
             subprocess.run(command, cwd=here, env=_surroundings(), check=True, capture_output=True)
         return {"CPU s of the process": _children() - before}
 
@@ -59,12 +59,12 @@ def _entry(name: str, program: str) -> Entry:
 
 
 def _children() -> float:
-    """Return the CPU seconds of processes that were started here and have ended."""
+    """Return the CPU seconds of child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _surroundings() -> dict[str, str]:
-    """Return the environment without a cache of programs, and with no window for pictures."""
+    """Return the environment without a compilation cache, and with no window for plots."""
     kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     return kept | {"MPLBACKEND": "agg"}

@@ -1,14 +1,14 @@
-"""How near NSGA-III and MOEA/D come to the fronts of DTLZ, beside Deb & Jain's tables of both.
+"""Convergence of NSGA-III and MOEA/D to the DTLZ fronts, compared with Deb & Jain's tables of both.
 
     python -m benchmarks.fronts                    every row, 20 seeds each
-    python -m benchmarks.fronts --rows dtlz1-3     some of them
+    python -m benchmarks.fronts --rows dtlz1-3     some rows
     python -m benchmarks.fronts --algorithms MOEAD --seeds 240
 
-Distance of the reference lines' ideal points to the population (their IGD), float32, at the
-population and generations of doi:10.1109/TEVC.2013.2281535; the paper's column is the median of its
-20 runs. Such a median scatters: "of 20" are the 5th and the 95th percentile of the median of 20
-draws from our seeds (take 100 seeds or more). For up to five objectives the hypervolume is shown
-beside it, as a share of that of the ideal points, below 1.1 (DTLZ1: 0.55) in all objectives.
+The measure is the distance from the reference lines' ideal points to the population (IGD), in
+float32, with the population sizes and generations of doi:10.1109/TEVC.2013.2281535. The paper's
+column is the median of its 20 runs. Such a median scatters: "of 20" are the 5th and 95th percentile
+of the median of 20 values resampled from our seeds (use 100 seeds or more). For up to five
+objectives the hypervolume is shown as a fraction of the ideal points', below 1.1 (DTLZ1: 0.55).
 """
 
 import time
@@ -25,7 +25,7 @@ from jaxgpu.evolution import Algorithm, indicators, multi, protocol
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.problems import dtlz
 
-PAPER = {  # generations, medians of the paper: NSGA-III, MOEA/D-PBI
+PAPER = {  # generations, the paper's medians: NSGA-III, MOEA/D-PBI
     "dtlz1-3": (400, 1.308e-3, 1.495e-3),
     "dtlz2-3": (250, 1.357e-3, 6.406e-4),
     "dtlz3-3": (1000, 4.007e-3, 3.426e-3),
@@ -62,7 +62,7 @@ class Options:
 
 
 def distances(row: str, algorithm: str, options: Options) -> tuple[np.ndarray, float]:
-    """IGD of each seed, sorted, and the median share of the hypervolume."""
+    """Return the sorted IGD of the seeds, and the median hypervolume over the ideal one."""
     name, m = row.split("-")[0], int(row.split("-")[1])
     ref_dirs = das_dennis(m, *PARTITIONS[m])
     norm = 2.0 if name == "dtlz1" else jnp.linalg.norm(ref_dirs.w, axis=1, keepdims=True)
@@ -88,13 +88,13 @@ def distances(row: str, algorithm: str, options: Options) -> tuple[np.ndarray, f
 
 
 def scatter(found: np.ndarray) -> np.ndarray:
-    """5th and 95th percentile of the median of 20 runs like these."""
+    """Return the 5th and 95th percentile of the median of 20 runs resampled from these."""
     draws = np.random.default_rng(0).choice(found, (10_000, 20))
     return np.percentile(np.median(draws, axis=1), [5, 95])
 
 
 def measure(distances: Callable, options: Options) -> Iterator[tuple]:
-    """Yield algorithm, row, the distances of the row and the processor time that it took, s."""
+    """Yield algorithm, row, the distances of the row and its CPU time, s."""
     for algorithm in options.algorithms:
         for row in options.rows:
             begin = time.process_time()
@@ -103,7 +103,7 @@ def measure(distances: Callable, options: Options) -> Iterator[tuple]:
 
 
 def main(options: Options) -> None:
-    """Print a line a row."""
+    """Print one line per row."""
     words = "best", "median", "worst", "5 % of 20", "95 %", "paper"
     print(" " * 14, *(f"{word:9s}" for word in words), "volume  CPU s")
     for algorithm, row, (found, volume), spent in measure(distances, options):

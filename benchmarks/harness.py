@@ -1,9 +1,9 @@
-"""Time several contenders at the same work, in turn, and print one honest table.
+"""Time several contenders at the same work, in turn, and print one comparable table.
 
-Each contender runs once to compile and warm up, then the rounds go A B C A B C ..., so that a
-machine that slows down slows all of them. Reported are medians with their quartiles, wall and CPU
-seconds of this process, and ratios of medians. What a contender returns is shown beside its time:
-an answer that is faster and wrong must look wrong.
+Each contender runs once to compile and warm up. The rounds then alternate A B C A B C ..., so that
+a machine that slows down slows all contenders. The table reports medians with their quartiles, wall
+and CPU seconds of this process, and ratios of medians. The answer that a contender returns is shown
+next to its time, so that a fast but wrong program is visible as wrong.
 """
 
 import datetime
@@ -25,23 +25,23 @@ RESULTS = Path(__file__).with_name("results.jsonl")
 
 @dataclass(frozen=True)
 class Contender:
-    """One program: `run()` does the whole work and returns what its answer is worth."""
+    """A program to time: `run()` does the whole work and returns figures of merit of its answer."""
 
     name: str  # with its version
     run: Callable[[], dict[str, float]]
-    part: float = 1.0  # of the work that it does; its seconds are divided by this
+    part: float = 1.0  # fraction of the work that it does; its seconds are divided by this
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The same work for all contenders, the first of which is ours."""
+    """The same work for all contenders, of which the first is jaxgpu."""
 
     name: str
-    work: str  # the protocol, in a sentence
+    work: str  # description of the work in one sentence
     contenders: list[Contender]
     amount: float = 1.0  # units of work in one run
     unit: str = "runs"
-    limit: float | None = None  # units a second that the machine could do at most
+    limit: float | None = None  # maximum units per second of this machine
     rounds: int = 5
 
 
@@ -73,7 +73,7 @@ def measure(entry: Entry) -> list[Measured]:
 
 
 def table(entry: Entry, measured: list[Measured]) -> str:
-    """The result as text: one line a contender."""
+    """Return the result as text, one line per contender."""
     answers = list(dict.fromkeys(name for m in measured for name in m.answer))
     columns = [
         "",
@@ -102,7 +102,7 @@ def table(entry: Entry, measured: list[Measured]) -> str:
 
 
 def named(name: str, device: Any) -> str:
-    """An entry's name in the record: on an accelerator behind that of the chip.
+    """Return an entry's name in the results; on an accelerator the chip's name comes first.
 
     >>> named("rigid ant", jax.devices("cpu")[0])
     'rigid ant'
@@ -111,7 +111,7 @@ def named(name: str, device: Any) -> str:
 
 
 def record(entry: Entry, measured: list[Measured], file: Path = RESULTS) -> None:
-    """Append the result to a file, a line an entry."""
+    """Append the result of an entry to a file, as one line."""
     line = {
         "name": named(entry.name, jax.devices()[0]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -1,9 +1,9 @@
-"""ph4 of AMUSE, Hermite steps of order four in blocks, called in this process without MPI.
+"""ph4 of AMUSE, a fourth-order Hermite code with block steps, called in this process without MPI.
 
-No package of it installs by pip alone, so it is built by hand and named by the variable `PH4`:
-compile its interface and what lies beside it, but for grape.cc and the programs, together with
-AMUSE's stopping conditions, `g++ -O3 -march=native -ffast-math -DNOMPI -fPIC -shared`. Where `PH4`
-is not set the entries have one contender less.
+No package of ph4 installs by pip, so it must be built by hand, and the variable `PH4` must hold the
+path of the library. Compile its interface and the sources in the same folder, except grape.cc and
+the programs, together with AMUSE's stopping conditions: `g++ -O3 -march=native -ffast-math -DNOMPI
+-fPIC -shared`. If `PH4` is not set, the entries have one contender less.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness import Contender
 
-# names as g++ writes them
+# names as mangled by g++
 _NEW, _STATE = "_Z12new_particlePiddddddddi", "_Z9get_stateiPdS_S_S_S_S_S_S_"
 
 
@@ -26,7 +26,7 @@ def contenders(
     error: Callable[[np.ndarray], dict[str, float]],
     etas: tuple[float, ...],
 ) -> list[Contender]:
-    """One for each eta, where ph4 is at hand; stars [6, N] of equal mass and total mass 1."""
+    """Return a contender per eta if ph4 is installed; stars [6, N] of equal mass, total 1."""
     if "PH4" not in os.environ:
         return []
     run = lambda eta: error(_evolved(stars, span, softening, eta))
@@ -39,13 +39,13 @@ def _library() -> ctypes.CDLL:
 
 
 def _evolved(stars: np.ndarray, span: float, softening: float, eta: float) -> np.ndarray:
-    """The stars [6, N] at the end."""
+    """Return the stars [6, N] at the end."""
     ph4, real = _library(), ctypes.c_double
     ph4._Z15initialize_codev()
     ph4._Z8set_eps2d(real(softening**2))
     ph4._Z7set_etad(real(eta))
     ph4._Z21set_manage_encountersi(0)
-    ph4._Z14set_force_synci(1)  # all stars to the end, and not beyond it
+    ph4._Z14set_force_synci(1)  # all stars are advanced exactly to the end
     ph4._Z17commit_parametersv()
     count, one = stars.shape[1], ctypes.c_int()
     names = []

@@ -1,15 +1,16 @@
-"""How near NSGA-III and RVEA come to the fronts of DTLZ with a thousand members, beside two peers.
+"""Convergence of NSGA-III and RVEA to DTLZ fronts with a thousand members, compared with two peers.
 
     python -m benchmarks.large_fronts                             every row, 20 seeds each
     python -m benchmarks.large_fronts --rows dtlz2 --algorithms RVEA
 
-The protocol and the peers' medians of 30 seeds are those of CUDA-MOEA's report (its repository
-youben917/CUDA-MOEA, tests/benchmark, group A: CUDA-MOEA 0.1.0 and EvoX 1.3.0 on a GPU): three
-objectives, 12 variables (7 for DTLZ1), 500 generations, SBX with index 30 and probability 1,
-mutation with index 20, NSGA-III with 1024 members on 990 directions, RVEA with 990, float32; IGD of
-the members that are not dominated, to 20,000 random points of the front, 50,000 for DTLZ4. Those
-points are the report's own, drawn again. Where the directions' ideal points are known, the median
-hypervolume stands beside it as a share of theirs, below 1.1 (DTLZ1: 0.55) in all objectives.
+The protocol and the peers' medians of 30 seeds are taken from CUDA-MOEA's report (repository
+youben917/CUDA-MOEA, tests/benchmark, group A: CUDA-MOEA 0.1.0 and EvoX 1.3.0 on a GPU). Problems
+have three objectives and 12 variables (7 for DTLZ1). 500 generations use SBX with index 30 and
+probability 1, and mutation with index 20. NSGA-III has 1024 members on 990 directions, RVEA has
+990; float32. The measure is the IGD of the nondominated members to 20,000 random points of the
+front (50,000 for DTLZ4), which are the report's own points, sampled again. If the directions'
+ideal points are known, the median hypervolume is shown as a fraction of their hypervolume, below
+1.1 (DTLZ1: 0.55) in all objectives.
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ PEERS = {  # medians of NSGA-III: CUDA-MOEA, EvoX; of RVEA: CUDA-MOEA, EvoX
     "convex_dtlz2": (1.6192e-2, 1.5864e-2, 2.853e-2, 2.813e-2),
 }
 GENERATIONS, DIVISIONS = 500, 43
-SEED = 2887  # of the points of the front
+SEED = 2887  # seed of the points of the front
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class Options(fronts.Options):
 
 
 def front(name: str) -> np.ndarray:
-    """The points of the front that the report measures from, [P, 3]."""
+    """Return the points [P, 3] of the front to which the report measures distances."""
     count = 50_000 if name == "dtlz4" else 20_000
-    # torch.rand's float32 is the low 24 bits of a word of MT19937
+    # float32 values of torch.rand are the low 24 bits of the words of MT19937
     words = np.random.MT19937()
     words._legacy_seeding(SEED)
     uniform = lambda n: (words.random_raw(n) & 0xFFFFFF) * 2.0**-24
@@ -78,7 +79,7 @@ def front(name: str) -> np.ndarray:
 
 
 def ideal(name: str, w: jax.Array) -> jax.Array:
-    """Where the lines meet the front, or nowhere."""
+    """Return the points where the reference lines meet the front, or none if they are unknown."""
     if name == "dtlz1":
         return w / 2
     known = name in ("dtlz2", "dtlz3", "dtlz4")
@@ -86,7 +87,7 @@ def ideal(name: str, w: jax.Array) -> jax.Array:
 
 
 def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, float]:
-    """IGD of each seed, sorted, and the median share of the hypervolume."""
+    """Return the sorted IGD of the seeds, and the median hypervolume over the ideal one."""
     problem = getattr(dtlz, name)(3, 7 if name == "dtlz1" else 12)
     ref_dirs, points = das_dennis(3, DIVISIONS), jnp.float32(front(name))
     guarded, spaced = options.guarded, options.spaced
@@ -99,7 +100,7 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
     reference = jnp.full(3, 0.55 if name == "dtlz1" else 1.1)
 
     def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        # the first generation here only evaluates the first population
+        # jaxgpu's first generation only evaluates the first population
         f = protocol.evolve(spec, problem, key, GENERATIONS + 1).population.f
         f = jnp.where(pareto.nondominated(f)[:, None], f, jnp.inf)
         return indicators.igd(f, points), indicators.hypervolume(f, reference)
@@ -111,7 +112,7 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
 
 
 def main(options: Options) -> None:
-    """Print a line a row: ours, the better peer, and by how much ours is above it."""
+    """Print one line per row: jaxgpu, the better peer, and jaxgpu's excess in percent."""
     words = "best", "median", "worst", "peer", "excess", "volume"
     print(" " * 20, *(f"{word:11s}" for word in words), "CPU s")
     for algorithm, row, (found, volume), spent in fronts.measure(distances, options):

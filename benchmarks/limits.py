@@ -1,4 +1,4 @@
-"""What this machine could do at most, measured beside what it does."""
+"""Peak memory bandwidth and arithmetic rate of this machine, measured."""
 
 import time
 
@@ -6,13 +6,13 @@ import numpy as np
 
 
 def bytes_per_second() -> float:
-    """Bytes read a second by the fastest of several sums over an array larger than the caches."""
+    """Return the bytes read per second by the fastest sum over an array beyond the caches."""
     x = np.ones(1 << 25)
     return x.nbytes / _fastest(lambda: x.sum())
 
 
 def flops_per_second() -> float:
-    """Float64 operations a second of the fastest of several matrix products."""
+    """Return the float64 operations per second of the fastest of several matrix products."""
     n = 1024
     a = np.ones((n, n))
     return 2 * n**3 / _fastest(lambda: a @ a)

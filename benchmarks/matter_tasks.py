@@ -1,8 +1,8 @@
-"""Scores of planners on tasks of matter: `python -m benchmarks.matter_tasks [TASK ...]`.
+"""Scores of planners on continuum tasks: `python -m benchmarks.matter_tasks [TASK ...]`.
 
-Every planner simulates equally many episodes from every seed and its best plan is played anew. An
-episode with its gradient counts as one and costs about five; the seconds say so. Printed is a row
-of docs/tasks.md for each task: medians over the seeds, and the worst and best.
+Every planner simulates the same number of episodes from every seed, and its best plan is then
+evaluated again. An episode with its gradient counts as one and costs about five, as the seconds
+show. The output is a row of docs/tasks.md per task: medians over the seeds, worst and best.
 """
 
 import time
@@ -16,7 +16,7 @@ import tyro
 from jaxgpu import report, rl
 from jaxgpu.rl.plan import evaluate_plans, initial_states, plan_from_each, standard_planners
 
-TASKS = {  # discount of gradients, rate of Adam, frames of the growing window
+TASKS = {  # discount of gradients, learning rate of Adam, frames of the growing window
     "pouring": (0.9, 0.05, 12),
     "latte-art-stir": (1.0, 0.1, 4),
     "mixing": (1.0, 0.05, 10),
@@ -47,7 +47,7 @@ def main(
 
 
 def _scores(name: str, calls: int, seeds: int, size: str):
-    """Lines of the table, one as soon as it is known."""
+    """Yield the lines of the table, each as soon as it is known."""
     discount, rate, part = TASKS[name]
     env: Any = rl.make(f"matter/{name}", size=size)
     states = initial_states(env, seeds)

@@ -1,14 +1,14 @@
-"""The tables of the documents that come from the record: `python -m benchmarks.pages [--write]`.
+"""Tables of the documents that come from the results: `python -m benchmarks.pages [--write]`.
 
-A page holds marks with the names of entries between semicolons; one that ends in * stands for all
-that begin so:
+A page holds marks with the names of entries, separated by semicolons. A name that ends in * matches
+all names with that prefix:
 
     <!-- measured: solar-system; NSGA3, N = * -->
     <!-- end of measured -->
 
-What stands between them is written from the newest rows of `results.jsonl`. Without --write nothing
-is: the exit code says whether a page differs, a mark has no row, or a page has a figure of speed
-outside of all marks.
+The text between the marks is written from the newest rows of `results.jsonl`. Without --write
+nothing is written: the exit code is 1 if a page differs, a mark has no row, or a page states a
+speed outside all marks.
 """
 
 import re
@@ -20,10 +20,10 @@ from benchmarks import record
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"<!-- measured: (.+?) -->\n.*?<!-- end of measured -->", re.DOTALL)
-# pages that are written whole by other programs from records of their own
+# pages that other programs write completely from their own results
 WRITTEN = ("reach.md", "scaling.md")
 
-# a ratio of speeds, seconds of a processor, or work a second
+# matches a ratio of speeds, CPU seconds, or work per second
 _SPEED = re.compile(
     r"\d[\d.,]*\s*(?:×|times)\s+(?:as (?:fast|long)|faster|slower|longer|less than)"
     r"|\d[\d.,]*\s+CPU[- ](?:s\b|seconds?\b)"
@@ -32,7 +32,7 @@ _SPEED = re.compile(
 
 
 def pages() -> list[Path]:
-    """README and all documents but the generated ones."""
+    """Return README and all documents except the generated ones."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     found += sorted((ROOT / "docs").glob("*/*.md"))
     left_out = tuple(ROOT / "docs" / name for name in ("api", "shown", "_build"))
@@ -40,7 +40,7 @@ def pages() -> list[Path]:
 
 
 def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
-    """A page whose marks hold the tables of these rows."""
+    """Return a page whose marks hold the tables of these rows."""
     return MARK.sub(lambda mark: _between(mark[1], rows), text)
 
 
@@ -50,7 +50,7 @@ def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Rows of the record as Markdown: every program beside ours, and what its answer is worth."""
+    """Return results as a Markdown table: all programs, their ratio to jaxgpu, their answers."""
     lines = ["| work | program | seconds | over ours | answer |", "|---|---|---:|---:|---|"]
     for row in rows:
         work = f"{row['name']}: {row['work']}"
@@ -70,7 +70,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def loose(page: Path) -> list[str]:
-    """Figures of speed that stand outside of the marks of a page."""
+    """Return an error for each speed that a page states outside its marks."""
     if page.name in WRITTEN:
         return []
     lines = MARK.sub(lambda mark: "\n" * mark[0].count("\n"), page.read_text()).splitlines()
@@ -83,7 +83,7 @@ def loose(page: Path) -> list[str]:
 
 
 def wrong(write: bool = False) -> list[str]:
-    """What is wrong with the pages, a line each; their tables are renewed first if so asked."""
+    """Return the errors of the pages, one line each, after updating their tables if `write`."""
     rows, lines = record.rows(), []
     for page in pages():
         text, name = page.read_text(), page.relative_to(ROOT)
@@ -103,7 +103,7 @@ def wrong(write: bool = False) -> list[str]:
 
 
 def main() -> int:
-    """Write or check all pages; the exit code."""
+    """Write or check all pages and return the exit code."""
     lines = wrong("--write" in sys.argv)
     print("\n".join(lines))
     return int(bool(lines))

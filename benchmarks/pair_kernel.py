@@ -1,7 +1,7 @@
-"""Acceleration and jerk of pairs a second, beside a C loop compiled for this machine in the run.
+"""Accelerations and jerks of pairs per second, compared with a C loop compiled for this machine.
 
-Every pair needs a division and a root, and the divider is the unit of a core with the least to
-spare. So the last line is what the core takes for as many of these two, and nothing else: a limit.
+Every pair needs a division and a square root, and the divider is the scarcest unit of a core. The
+last line of the table is therefore the time of these two operations only: a limit.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ FLAGS = ["-O3", "-march=native", "-ffast-math", "-funroll-loops", "-shared", "-f
 
 @in_float64
 def entries() -> list[Entry]:
-    """From 8 to 4096 targets, always the same number of pairs; float64."""
+    """Return entries of 8 to 4096 targets with the same number of pairs, in float64."""
     random = np.random.default_rng(0)
     sources, m = random.normal(size=(6, SOURCES)), random.uniform(0.5, 1.5, SOURCES)
     c = _library()
@@ -67,7 +67,7 @@ def _against(want: np.ndarray, run: Callable[[], np.ndarray]) -> dict[str, float
 
 def _compiled(options: dict) -> Callable:
     def many(x, sources, m, times):
-        # each round depends on the last, in a way that rounding removes but no compiler may
+        # Each round depends on the last, so no compiler can remove it; rounding cancels the term.
         again = lambda _, f: pairs.pull(x + 1e-300 * f, sources, m)
         return lax.fori_loop(0, times, again, jnp.zeros_like(x))
 
@@ -92,7 +92,7 @@ def _halves(x, sources, m, times):
 
 
 def _library() -> ctypes.CDLL:
-    """`pair_kernel.c`, compiled; it lives as long as the process."""
+    """Return the library compiled from `pair_kernel.c`, loaded for the whole process."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "pairs.so"
         source = str(Path(__file__).with_suffix(".c"))

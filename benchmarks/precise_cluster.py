@@ -1,4 +1,4 @@
-"""A Plummer cluster at energy errors near 1e-10: Hermite steps of order six, IAS15 and ph4."""
+"""A Plummer cluster at energy errors near 1e-10: sixth-order Hermite, IAS15 and ph4."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ _init = jax.jit(Hermite6.init)
 
 @in_float64
 def entries() -> list[Entry]:
-    """An eighth of a time unit; the energy is computed outside of all contenders."""
+    """Return an entry of an eighth of a time unit; energies are computed outside the contenders."""
     x, v = plummer(jax.random.key(1), COUNT)
     stars = np.concatenate([x, v], 1).T
     before = energy(stars)

@@ -1,8 +1,8 @@
-"""Depth images of furnished houses and of boxes at random: ours, MuJoCo's rays, and Embree's.
+"""Depth images of furnished houses and of random boxes: jaxgpu, MuJoCo's rays and Embree's.
 
-All of them get the same boxes and the same rays, and give exact depth. MuJoCo and Embree keep a
-tree of each scene, which is made before the clock starts, and so are the directions of their rays;
-ours gets the boxes and the pose of the camera. Needs MuJoCo and `embreex` (pip install embreex).
+All programs get the same boxes and the same rays, and return exact depth. MuJoCo and Embree build a
+tree per scene and the directions of their rays before timing starts; jaxgpu gets the boxes and the
+pose of the camera. Needs MuJoCo and `embreex` (pip install embreex).
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ from jaxgpu.geometry.solids import Boxes, Solids
 from jaxgpu.render import Camera, depth_image
 from jaxgpu.rl.envs.rearrange import houses
 
-VIEWS, FAR, HIGH = 64, 30.0, 1.1  # images of a run; m to where depth goes; m, of the camera
-ANGLE, DOWN = np.pi / 3, 0.35  # rad, of view; below the horizon
+VIEWS, FAR, HIGH = 64, 30.0, 1.1  # images per run; far plane, m; height of the camera, m
+ANGLE, DOWN = np.pi / 3, 0.35  # field of view, rad; angle below the horizon, rad
 
 
 def _sights(rng: np.random.Generator, eyes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eyes and targets of cameras that look about and a little down."""
+    """Return eyes and targets of cameras with random headings that look slightly down."""
     yaw = rng.uniform(0, 2 * np.pi, len(eyes))
     way = [
         np.cos(DOWN) * np.cos(yaw),
@@ -36,7 +36,7 @@ def _sights(rng: np.random.Generator, eyes: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _furnished() -> tuple[Boxes, np.ndarray, np.ndarray]:
-    """A house for each view, and a place in it where the robot may stand."""
+    """Return one house per view, with a camera at a random position where the robot may stand."""
     many, rng = houses.generate_many(range(VIEWS)), np.random.default_rng(5)
     eyes = []
     for free in np.asarray(many.nav):
@@ -47,7 +47,7 @@ def _furnished() -> tuple[Boxes, np.ndarray, np.ndarray]:
 
 
 def _clutter(count: int) -> tuple[Boxes, np.ndarray, np.ndarray]:
-    """Boxes of half a metre or so in a hall of 12 by 9 m, none of them about the camera."""
+    """Return random boxes of about half a metre in a hall of 12 by 9 m, with none at the camera."""
     rng = np.random.default_rng(count)
     shape = (VIEWS, count)
     eyes = np.append(rng.uniform(0, [12, 9], (VIEWS, 2)), np.full((VIEWS, 1), HIGH), 1)
@@ -72,7 +72,7 @@ def _ours(boxes: Boxes, eyes: np.ndarray, targets: np.ndarray, size: int) -> Cal
 
 
 def _rays(eye: np.ndarray, target: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors [P, 3] along the rays of a view, and depth a metre of each."""
+    """Return unit vectors [P, 3] along the rays of a view, and the depth per metre of each."""
     camera = Camera(eye, target, (0.0, 0.0, 1.0), angle=ANGLE, width=size, height=size)
     there = np.stack([np.asarray(a) for a in camera.places(jnp.ones((size, size)))], -1)
     way = there.reshape(-1, 3).astype(float) - eye
@@ -143,7 +143,7 @@ def _embree(boxes: Boxes, eyes: np.ndarray, targets: np.ndarray, size: int) -> C
 
 
 def _there(boxes: Boxes, k: int) -> Any:
-    """Middle, half size and angle of the boxes of a view that are there."""
+    """Return center, half size and angle of the boxes of a view that are not padding."""
     centre, half, turn = (np.asarray(a[k], float) for a in (boxes.centre, boxes.half, boxes.turn))
     return [row for row in zip(centre, half, turn) if np.all(row[1] >= 0)]
 
@@ -164,7 +164,7 @@ def _entry(name: str, what: str, scene: tuple[Any, Any, Any], size: int) -> Entr
 
 
 def entries() -> list[Entry]:
-    """Depth images at two sizes, in houses and among boxes."""
+    """Return depth images of houses and of random boxes, at two sizes."""
     scenes = {"houses": ("its own furnished house", _furnished())}
     for count in (32, 300):
         scenes[f"{count} boxes"] = (f"{count} boxes at random", _clutter(count))

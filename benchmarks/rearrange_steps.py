@@ -1,7 +1,7 @@
-"""Steps a second of Fetch in furnished houses: of the simulation alone, with a camera, and learnt.
+"""Steps per second of Fetch in furnished houses: simulation only, with a camera, and in training.
 
-Actions are drawn; episodes begin anew where they end, each copy from a start of its own. No peer
-runs beside it: what has been published was measured on eight GPUs.
+Actions are random. Each copy restarts from its own start state when its episode ends. No peer is
+timed: the published results were measured on eight GPUs.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from jaxgpu import rl
 from jaxgpu.devices.precision import platform
 
 CPU = platform() == "cpu"
-COPIES, STEPS = 256 if CPU else 4096, 20  # of the simulation alone
+COPIES, STEPS = 256 if CPU else 4096, 20  # of the simulation without a camera
 FEW = 32 if CPU else 1024  # copies with a camera
 HEAVY = 64 if CPU else 4096  # copies with masses
 UPDATES = 2  # of PPO
@@ -48,7 +48,7 @@ def _learnt(learner: Any, **parameters: Any) -> Callable[[], dict[str, float]]:
 
 
 def entries() -> list[Entry]:
-    """Mobile pick: alone, with masses, with cameras of two sizes, learnt from vector and depth."""
+    """Return mobile pick: alone, with masses, with two cameras, and trained on vector and depth."""
     steps = lambda copies: f"random actions, {copies} copies, {STEPS} steps, four houses"
     found = [
         Entry(

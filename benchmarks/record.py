@@ -1,4 +1,4 @@
-"""The record of measurements, `results.jsonl`: a line an entry, the newest of a name counts."""
+"""The measured results, `results.jsonl`: one line per entry; the newest line of a name counts."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ FILE = Path(__file__).with_name("results.jsonl")
 
 
 def rows(file: Path = FILE) -> dict[str, dict[str, Any]]:
-    """The newest row of each entry, in the order in which entries first appear.
+    """Return the newest row of each entry, in the order in which entries first appear.
 
-    What follows a colon in a name says how much work it is, which changes as programs do.
+    If a name states operations, its part after the colon is ignored: it changes with programs.
     """
     lines = sorted(map(json.loads, file.read_text().splitlines()), key=lambda row: row["date"])
     return {row["name"].partition(": ")[0] if _counts(row) else row["name"]: row for row in lines}
@@ -21,10 +21,10 @@ def _counts(row: dict[str, Any]) -> bool:
 
 
 def matching(found: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The rows of a name; one that ends in * stands for all that begin so.
+    """Return the rows of a name; a name that ends in * matches all names with that prefix.
 
     Raises:
-        KeyError: there is none.
+        KeyError: no row matches.
     """
     if name.endswith("*"):
         chosen = [row for key, row in found.items() if key.startswith(name[:-1])]
@@ -36,19 +36,19 @@ def matching(found: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]
 
 
 def ratio(row: dict[str, Any], other: dict[str, Any]) -> float:
-    """Seconds of one of its programs over ours: CPU time where this process did the work."""
+    """Return a program's seconds over jaxgpu's: CPU time if this process did the work."""
     ours = row["results"][0]
     return other["cpu"] / ours["cpu"] if by_cpu(row) else other["wall"][1] / ours["wall"][1]
 
 
 def by_cpu(row: dict[str, Any]) -> bool:
-    """Whether its programs ran in this process, whose CPU time is then the surer figure."""
+    """Return whether all programs ran in this process, so that CPU time is the better figure."""
     here = "cpu" in row["environment"]["device"]
     return here and all(one["cpu"] > 0.02 * one["wall"][1] for one in row["results"])
 
 
 def sat(row: dict[str, Any]) -> str:
-    """When, where and of which commit a row was measured."""
+    """Return the date, commit and machine of a row's measurement."""
     about = row["environment"]
     commit = row.get("commit", "not recorded")
     where = row.get("processor", about["machine"])

@@ -1,6 +1,6 @@
-"""Steps a second of ours, of MJX and of MuJoCo's C library: an arm, and robots that touch a floor.
+"""Steps per second of jaxgpu, MJX and MuJoCo's C library: an arm, and robots in floor contact.
 
-Needs MJX (the extra `bench`), and gymnasium for the files of the robots.
+Needs MJX (the extra `bench`), and gymnasium for the model files of the robots.
 """
 
 import copy
@@ -19,9 +19,9 @@ from jaxgpu.devices.precision import platform
 from jaxgpu.physics import rigid
 
 JOINTS, DT, STEPS, COPIES, GRADIENT_STEPS = 7, 0.005, 50, 1024, 10
-# copies, of which C steps so many on its one core; steps; seconds from the rest pose before
+# copies, the number of them that C steps on one core, steps, initial seconds from the rest pose
 ROBOTS, ALONE, ROBOT_STEPS, FALL = 128 if platform() == "cpu" else 4096, 128, 10, 0.6
-ITERATIONS, LINE = 6, 8  # of MJX: Newton's turns, and turns of a line search
+ITERATIONS, LINE = 6, 8  # of MJX: Newton iterations, and line search iterations
 
 
 def _chain() -> str:
@@ -92,13 +92,13 @@ def _c_library() -> str:
 
 
 def _robot(name: str) -> Any:
-    """MuJoCo's model of gymnasium's file."""
+    """Return MuJoCo's model of a robot of gymnasium."""
     file = resources.files("gymnasium") / "envs" / "mujoco" / "assets" / f"{name}.xml"
     return import_module("mujoco").MjModel.from_xml_path(str(file))
 
 
 def _fallen(model: Any) -> tuple[Any, Any, Any]:
-    """Coordinates and velocities of copies, `ALONE` ways to fall, and their controls."""
+    """Return coordinates, velocities and controls of copies, with `ALONE` different falls."""
     mujoco, random = import_module("mujoco"), np.random.default_rng(0)
     low, high = model.actuator_ctrlrange.T
     ctrl = random.uniform(low, high, (ALONE, model.nu))
@@ -127,7 +127,7 @@ def _ours_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
 def _mjx_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
     mjx = import_module("mujoco.mjx")
     quick = copy.copy(model)
-    # PGS, for which the humanoid's file asks, MJX does not have
+    # MJX does not have PGS, which the humanoid's file requests
     quick.opt.solver = import_module("mujoco").mjtSolver.mjSOL_NEWTON
     quick.opt.iterations, quick.opt.ls_iterations = ITERATIONS, LINE
     there = mjx.put_model(quick)
@@ -153,7 +153,7 @@ def _mujoco_touching(model: Any, qpos: Any, qvel: Any, ctrl: Any) -> dict[str, f
 
 
 def _touching(name: str, peers: str) -> Entry:
-    """Copies of a robot of gymnasium that lie and roll on the floor."""
+    """Return an entry of copies of a robot of gymnasium that lie and roll on the floor."""
     model = _robot(name)
     start = _fallen(model)
 
@@ -179,7 +179,7 @@ def _touching(name: str, peers: str) -> Entry:
 
 
 def entries() -> list[Entry]:
-    """Motion of 1024 arms, its gradient in the forces, and robots in contact."""
+    """Return the motion of 1024 arms, its gradient in the forces, and robots in contact."""
     q = jax.random.normal(jax.random.key(0), (COPIES, JOINTS)) * 0.1
     peers = f"MJX {version('mujoco-mjx')}"
     forward = Entry(

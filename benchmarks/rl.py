@@ -1,6 +1,6 @@
-"""Steps a second of environments and learners, beside gymnax, gymnasium, Brax and PureJaxRL's PPO.
+"""Steps per second of environments and learners: gymnax, gymnasium, Brax and PureJaxRL's PPO.
 
-Needs all but the last (pip install gymnax gymnasium brax). MJX and MuJoCo are in `rigid`.
+Needs all except the last (pip install gymnax gymnasium brax). MJX and MuJoCo are in `rigid`.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from benchmarks.rl_rival import Rival
 from jaxgpu import rl
 
 COPIES, STEPS, AGENTS = 2048, 200, 16
-FEW, SHORT = 128, 25  # copies and steps of Brax, a 128th of the work
-WINDOWS = 50  # of SHAC
-UPDATES = 195  # of 4 copies and 128 steps: 99,840 steps
-STRETCH, STRETCHES = 25, 8  # updates of 256 copies and 32 steps: 204,800 steps; rounds and more
+FEW, SHORT = 128, 25  # copies and steps of Brax, which does a 128th of the work
+WINDOWS = 50  # windows of SHAC
+UPDATES = 195  # updates of 4 copies and 128 steps: 99,840 steps
+STRETCH, STRETCHES = 25, 8  # updates of 256 copies, 32 steps: 204,800 steps; more than rounds
 
 
 def _ours(name: str, num_envs: int = COPIES) -> Callable[[Any], Any]:
-    """Mean size of what is observed under random actions; a constant reward would cost nothing."""
+    """Return mean |observation| under random actions; a constant reward would need no work."""
     env = rl.make(name)
     envs = rl.vectorize(env, num_envs)
 
@@ -61,7 +61,7 @@ def _gymnax(name: str) -> Callable[[Any], Any]:
 
 
 def _gymnasium() -> dict[str, float]:
-    """Its own CartPole of many copies, in NumPy."""
+    """Step gymnasium's vector of CartPole copies, in NumPy."""
     gymnasium = import_module("gymnasium")
     env = gymnasium.make_vec("CartPole-v1", COPIES, vectorization_mode="vector_entry_point")
     env.reset(seed=0)
@@ -72,7 +72,7 @@ def _gymnasium() -> dict[str, float]:
 
 
 def _brax() -> Callable[[Any], Any]:
-    """Its arm that reaches, of two joints, under its own wrappers."""
+    """Return Brax's reacher with two joints under its own wrappers, as a function of a key."""
     envs = import_module("brax.envs")
     env = envs.create("reacher", batch_size=FEW)
 
@@ -89,7 +89,7 @@ def _brax() -> Callable[[Any], Any]:
 
 
 def _windows(name: str) -> Entry:
-    """Learning by analytic gradients; compiling counts most."""
+    """Return an entry of training by analytic gradients, dominated by compilation."""
     env, shac, key = rl.make(name), rl.SHAC(), jax.random.key(0)
     run = jax.jit(lambda key: rl.learn(env, shac, key, WINDOWS)[1]["episode_return"][-1])
     work = f"SHAC, {shac.num_envs} copies, {WINDOWS} windows of {shac.num_steps} steps"
@@ -99,7 +99,7 @@ def _windows(name: str) -> Entry:
 
 
 def _training(agents: int) -> list[Contender]:
-    """CartPole with PureJaxRL's sizes, networks and rates; the mean return of the last rollouts."""
+    """Return CartPole trainings with PureJaxRL's settings; answers are the last mean returns."""
     env = rl.make("cartpole")
     ppo = rl.PPO(
         learning_rate=2.5e-4,
@@ -128,7 +128,7 @@ def _training(agents: int) -> list[Contender]:
 
 
 def _stretches() -> Entry:
-    """PPO on the kinematic arm, both at the same sizes and rates, from one stretch to the next."""
+    """Return an entry of PPO on the kinematic arm and Brax with equal sizes, stretch by stretch."""
     env, limit = rl.make("surgical/psm-reach"), 100
     ppo = rl.PPO(
         learning_rate=1e-3, gamma=0.97, num_envs=256, num_steps=32
@@ -173,7 +173,7 @@ def _stretches() -> Entry:
 
 
 def entries() -> list[Entry]:
-    """Random actions in CartPole and surgical arms, then trainings."""
+    """Return random actions in CartPole and surgical arms, then trainings."""
     key, work = (
         jax.random.key(0),
         f"random actions, {COPIES} copies, {STEPS} steps, begun anew, each from a start of its own",

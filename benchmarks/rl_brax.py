@@ -1,4 +1,4 @@
-"""Brax's PPO on an environment of ours, to race against: its own `train`, a stretch at a time."""
+"""Brax's PPO on an environment of jaxgpu: its own `train`, timed one stretch at a time."""
 
 import queue
 import threading
@@ -12,14 +12,14 @@ from jaxgpu.rl.environment import Environment
 
 
 class Race:
-    """Brax's `train` in a thread of its own, which waits where it reports, so that it can be timed.
+    """Brax's `train` in a separate thread that pauses at each report, so that it can be timed.
 
-    Each `stretch` is of as many steps; it compiles in the first two. Episodes begin as the first
-    one of the copy did, as its wrapper has it.
+    Each `stretch` has the same number of steps. It compiles in the first two stretches. Each copy
+    restarts every episode from the state of its first one, as Brax's wrapper does.
     """
 
     def __init__(self, env: Environment, limit: int, steps: int, stretches: int, **sizes: Any):
-        # Brax 0.14.2 calls what jax 0.12 no longer has
+        # Brax 0.14.2 calls a function that jax 0.12 no longer has
         missing = "device_put_replicated"
         setattr(jax, missing, lambda tree, _: jax.tree.map(_row, tree))
         ppo = import_module("brax.training.agents.ppo.train")
@@ -43,13 +43,13 @@ class Race:
                     progress_fn=self._report,
                     **sizes,
                 )
-            except Exception as error:  # told where it is waited for
+            except Exception as error:  # raised again in `stretch`
                 self._done.put(error)
 
         threading.Thread(target=train, daemon=True).start()
 
     def stretch(self) -> dict[str, float]:
-        """Train on; the mean return of 64 episodes afterwards."""
+        """Continue the training, and return the mean return of 64 episodes afterwards."""
         self._go.put(True)
         metrics = self._done.get()
         if isinstance(metrics, Exception):
@@ -63,7 +63,7 @@ class Race:
 
 
 def _adapted(env: Environment) -> Any:
-    """`env` in Brax's protocol; its end by the clock is that of Brax's wrapper."""
+    """Return `env` in Brax's protocol; Brax's wrapper truncates episodes."""
     base = import_module("brax.envs.base")
     key = jax.random.key(0)
     size = jax.eval_shape(env.reset, key)[1].shape[0]

@@ -1,4 +1,4 @@
-"""CartPole stepped from the host, a call a step: our adapter beside gymnasium's own vectors."""
+"""CartPole stepped from the host, one call per step: jaxgpu's adapter and gymnasium's vectors."""
 
 from importlib import import_module
 from importlib.metadata import version
@@ -10,12 +10,12 @@ from benchmarks.harness import Contender, Entry
 from jaxgpu.rl import adapters
 
 SIZES = 1, 16, 64, 1024, 16384
-COPY_STEPS, MOST = 400_000, 2000  # steps of all copies together, steps of each
-SLOW = 32  # the vector that steps its copies one by one does this part of the work
+COPY_STEPS, MOST = 400_000, 2000  # total steps of all copies, maximum steps of each
+SLOW = 32  # the vector that steps its copies one by one does a 32nd of the work
 
 
 def _played(envs: Any, actions: np.ndarray) -> dict[str, float]:
-    """Mean size of what is observed."""
+    """Return the mean |observation| of a vector of environments."""
     total = 0.0
     for action in actions:
         total += np.abs(envs.step(action)[0]).mean()
@@ -23,7 +23,7 @@ def _played(envs: Any, actions: np.ndarray) -> dict[str, float]:
 
 
 def _alone(env: Any, actions: np.ndarray) -> dict[str, float]:
-    """The same of one environment, begun anew by the host."""
+    """Return the mean |observation| of a single environment, reset by the host."""
     total = 0.0
     for action in actions:
         observation, _, terminated, truncated, _ = env.step(action)
@@ -34,7 +34,7 @@ def _alone(env: Any, actions: np.ndarray) -> dict[str, float]:
 
 
 def _many(size: int) -> Entry:
-    """A vector of `size` copies, begun anew as each library does it."""
+    """Return an entry of a vector of `size` copies, with each library's own resets."""
     gymnasium, steps = import_module("gymnasium"), max(32, min(MOST, COPY_STEPS // size))
     actions = np.random.default_rng(0).integers(0, 2, (steps, size))
     few = max(1, steps // SLOW)
@@ -54,7 +54,7 @@ def _many(size: int) -> Entry:
 
 
 def _single() -> Entry:
-    """One environment of `gym.make`."""
+    """Return an entry of one environment of `gym.make`."""
     gymnasium = import_module("gymnasium")
     actions = np.random.default_rng(0).integers(0, 2, MOST)
     ours, own = gymnasium.make("jaxgpu/cartpole"), gymnasium.make("CartPole-v1")
@@ -69,6 +69,6 @@ def _single() -> Entry:
 
 
 def of_host() -> list[Entry]:
-    """Vectors of several sizes, and one environment."""
+    """Return entries of vectors of several sizes, and of a single environment."""
     adapters.register_gymnasium()
     return [*(_many(size) for size in SIZES), _single()]

@@ -1,8 +1,8 @@
-"""A PPO for CartPole after PureJaxRL's, to race against: its sizes and rates, our writing.
+"""A PPO for CartPole after PureJaxRL, to compare with: its sizes and rates, reimplemented here.
 
-Lu et al. (2022), github.com/luchris429/purejaxrl, which is no package. As there: gymnax's CartPole,
-plain layers in two towers of 64 tanh units, values clipped, truncated episodes taken for finished
-ones, observations and rewards as they are, the learning rate falling to zero.
+Lu et al. (2022), github.com/luchris429/purejaxrl, which is not a package. As in PureJaxRL: gymnax's
+CartPole, dense layers in two towers of 64 tanh units, clipped values, truncated episodes treated as
+terminated, no normalisation of observations and rewards, a learning rate that decays to zero.
 """
 
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ SIZES = (64, 64)
 
 
 class Choice(NamedTuple):
-    """Among two, as distrax writes it."""
+    """A categorical distribution over two actions, with distrax's methods."""
 
     logits: Any  # [..., 2]
 
     def sample(self, key: Any) -> Any:
-        """Random actions."""
+        """Sample random actions."""
         return jax.random.categorical(key, self.logits)
 
     def log_prob(self, action: Any) -> Any:
-        """Logarithm of the probability, [...]."""
+        """Return the log probability, [...]."""
         logs = jax.nn.log_softmax(self.logits)
         taken = jax.nn.one_hot(action, logs.shape[-1], dtype=bool)
         return jnp.sum(jnp.where(taken, logs, 0.0), -1)
 
     def entropy(self) -> Any:
-        """In nats, [...]."""
+        """Return the entropy in nats, [...]."""
         logs = jax.nn.log_softmax(self.logits)
         return -jnp.sum(jnp.exp(logs) * logs, -1)
 
 
 def towers(key: Any) -> list[list[tuple[Any, Any]]]:
-    """Weights of two towers, from four observations to a choice of two and to a value."""
+    """Return the weights of two towers, from four observations to two logits and to a value."""
 
     def layer(key: Any, shape: tuple[int, int], scale: float) -> tuple[Any, Any]:
         return jax.nn.initializers.orthogonal(scale)(key, shape), jnp.zeros(shape[1])
@@ -53,7 +53,7 @@ def towers(key: Any) -> list[list[tuple[Any, Any]]]:
 
 
 def applied(weights: Any, x: Any) -> tuple[Choice, Any]:
-    """The choice and the value at observations [..., 4]."""
+    """Return the action distribution and the value at observations [..., 4]."""
 
     def through(tower: Any, x: Any) -> Any:
         inner = (((x.ndim - 1,), (0,)), ((), ()))
@@ -69,7 +69,7 @@ def applied(weights: Any, x: Any) -> tuple[Choice, Any]:
 
 @dataclass(frozen=True)
 class Rival:
-    """What to run."""
+    """Sizes and learning rate of the training."""
 
     num_updates: int
     num_envs: int = 4
@@ -79,7 +79,7 @@ class Rival:
     learning_rate: float = 2.5e-4
 
     def learn(self, key: Any) -> dict[str, Any]:
-        """Reports of all updates: returns of the episodes that ended, and their number."""
+        """Train, and return the mean return and number of ended episodes of each update."""
         env, params = import_module("gymnax").make("CartPole-v1")
         falls = optax.linear_schedule(
             self.learning_rate, 0.0, self.num_updates * self.update_epochs * self.num_minibatches

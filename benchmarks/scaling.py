@@ -1,11 +1,11 @@
 """Strong and weak scaling of `run` over virtual devices of a CPU and over processes of a machine.
 
-Three programs stand for the three kinds of traffic: rows that never meet, bodies that all feel
-each other (every device gathers all positions), and a network whose gradients are summed. Each is
-advanced by one process with 1 to 8 virtual devices, and by 2 and 4 processes with 8 in all. The
-workers are started once and stand idle while others work. Virtual devices share the cores of the
-machine: beyond their number a device adds nothing, so what is measured is what spreading costs.
-What a step sends between devices is read in the compiled program.
+Three programs represent three kinds of communication: rows that are independent, bodies that all
+attract each other (every device gathers all positions), and a network whose gradients are summed.
+Each is advanced by one process with 1 to 8 virtual devices, and by 2 and 4 processes with 8 devices
+in total. The workers are started once and wait while others work. Virtual devices share the cores
+of the machine: more devices than cores add no speed, so the benchmark measures the cost of
+sharding. The bytes that a step sends between devices are read from the compiled program.
 """
 
 import atexit
@@ -37,7 +37,7 @@ _ARRAY = re.compile(r"[a-z]+(\d+)\[([\d,]*)\]")
 
 
 def entries() -> list[Entry]:
-    """The same work on all teams, and the same work a device."""
+    """Return entries of a fixed total work on all teams, and of a fixed work per device."""
     return [
         Entry(
             name=f"scaling, {program}, {'weak' if weak else 'strong'}",
@@ -65,7 +65,7 @@ def _name(processes: int, devices: int) -> str:
 
 
 def rows_of(share: float) -> tuple[Callable, Any]:
-    """Rows that never meet, and a mean of them."""
+    """Return independent rows, of which only the mean is reduced."""
     x = np.linspace(0.1, 0.9, int(16384 * share) * 64, dtype=np.float32).reshape(-1, 64)
     return _logistic, {"spread": x}
 
@@ -76,7 +76,7 @@ def _logistic(state: dict) -> dict:
 
 
 def bodies_of(share: float) -> tuple[Callable, Any]:
-    """Bodies under their own gravity; twice as many pairs have 1.4 times as many bodies."""
+    """Return bodies under their own gravity; twice as many pairs have 1.4 times as many bodies."""
     count = 64 * round(2048 * share**0.5 / 64)
     x = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
     return _kick_and_drift, {"spread": x, "v": np.zeros_like(x)}
@@ -92,7 +92,7 @@ def _kick_and_drift(state: dict) -> dict:
 
 
 def network_of(share: float) -> tuple[Callable, Any]:
-    """A network of 2 x 64 units that descends on the mean loss of all rows."""
+    """Return a network of 2 x 64 units that descends the gradient of the mean loss of all rows."""
     draw = np.random.default_rng(0)
     sizes = (8, 64), (64, 64), (64, 1)
     weights = [
@@ -131,7 +131,7 @@ def _measure(state: dict) -> jax.Array:
 
 
 def worker(number: int, team: tuple[int, int], port: int, pipe: Any) -> None:
-    """Join the team, and do what the pipe asks for, until it asks for nothing."""
+    """Join the team, and run each program that the pipe requests, until it sends None."""
     processes, devices = team
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
@@ -146,7 +146,7 @@ def worker(number: int, team: tuple[int, int], port: int, pipe: Any) -> None:
 
 
 def _made(program: str, weak: bool) -> tuple[Callable, Any, dict[str, float]]:
-    """Step, placed state, and what a step with its measure sends."""
+    """Return the step, the placed state, and the bytes sent by a step with its measurement."""
     devices = mesh.devices()
     step, state = PROGRAMS[program](devices.size if weak else 1)
     place = lambda name, part: (mesh.replicate if name == "whole" else _split)(part, devices)
@@ -162,7 +162,7 @@ def _split(part: Any, devices: Any) -> Any:
 
 
 def _bytes(result: str) -> int:
-    """Bytes of the arrays that a collective gives."""
+    """Return the bytes of the arrays that a collective returns."""
     sizes = [(int(bits), lengths) for bits, lengths in _ARRAY.findall(result)]
     return sum(
         bits // 8 * int(np.prod([int(n) for n in lengths.split(",") if n]))
@@ -175,7 +175,7 @@ def _bytes(result: str) -> int:
 
 @functools.cache
 def _team(team: tuple[int, int]) -> list[Any]:
-    """The pipes to the processes of a team, which end with this one."""
+    """Start the processes of a team and return their pipes; they end with this process."""
     context, port = multiprocessing.get_context("spawn"), _free_port()
     pipes = []
     for number in range(team[0]):

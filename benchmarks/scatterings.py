@@ -1,6 +1,6 @@
-"""Ten thousand three-body scatterings as one ensemble, against REBOUND's IAS15, one by one.
+"""Ten thousand three-body scatterings in one ensemble, compared with sequential runs of IAS15.
 
-REBOUND does the first five hundred, and its seconds are scaled up to all.
+REBOUND runs the first five hundred, and its seconds are scaled up to all.
 """
 
 import jax
@@ -18,7 +18,7 @@ COUNT, SOME, SPAN = 10_000, 500, 40.0
 
 @in_float64
 def entries() -> list[Entry]:
-    """A binary of semi-major axis 1, and a third equal star that comes unbound from 20 at b < 4."""
+    """Return scatterings of a binary (a = 1) by an equal unbound star from distance 20, b < 4."""
     x, v = _drawn(0)
     systems = Ensemble(dt=SPAN).init(jnp.asarray(x), jnp.asarray(v), jnp.ones((COUNT, 3)))
     energy = jax.jit(ensemble.energy)
@@ -76,7 +76,7 @@ def _theirs(x: np.ndarray, v: np.ndarray, epsilon: float) -> dict[str, float]:
         for p, q in zip(x[k], v[k]):
             sim.add(m=1.0, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])
         sim.integrator = "ias15"
-        for name, value in (("epsilon", epsilon),):  # an attribute that is made at run time
+        for name, value in (("epsilon", epsilon),):  # the attribute is created at run time
             setattr(sim.integrator, name, value)
         before = sim.energy()
         sim.integrate(SPAN)

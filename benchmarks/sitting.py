@@ -1,4 +1,4 @@
-"""What a row of the record says of the sitting in which it was measured, beside the environment."""
+"""Conditions of a measurement that a row of the results states in addition to the environment."""
 
 import functools
 import os
@@ -7,7 +7,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-# packages that contenders come from
+# packages of the contenders
 PEERS = (
     "brax",
     "evosax",
@@ -28,7 +28,7 @@ _ROOT = Path(__file__).parents[1]
 
 
 def about() -> dict[str, object]:
-    """Commit, processor, cores, and versions of the peers that are installed."""
+    """Return commit, processor, cores, and versions of the installed peers."""
     versions = {name: _version(name) for name in PEERS}
     return {
         "commit": _commit(),
@@ -40,7 +40,7 @@ def about() -> dict[str, object]:
 
 @functools.cache
 def _commit() -> str:
-    """The commit that is checked out, with a + where a source differs from it."""
+    """Return the commit that is checked out, with a + if a source differs from it."""
     git = lambda *args: subprocess.run(
         ["git", *args], cwd=_ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -49,7 +49,7 @@ def _commit() -> str:
 
 
 def _processor() -> str:
-    """Its name as Linux has it; elsewhere what Python knows."""
+    """Return the processor's name from Linux, or else from Python."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""The planets with 10 000 tracers, against REBOUND."""
+"""The planets with 10 000 tracers, compared with REBOUND."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from jaxgpu.physics.nbody.planets.tracers import Control
 from jaxgpu.studies.solar_system import STEP, Options, belt
 
 STEPS, TRACERS = 10, 10_000
-# of a tracer in a year, in one step a step: 8 + 2 x 7 forces (Control.iterations is 3) of 10
+# per tracer and year, with one substep per step: 8 + 2 x 7 forces (Control.iterations is 3) of 10
 # bodies of 18 operations; 3 x 7 positions and velocities from polynomials of 8 terms, in 3 axes
 FLOPS = 365.25 / STEP * (22 * 10 * 18 + 21 * 2 * 3 * 16)
 START = ephemeris.de440(ephemeris.J2000)
@@ -24,7 +24,7 @@ START = ephemeris.de440(ephemeris.J2000)
 
 @in_float64
 def entries() -> list[Entry]:
-    """One year of Newton's gravity; the error is the largest distance from a tighter run, km."""
+    """Return a year of Newtonian gravity; the error, km, is relative to a more precise run."""
     x, v = belt(Options(tracers=TRACERS, eccentricity=0.3), START)
     best = _ours(x, v, Control(tolerance=1e-9, convergence=1e-12), substeps=16)
     error = lambda end: {"error km": float(np.abs(end - best).max() * ephemeris.AU)}

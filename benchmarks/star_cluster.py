@@ -1,6 +1,6 @@
-"""A Plummer cluster of 1024 stars, against REBOUND and ph4; errors stand beside times.
+"""A Plummer cluster of 1024 stars, compared with REBOUND and ph4, with errors and times.
 
-REBOUND's leapfrog is left out: at any step that can be afforded a close pair spoils its energy.
+REBOUND's leapfrog is left out: at any affordable step a close pair spoils its energy.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4
 
 @in_float64
 def entries() -> list[Entry]:
-    """An eighth of a time unit; the energy is computed outside of all contenders."""
+    """Return an entry of an eighth of a time unit; energies are computed outside the contenders."""
     x, v = plummer(jax.random.key(1), COUNT)
     stars = np.concatenate([x, v], 1).T
     before = energy(stars)
@@ -75,7 +75,7 @@ def _step():
 
 
 def run_rebound(stars: np.ndarray, how: tuple[str, dict[str, float]]) -> np.ndarray:
-    """Return the stars [6, N] at the end, by an integrator of REBOUND and its options."""
+    """Return the stars [6, N] at the end, from an integrator of REBOUND with options."""
     sim = rebound.Simulation()
     for b in stars.T:
         sim.add(m=1 / COUNT, x=b[0], y=b[1], z=b[2], vx=b[3], vy=b[4], vz=b[5])

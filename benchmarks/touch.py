@@ -1,4 +1,4 @@
-"""Tactile sensors: fields of forces, and pictures beside the renderer of the package `taxim`."""
+"""Tactile sensors: force fields, and images compared with the renderer of the package `taxim`."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -19,12 +19,12 @@ VISCOUS = touch.ViscousField(stiffness=100.0, shear_damping=10.0, friction=0.6)
 
 
 def entries() -> list[Entry]:
-    """Fields of two sizes, and pictures of a ball."""
+    """Return force fields of two sizes, and images of a ball."""
     return [_forces(10), _forces(100), _images()]
 
 
 def _forces(n: int) -> Entry:
-    """Taxels n x n of as many pads as make 102,400, each pressed by a peg that moves."""
+    """Return an entry of pads of n x n taxels, 102,400 in total, each pressed by a moving peg."""
     count = max(1, FIELDS * 100 // n**2)
     points = touch.taxels(0.02, 0.02, n, n)
     depth = jnp.linspace(3e-3, 3.9e-3, count)
@@ -51,7 +51,7 @@ def _forces(n: int) -> Entry:
 
 
 def _images() -> Entry:
-    """The same pictures by the package, which takes millimetres."""
+    """Return an entry of the same images by jaxgpu and by `taxim`, which takes millimetres."""
     heights = jnp.asarray(np.stack([_ball(1e-3 * (0.5 + i / IMAGES)) for i in range(IMAGES)]))
     bins = touch.gelsight("gelsight", HIGH, WIDE)
     smooth = touch.gelsight("gelsight", HIGH, WIDE, smooth=True)
@@ -91,7 +91,7 @@ def _package() -> Any:
 
 
 def _ball(depth: float, radius: float = 4e-3) -> np.ndarray:
-    """Heights [H, W] of a ball in the middle, m."""
+    """Return the heights [H, W] of a ball at the center, m."""
     y, x = (np.mgrid[:HIGH, :WIDE] - np.array([HIGH, WIDE])[:, None, None] / 2) * 2.95e-5 * 8
     near = np.minimum(x**2 + y**2, radius**2)
     return (radius - np.sqrt(radius**2 - near) - depth).astype(np.float32)

@@ -1,8 +1,8 @@
-"""Tracers in a cluster: an interval of 2048 stars with 20480, and what one of them costs.
+"""Tracers in a cluster: an interval of 2048 stars with 20480 tracers, and the cost per tracer.
 
 python -m benchmarks tracers                2048 stars without and with 20 480 tracers
 python -m benchmarks.tracers --stars 64     the cost of 1e3 to 1e6 tracers, with memory;
-                                            on one core, for idle threads count as CPU time
+                                            on one core: idle threads count as CPU time
 """
 
 import time
@@ -23,7 +23,7 @@ SPAN, SOFTENING = 0.125, 1e-4
 
 @in_float64
 def entries() -> list[Entry]:
-    """An eighth of a time unit of both clusters, on all cores."""
+    """Return an entry of an eighth of a time unit of both clusters, on all cores."""
     with_, without = (_prepared(2048, count) for count in (20_480, 0))
     return [
         Entry(
@@ -41,7 +41,7 @@ def entries() -> list[Entry]:
 
 
 def _prepared(stars: int, tracers: int) -> tuple:
-    """The compiled step, its spec and a state one interval old, when steps have settled."""
+    """Return the compiled step, its spec and a state one interval old, with adapted time steps."""
     x, v = plummer(jax.random.key(1), stars)
     followed = plummer(jax.random.key(2), tracers) if tracers else None
     spec = Hermite(softening=jnp.asarray(SOFTENING))

@@ -1,1 +1,1 @@
-"""The continuum benchmark's work, and its programs in Taichi and Warp."""
+"""The work of the continuum benchmark, and its programs in Taichi and Warp."""

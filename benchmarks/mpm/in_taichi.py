@@ -1,7 +1,7 @@
-"""The benchmark's MLS-MPM in Taichi, one thread, in its fastest form for one.
+"""The benchmark's MLS-MPM in Taichi, in its fastest form for one thread.
 
-Loops over particles are serial, so that additions on the grid are not atomic, which costs Taichi
-more than half of its time.
+Loops over particles are serial, so that additions on the grid are not atomic: atomics would cost
+more than half of Taichi's time.
 """
 
 from collections.abc import Callable
@@ -131,5 +131,5 @@ class _Taichi:
 
 
 def program(work: Work) -> Callable[[], dict[str, float]]:
-    """The work as a function of nothing."""
+    """Return a function without arguments that runs the work."""
     return _Taichi(work).run

@@ -17,7 +17,7 @@ wp.set_device("cpu")
 
 @wp.struct
 class Numbers:
-    """What every kernel needs."""
+    """Constants that every kernel needs."""
 
     nodes: int
     kind: int
@@ -118,7 +118,7 @@ def receive(
 
 
 def program(work: Work) -> Callable[[], dict[str, float]]:
-    """The work as a function of nothing."""
+    """Return a function without arguments that runs the work."""
     n, count = Numbers(), work.particles
     n.nodes, n.kind, n.inv, n.dt, n.g = (
         work.nodes,

@@ -1,8 +1,8 @@
-"""Value and gradient of the benchmark's MLS-MPM in Taichi, as FluidLab takes them.
+"""Value and gradient of the benchmark's MLS-MPM in Taichi, computed as in FluidLab.
 
-Particles of every step are kept, grids are not: on the way back each step's grid is computed anew
-before its kernels are run in reverse. Liquid and neo-Hookean; Taichi has no right derivative of
-its singular values at rest. One thread.
+The particles of every step are stored, but not the grids: the reverse pass recomputes each step's
+grid before it runs the adjoint kernels. Liquid and neo-Hookean only, because Taichi's derivative of
+the singular value decomposition is wrong at rest. One thread.
 """
 
 from collections.abc import Callable
@@ -146,6 +146,6 @@ class _Taichi:
 
 
 def program(work: Work) -> Callable[[], dict[str, float]]:
-    """Value and gradient in the initial velocity as a function of nothing."""
+    """Return a function without arguments that computes value and gradient."""
     made = _Taichi(work)
     return lambda: made.run(True)

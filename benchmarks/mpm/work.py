@@ -13,7 +13,7 @@ KINDS = {"liquid": 0, "neo-hookean": 1, "corotated": 2, "sand": 3}
 
 @dataclass(frozen=True)
 class Work:
-    """How many particles of what, on a grid of nodes^3 over the unit cube."""
+    """Number and material of the particles, on a grid of nodes^3 over the unit cube."""
 
     particles: int
     nodes: int
@@ -24,14 +24,14 @@ class Work:
 
 
 def start(work: Work) -> np.ndarray:
-    """Positions [N, 3]: uniform in a cube at 8 particles a cell, in random order."""
+    """Return positions [N, 3], uniform in a cube at 8 particles per cell, in random order."""
     side = (work.particles / 8) ** (1 / 3) / work.nodes
     rng = np.random.default_rng(0)
     return (rng.random((work.particles, 3)) * side + 0.15).astype(np.float32)
 
 
 def constants(work: Work) -> tuple[float, float, float, float, float]:
-    """Lame's mu and lambda, particle volume, cone slope, grid spacing."""
+    """Return Lame's mu and lambda, particle volume, cone slope and grid spacing."""
     mu = work.young / (2 * (1 + work.poisson))
     lam = work.young * work.poisson / ((1 + work.poisson) * (1 - 2 * work.poisson))
     sine = np.sin(work.friction)

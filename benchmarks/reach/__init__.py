@@ -1,7 +1,7 @@
-"""What the programs of the package become on an H100 and on a TPU v5e, told by their compilers.
+"""The package's programs as compiled for an H100 and a TPU v5e, reported by the compilers.
 
 No chip is needed: both compilers build for devices that are described, not present. Read `chips`
 (the devices), `hlo` and `traffic` (what is counted in a compiled module), `program`, `programs` and
-`spread` (what is compiled, for one device and for eight), `budgets` (what a count is held to), then
-`__main__`.
+`spread` (the compiled programs, for one device and for eight), `budgets` (limits of the counts),
+then `__main__`.
 """

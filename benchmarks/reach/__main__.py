@@ -1,11 +1,11 @@
-"""`python -m benchmarks.reach CHIP`: compile all programs for a chip, hold them to their budgets.
+"""`python -m benchmarks.reach CHIP`: compile all programs for a chip and check their budgets.
 
-`make reach` runs it for both chips. A program that the compiler gets as it was when it last kept to
-its budget is not compiled again: its lowered text has the digest in `benchmarks/reach/h100.json` or
-`v5e.json`, together with the versions of the compilers. Nor are any lowered while all sources are
-those that the file names. A run that finds all within their budgets writes the file: commit it.
-With `--write` all are compiled, budgets go down to what was found, those of new programs are kept,
-and docs/reach.md is written anew.
+`make reach` runs it for both chips. A program is not compiled again if its lowered text and the
+versions of the compilers are those of the last run in which it met its budget: their digest is in
+`benchmarks/reach/h100.json` or `v5e.json`. No program is lowered if no source has changed since the
+digest in that file. A run in which all programs meet their budgets writes the file: commit it. With
+`--write` all programs are compiled, budgets are lowered to the results, budgets of new programs are
+added, and docs/reach.md is rewritten.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from benchmarks.reach.programs import ALONE
 from benchmarks.reach.spread import SPREAD
 from jaxgpu.runs.files import replacing
 
-# below and above, a float64 of two float32 is 0 or infinite
+# outside this range, a float64 made of two float32 is 0 or infinite
 _LEAST, _MOST = 1.2e-38, 3.4e38
 
 
@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def kept_file(chip: str) -> Path:
-    """Return the file of digests by program, and of all sources."""
+    """Return the file with the digests of the programs and of all sources."""
     return Path(__file__).with_name(f"{chip}.json")
 
 
@@ -62,7 +62,7 @@ def sources(chip: str, root: Path = ROOT) -> str:
 
 
 def lower(program: Program, chip: str, kind: str) -> tuple[Any, Any]:
-    """Return the traced and the lowered `program`, for devices that may only be compiled for."""
+    """Return the traced and the lowered `program`, for described devices that cannot run it."""
     size = program.full if kind == "full" else program.small
     with jax.enable_x64(program.wide):
         f, args = program.described(size, chips.devices(chip, program.devices))
@@ -71,9 +71,9 @@ def lower(program: Program, chip: str, kind: str) -> tuple[Any, Any]:
 
 
 def digest(traced: Any, lowered: Any) -> str:
-    """Return the digest of all that the compiler gets, and of its version.
+    """Return the digest of everything that the compiler gets, and of the compiler versions.
 
-    A Pallas kernel counts as it is traced: its lowered form holds the paths of source files.
+    A Pallas kernel is hashed as traced, because its lowered form holds paths of source files.
     """
     names = sorted(dist.name for dist in metadata.distributions())
     compilers = [n for n in names if n.startswith(("jaxlib", "jax-cuda", "libtpu"))]
@@ -85,7 +85,7 @@ def digest(traced: Any, lowered: Any) -> str:
 
 
 def figures(program: Program, chip: str, kind: str, traced: Any, lowered: Any) -> budgets.Figures:
-    """Return what the compiler makes of a lowered program."""
+    """Compile a lowered program and return its figures."""
     size = program.full if kind == "full" else program.small
     with jax.enable_x64(program.wide):
         compiled = lowered.compile()
@@ -112,7 +112,7 @@ def figures(program: Program, chip: str, kind: str, traced: Any, lowered: Any) -
 
 
 def _vanished(closed: Any) -> int:
-    """How many float64 constants of a jaxpr, and of those inside it, are out of float32's range."""
+    """Count the float64 constants of a jaxpr and its inner jaxprs outside float32's range."""
     count, programs, seen = 0, [closed], set()
     while programs:
         program = programs.pop()
@@ -146,15 +146,15 @@ def main(
     like: str = "",
     anew: bool = False,
 ) -> None:
-    """Compile all programs for a chip, and end with 1 where one is over its budget.
+    """Compile all programs for a chip, and exit with 1 if one exceeds its budget.
 
     Args:
         chip: h100 or v5e.
-        write: lower the budgets to what is found, and write docs/reach.md anew.
-        full: compile them at full size, which takes some minutes more and is no part of the gate:
-            these rows are what was found last, and no budgets.
-        like: only programs whose name holds this.
-        anew: compile also what is as it was when it last kept to its budget.
+        write: lower the budgets to the results, and rewrite docs/reach.md.
+        full: compile at full size, which takes some minutes more and is not part of the gate: these
+            rows are the latest results, not budgets.
+        like: only programs whose name contains this.
+        anew: also compile programs that have not changed since they last met their budget.
     """
     began, kept, over = time.process_time(), budgets.read(), []
     file, now = kept_file(chip), sources(chip)

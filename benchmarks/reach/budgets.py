@@ -1,7 +1,7 @@
-"""Figures of one program on one chip, what they are held to, and the page that shows them.
+"""Figures of one program on one chip, their budgets, and the page that shows them.
 
-Budgets lie in `benchmarks/reach.json`, by version of jax and by chip. They only go down: a smaller
-figure replaces a larger one when the gate is run with `--write`, a larger one only by hand.
+Budgets are stored in `benchmarks/reach.json`, by version of jax and by chip. They only decrease: a
+run with `--write` replaces a figure by a smaller one; a larger one must be written by hand.
 """
 
 import json
@@ -16,31 +16,31 @@ from jaxgpu.runs.files import replacing
 
 FILE = Path(__file__).parents[1] / "reach.json"
 PAGE = Path(__file__).parents[2] / "docs" / "reach.md"
-SLACK = 1.02  # of what follows from layouts, which may move by a little
+SLACK = 1.02  # tolerance of figures that depend on layouts, which may vary slightly
 _LOOSE = ("temporaries", "moved", "roofline")
 NAMES = {"h100": "H100", "v5e": "TPU v5e"}
-# forms of the programs: small, at full size, and spread over eight devices
+# variants of the programs: small, at full size, and sharded over eight devices
 KINDS = ("small", "full", "spread")
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a compiled program costs, apart from time."""
+    """Costs of a compiled program other than its time."""
 
-    launches: int  # with loops of known length multiplied out
-    loops: int  # of a length that only the device knows
-    turns: int  # of loops of known length, one after the other
-    temporaries: float  # over the bytes of arguments and results
-    wide: int  # values of 64 bits in a program of 32
+    launches: int  # loops of known length count with every iteration
+    loops: int  # loops whose length only the device knows
+    turns: int  # iterations of loops of known length, one after the other
+    temporaries: float  # bytes of intermediate values over those of arguments and results
+    wide: int  # values of 64 bits in a program of 32 bits
     vanished: int  # constants that are 0 or infinite on the chip
     moved: int  # bytes that launches read and write
-    roofline: float  # microseconds that the bytes or the operations take at least
+    roofline: float  # minimum time of the bytes or of the operations, microseconds
     collectives: int = 0
-    crossing: int = 0  # bytes that collectives give to a device
+    crossing: int = 0  # bytes that a device receives from collectives
 
 
 def breaches(name: str, found: Figures, budget: Mapping[str, Any] | None) -> list[str]:
-    """A sentence for each figure that is over its budget, or for a budget that is missing.
+    """Return a message for each figure over its budget, or for a missing budget.
 
     >>> budget = asdict(Figures(2, 0, 0, 0.5, 0, 0, 800, 1.0))
     >>> breaches("f", Figures(3, 0, 0, 0.5, 0, 0, 801, 1.0), budget)
@@ -56,18 +56,18 @@ def breaches(name: str, found: Figures, budget: Mapping[str, Any] | None) -> lis
 
 
 def read() -> dict[str, dict[str, dict[str, Any]]]:
-    """All budgets, by "jax version, chip" and program."""
+    """Return all budgets, by "jax version, chip" and program."""
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def lowered(budget: Mapping[str, Any] | None, found: Figures) -> dict[str, Any]:
-    """The budget after a measurement: the smaller of both in each figure."""
+    """Return the budget after a measurement: the minimum of both for each figure."""
     new = asdict(found)
     return {key: min(new[key], (budget or new).get(key, new[key])) for key in new}
 
 
 def write(budgets: Mapping[str, Any], version: str) -> None:
-    """Keep the budgets, one program a line, and write the page of this version of jax."""
+    """Store the budgets, one program per line, and write the page of this version of jax."""
     sections = []
     for title, programs in sorted(budgets.items()):
         rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in programs.items()]
@@ -143,7 +143,7 @@ _SPREAD = (
 
 
 def page(budgets: Mapping[str, Any], version: str) -> str:
-    """The page of the documents, from the budgets of one version of jax."""
+    """Return the documentation page of the budgets of one version of jax."""
     parts = [_HEAD.format(version=version)]
     for chip, title in NAMES.items():
         small, full, spread = (budgets.get(section(version, chip, k), {}) for k in KINDS)
@@ -165,7 +165,7 @@ def _table(title: str, chip: str, programs: Mapping[str, Any], form: Any) -> str
 
 
 def _measured(title: str) -> str:
-    """What the newest rows of the record say of these programs on such a device."""
+    """Return the section of measured times of these programs on such a device, or nothing."""
     rows = record.rows()
     found = [row for name, row in rows.items() if name.startswith(f"NVIDIA {title} ")]
     found = [row for row in found if "model s" in row["results"][0]["answer"]]
@@ -188,7 +188,7 @@ def _measured(title: str) -> str:
 
 
 def _bytes(count: float) -> str:
-    """A number of bytes with its unit.
+    """Return a number of bytes with its unit.
 
     >>> _bytes(0), _bytes(96), _bytes(4.19e6)
     ('0', '96 B', '4.19 MB')
@@ -197,7 +197,7 @@ def _bytes(count: float) -> str:
 
 
 def _time(microseconds: float) -> str:
-    """A time with its unit.
+    """Return a time with its unit.
 
     >>> _time(0.25), _time(1520.0)
     ('0.25 µs', '1.52 ms')
@@ -213,5 +213,5 @@ def _with_unit(value: float, units: tuple[tuple[str, float], ...]) -> str:
 
 
 def section(version: str, chip: str, kind: str = "small") -> str:
-    """Where the budgets of a chip stand in the file, by the kind of the programs' form."""
+    """Return the key of a chip's budgets in the file, for one variant of the programs."""
     return f"jax {version}, {chip}" + ("" if kind == "small" else f", {kind}")

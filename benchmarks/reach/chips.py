@@ -1,7 +1,7 @@
-"""Chips that are not there: devices to compile for, described by numbers that their makers publish.
+"""Chips that need not be present: devices to compile for, with their makers' specifications.
 
-The plugin of a target lies in a folder of its own, which `make reach` puts first on PYTHONPATH: the
-CUDA plugin registers itself wherever it can be imported, so it must not meet the tests. One process
+The plugin of a target is in a separate folder, which `make reach` puts first on PYTHONPATH: the
+CUDA plugin registers itself wherever it can be imported, so the tests must not find it. One process
 compiles for one chip.
 """
 
@@ -12,48 +12,48 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Chip:
-    """What a chip can do at most, by its maker, and what a launch is assumed to take."""
+    """Peak rates of a chip as published by its maker, and the assumed time of a launch."""
 
     bandwidth: float  # bytes/s of its memory
-    single: float  # operations/s in float32, apart from the units for products of matrices
+    single: float  # operations/s in float32, without the matrix units
     double: float  # operations/s in float64
     launch: float = 2.5e-6  # s
 
     def model(self, launches: float, roofline: float) -> float:
-        """Seconds of a call: its launches, or what it moves and computes if that takes longer."""
+        """Return the modelled seconds of a call: of its launches, or the roofline if longer."""
         return max(self.launch * launches, roofline)
 
     def roofline(self, moved: float, operations: float, wide: bool) -> float:
-        """Seconds at least: the bytes, or the operations if they take longer."""
+        """Return the minimum seconds: the bytes, or the operations if they take longer."""
         return max(moved / self.bandwidth, operations / (self.double if wide else self.single))
 
 
-# a TPU's float64 is some twenty operations on pairs of float32
+# a float64 operation of a TPU takes about twenty operations on pairs of float32
 CHIPS = {
     "h100": Chip(bandwidth=3.35e12, single=67e12, double=33.5e12),
     "h200": Chip(bandwidth=4.8e12, single=67e12, double=33.5e12),
     "v5e": Chip(bandwidth=8.2e11, single=6.1e12, double=3e11, launch=1e-6),
 }
-_KINDS = {"H100": "h100", "H200": "h200", "v5 lite": "v5e"}  # how a device names itself
+_KINDS = {"H100": "h100", "H200": "h200", "v5 lite": "v5e"}  # substrings of `device_kind`
 
 PLATFORMS = {"h100": "cuda", "v5e": "tpu"}
 
-# without these the plugins look for their hardware, and for one another's locks
+# without these the plugins search for their hardware and for each other's locks
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
-    "JAX_NUM_CPU_DEVICES": "8",  # on which what is to be spread is begun
+    "JAX_NUM_CPU_DEVICES": "8",  # the initial states of sharded programs are on these
     "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_WORKER_ID": "0",
-    # no figure depends on how well instructions are chosen, which takes a third of the time
+    # no figure depends on instruction selection, which takes a third of the time
     "XLA_FLAGS": "--xla_backend_optimization_level=1 --xla_gpu_autotune_level=0",
 }
 
-# of an H100 SXM5, as `GpuTargetConfigProto` of XLA; without a version of CUB sorts count as several
-# kernels, which a card does not launch, since CUB's cannot be built without one
+# An H100 SXM5, as `GpuTargetConfigProto` of XLA. CUB's sorts cannot be built without a card, so no
+# version of CUB is given, and a sort counts as several kernels that a card would not launch.
 _H100 = """
 gpu_device_info {
   name: "NVIDIA H100 80GB HBM3" device_vendor: "NVIDIA Corporation"
@@ -76,7 +76,7 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 
 
 def of(kind: str) -> Chip | None:
-    """The chip of a device of this kind, where its figures are known.
+    """Return the chip of a device of this kind, or None if its specifications are unknown.
 
     >>> of("NVIDIA H100 80GB HBM3").bandwidth, of("cpu")
     (3350000000000.0, None)
@@ -85,15 +85,15 @@ def of(kind: str) -> Chip | None:
 
 
 def prepare() -> None:
-    """Set the environment that the plugins read; before JAX is imported."""
+    """Set the environment that the plugins read; call it before JAX is imported."""
     os.environ.update(_ENVIRONMENT)
 
 
 def devices(chip: str, count: int = 1) -> list[Any]:
-    """Devices of this kind that can be compiled for, and nothing else.
+    """Return devices of this kind that can only be compiled for.
 
     Raises:
-        SystemExit: the plugin of the chip's platform is not there.
+        SystemExit: the plugin of the chip's platform is not installed.
     """
     from jax.experimental import topologies
 

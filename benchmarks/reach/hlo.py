@@ -1,8 +1,8 @@
-"""What a compiled module does, read from its text: launches, loops, bytes, operations, collectives.
+"""Counts of a compiled module, from its text: launches, loops, bytes, operations, collectives.
 
 A launch is an instruction of a computation that is run, not fused: a kernel on a GPU, an operation
-of the core on a TPU. A loop whose length the compiler knows counts as often as it turns; a loop of
-unknown length counts once, and is counted as such, since on a GPU the host reads its predicate.
+of the core on a TPU. A loop whose length the compiler knows counts once per iteration. A loop of
+unknown length counts once, and is reported as a loop, since on a GPU the host reads its predicate.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Self
 from benchmarks.reach import traffic
 from benchmarks.reach.traffic import Instruction
 
-# what moves no data and launches nothing
+# operations that move no data and launch no kernel
 _FREE = set(
     """parameter constant tuple get-tuple-element bitcast after-all opt-barrier partition-id
     replica-id domain add-dependency async-update copy-done async-done all-reduce-done
@@ -36,28 +36,28 @@ _TURNS = re.compile(r'known_trip_count[^0-9]*"?n"?[^0-9]*(\d+)')
 
 @dataclass(frozen=True)
 class Account:
-    """What one call of a computation does."""
+    """Counts of one call of a computation."""
 
     launches: int = 0
-    loops: int = 0  # of a length that only the device knows
-    turns: int = 0  # of loops of known length, one after the other
+    loops: int = 0  # loops whose length only the device knows
+    turns: int = 0  # iterations of loops of known length, one after the other
     moved: int = 0  # bytes that launches read and write
-    operations: int = 0  # of arithmetic, without those inside kernels that are not XLA's
+    operations: int = 0  # arithmetic operations, except inside kernels that are not XLA's
     collectives: int = 0
-    crossing: int = 0  # bytes that collectives give to a device
+    crossing: int = 0  # bytes that a device receives from collectives
 
     def __add__(self, other: Self) -> "Account":
         mine, its = (vars(account).values() for account in (self, other))
         return Account(*(a + b for a, b in zip(mine, its)))
 
     def repeated(self, turns: int) -> "Account":
-        """Of a loop that makes so many turns: a loop inside it is one loop, begun often."""
+        """Return the account of `turns` iterations; a loop inside counts as one loop."""
         times = {name: turns * value for name, value in vars(self).items()}
         return Account(**times | {"loops": self.loops, "turns": turns * (self.turns + 1)})
 
 
 def account(text: str) -> Account:
-    """The account of a module's entry, from its text as `compiled.as_text()` gives it.
+    """Return the account of a module's entry computation, from the text of `compiled.as_text()`.
 
     >>> account('''ENTRY main (x: f32[8]) -> f32[8] {
     ...   %x = f32[8]{0} parameter(0)
@@ -86,7 +86,7 @@ def _parse(text: str) -> tuple[dict[str, list[Instruction]], str]:
 
 
 def _instruction(name: str, rest: str, root: bool) -> Instruction | None:
-    """The instruction of `type op(arguments), attributes`; a type may be a tuple of types."""
+    """Parse `type op(arguments), attributes`; a type may be a tuple of types."""
     kind = _closing(rest) + 1 if rest.startswith("(") else rest.find(" ")
     op = re.match(r"\s*([\w\-]+)(?=\()", rest[kind:])
     if op is None:
@@ -102,7 +102,7 @@ def _instruction(name: str, rest: str, root: bool) -> Instruction | None:
 
 
 def _closing(text: str) -> int:
-    """Where the parenthesis that `text` begins with is closed."""
+    """Return the index of the parenthesis that closes the first one of `text`."""
     depth = 0
     for i, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -155,7 +155,7 @@ def _dearest_branch(computations: dict[str, list[Instruction]], row: Instruction
 
 
 def _counted(condition: list[Instruction], body: list[Instruction]) -> int | None:
-    """Turns of a loop that counts by one from 0 to a constant; TPU modules do not state them."""
+    """Return the iterations of a loop from 0 to a constant by 1; TPU modules do not state them."""
     test = next(row for row in condition if row.root)
     by_name = {row.name: row for row in condition}
     if test.op != "compare" or "direction=LT" not in test.attributes:
@@ -180,7 +180,7 @@ def _index(row: Instruction) -> int:
 
 
 def _source(rows: dict[str, Instruction], name: str) -> Instruction | None:
-    """What an operand is, behind copies."""
+    """Return the instruction that defines an operand, behind copies and bitcasts."""
     row = rows.get(name)
     while row is not None and row.op in ("copy", "bitcast") and row.operands:
         row = rows.get(row.operands[0])

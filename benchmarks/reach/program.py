@@ -1,6 +1,6 @@
-"""What a program of the reach gate is: a function, and what makes its arguments.
+"""A program of the reach gate: a function, and a function that makes its arguments.
 
-It may be of one device, or of several over which its arguments are spread.
+It runs on one device, or on several devices over which its arguments are sharded.
 """
 
 from collections.abc import Callable
@@ -13,38 +13,38 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 KEY = jax.random.key(0)
-# a function, and what makes its arguments
+# a function, and a function that makes its arguments
 type Made = tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]
-# and where the arguments lie: for each a partition, or a pytree of them
+# with the placement of the arguments: for each a partition, or a pytree of partitions
 type Spread = tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Program:
-    """One row: what it is, and how it is made of a size under its precision."""
+    """One row of the gate: a program, and its construction for a size under its precision."""
 
     name: str
     make: Callable[[int], Made] | None
     small: int
     full: int
-    wide: bool = False  # of float64
-    chips: tuple[str, ...] = ("h100", "v5e")  # whose compilers take it
-    # units of work in a call of size n, and what they are
+    wide: bool = False  # True for float64
+    chips: tuple[str, ...] = ("h100", "v5e")  # chips whose compilers accept it
+    # units of work in a call of size n, and the name of the unit
     amount: Callable[[int], float] = lambda n: 1.0
     unit: str = "calls"
-    operations: float = 0.0  # of a kernel for a unit, which no compiler counts
-    goal: float | None = None  # units a second on an H100
-    calls: int = 50  # of a round on a device, one after the other
-    spread: Callable[[int, Mesh], Spread] | None = None  # in place of `make`: over several devices
+    operations: float = 0.0  # operations of a kernel per unit, which no compiler counts
+    goal: float | None = None  # units per second on an H100
+    calls: int = 50  # successive calls in a round on a device
+    spread: Callable[[int, Mesh], Spread] | None = None  # instead of `make`, for several devices
     devices: int = 1
 
     def made(self, size: int, devices: list[Any]) -> Made:
-        """The function, and what makes its arguments and puts them where they belong."""
+        """Return the function, and a function that makes its arguments and places them."""
         f, start, place = self._made(size, devices)
         return f, lambda: jax.tree.map(jax.device_put, args := start(), place(args))
 
     def described(self, size: int, devices: list[Any]) -> tuple[Callable[..., Any], Any]:
-        """The function, and the shapes of its arguments on devices that need not be there."""
+        """Return the function and its arguments' shapes on devices that need not be present."""
         f, start, place = self._made(size, devices)
         args = jax.eval_shape(start)
         kind = lambda x, at: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=at)
@@ -66,5 +66,5 @@ def _is_place(value: Any) -> bool:
 
 
 def numbers(*shape: int, low: float = 0.1, high: float = 1.0) -> jax.Array:
-    """Uniform numbers in the precision of the program."""
+    """Return uniform random values in the precision of the program."""
     return jax.random.uniform(KEY, shape, jnp.result_type(float), low, high)

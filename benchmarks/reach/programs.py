@@ -1,7 +1,7 @@
-"""The programs of one device that the README and the documents name, small and at full size.
+"""The single-device programs that the README and the documents name, small and at full size.
 
-Small they are compiled for chips that are not there, whose figures do not depend on the size beyond
-what each row says; at full size `benchmarks.device` runs them where a device is at hand.
+The small ones are compiled for chips that are not present; their figures depend on the size only as
+far as each row says. `benchmarks.device` runs them at full size on a present device.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def _slope_of_log_iv(n: int) -> Made:
 
 
 def _directions(n: int) -> Made:
-    """As many points on a sphere of 64 dimensions, 384 from 4,096 points on."""
+    """Make the fit of n points in 64 dimensions, or in 384 from 4,096 points on."""
     return numerics.VonMisesFisher.fit, lambda: (_unit(n, 384 if n >= 4096 else 64),)
 
 
@@ -61,13 +61,13 @@ def _many_objectives(n: int) -> Made:
 
 
 def _with_directions(n: int) -> Made:
-    """As many directions as fit into the members."""
+    """Make a generation of NSGA-III with as many directions as fit into the members."""
     parts = int((2 * n) ** 0.5 - 1.5)
     return _generation(multi.NSGA3(multi.das_dennis(3, parts), pop_size=n), dtlz.dtlz2(3, 7))
 
 
 def _one_objective(make: Callable[[int], Any], n: int) -> Made:
-    """In as many variables as half of the members, 1,000 at most."""
+    """Make a generation on the sphere with half as many variables as members, at most 1,000."""
     sphere = Problem(box(-5.0, 5.0, min(n // 2, 1000)), lambda x: jnp.sum(x * x, keepdims=True))
     return _generation(make(n), sphere)
 
@@ -86,7 +86,7 @@ def _pairs_in_pairs(n: int) -> Made:
 
 
 def _cluster(spec: Any, n: int) -> Made:
-    """Stars drawn from a Gaussian, at rest in the mean."""
+    """Make a step of stars sampled from a Gaussian, at rest in the mean."""
 
     def start() -> tuple[Any, ...]:
         x, v = 0.5 * jax.random.normal(KEY, (2, n, 3), jnp.result_type(float))
@@ -101,7 +101,7 @@ V = np.array([[0.0, 0.0, 0.0], [-0.1, 1.0, 0.05], [-0.68, -0.1, 0.0]])
 
 
 def _planets(n: int) -> Made:
-    """Two planets and n tracers on circles beyond them."""
+    """Make a step of two planets and n tracers on circular orbits outside them."""
     spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
 
     def start() -> tuple[Any, ...]:
@@ -114,7 +114,7 @@ def _planets(n: int) -> Made:
 
 
 def _symplectic(n: int) -> Made:
-    """Systems of three bodies, all alike; one where n is one."""
+    """Make a step of n identical systems of three bodies; a single one without `vmap`."""
     spec = WisdomHolman(gm=jnp.asarray(GM), dt=0.1)
     step = lambda state: spec.step(state)
     start = lambda: spec.init(jnp.asarray(X), jnp.asarray(V))
@@ -133,7 +133,7 @@ def _ensemble(n: int) -> Made:
 
 
 def block(material: Any, n: int) -> continuum.Scene:
-    """Particles that fill 0.4 metres cubed, some five a cell, in a box twice as wide."""
+    """Return particles that fill 0.4 metres cubed, about five per cell, in a box twice as wide."""
     dx = (4096 / n) ** (1 / 3) / 24
     x = jnp.asarray(np.random.default_rng(0).uniform(0.3, 0.7, (n, 3)), jnp.float32)
     body = continuum.Body(x, material, (dx / 2) ** 3)
@@ -148,13 +148,13 @@ def _matter(material: Any, n: int) -> Made:
 
 
 def _scenes(n: int) -> Made:
-    """n scenes of 4,096 particles."""
+    """Make a step of n scenes of 4,096 particles."""
     f, start = _matter(continuum.Liquid(1e5), 4096)
     return jax.vmap(f), lambda: (_stacked(start()[0], n),)
 
 
 def _slope_of_matter(n: int) -> Made:
-    """Value and gradient of 4 steps of a liquid in its initial velocity."""
+    """Make value and gradient of 4 steps of a liquid in its initial velocity."""
     scene = block(continuum.Liquid(1e5), n)
 
     def height(v: Any, state: Any) -> Any:
@@ -167,7 +167,7 @@ def _slope_of_matter(n: int) -> Made:
 
 
 def _mechanism(text: Callable[[], str], n: int) -> Made:
-    """A step of n copies; of one, without `vmap`, where n is one."""
+    """Make a step of n copies of a mechanism; a single one without `vmap`."""
     model = rigid.load(text())
     if n == 1:
         return model.step, lambda: (model.init(),)
@@ -175,7 +175,7 @@ def _mechanism(text: Callable[[], str], n: int) -> Made:
 
 
 def _arm() -> str:
-    """An arm of four links that touches nothing."""
+    """Return an arm of four links without contacts, as MJCF."""
     link = (
         '<body pos="0.3 0 0"><joint/><inertial pos="0 0 0" mass="0.5" diaginertia="0.1 0.2 0.25"/>'
     )
@@ -183,7 +183,7 @@ def _arm() -> str:
 
 
 def _learning(task: str, learner: Callable[..., Any], n: int) -> Made:
-    """An update: n environments, half as many steps, 32 at most."""
+    """Make an update with n environments and n / 2 steps, at most 32."""
     env, spec = rl.make(task), learner(num_envs=n, num_steps=min(32, n // 2))
     step = lambda state, key: spec.update(env, state, key)
     return step, lambda: (spec.init(env, KEY, 10), KEY)
@@ -205,7 +205,7 @@ def _playing(task: str, n: int) -> Made:
 
 
 def _views(size: int, n: int) -> Made:
-    """n depth images of 320 upright boxes each."""
+    """Make n depth images of 320 upright boxes each."""
 
     def start() -> tuple[Any, ...]:
         centre = 8 * numbers(n, 320, 3, low=-1.0)
@@ -221,7 +221,7 @@ def _views(size: int, n: int) -> Made:
 
 
 def _evolved(n: int) -> Made:
-    """A generation of n policies on the swimmer, episodes of 4 steps, of 1,000 from 1,024 on."""
+    """Make a generation of n policies on the swimmer, with 4 steps (1,000 if n >= 1,024)."""
     problem = swimming(1000 if n >= 1024 else 4).problem()
     spec = multi.NSGA3(multi.das_dennis(2, n - 1))
     step = partial(protocol.generation, spec, problem)
@@ -229,7 +229,7 @@ def _evolved(n: int) -> Made:
 
 
 def _force_fields(n: int) -> Made:
-    """Pads of 10 x 10 taxels, each against a rod of its own pose, a step of the anchored law."""
+    """Make a step of the anchored law for n pads of 10 x 10 taxels, each with one rod pose."""
     field = touch.ForceField(stiffness=100.0, shear_stiffness=50.0, friction=0.6)
 
     def step(anchors: Any, pos: Any, velocity: Any) -> Any:
@@ -241,7 +241,7 @@ def _force_fields(n: int) -> Made:
 
 
 def _pictures_of_touch(smooth: bool, n: int) -> Made:
-    """Of 60 x 80 pixels, by a sensor of tables as large as those that are measured."""
+    """Make n images of 60 x 80 pixels, from a sensor with tables of the measured sensors' size."""
     entries = 129 if smooth else 125
     blurs = tuple(jnp.full(taps, 1 / taps) for taps in (17, 9, 5, 3))
     sensor = touch.GelSight(
@@ -278,7 +278,7 @@ ALONE = (
     Program("ranks, 5 objectives", partial(_ranks, 5), 2048, 1 << 16),
     Program("CMAES, a generation", partial(_one_objective, _CMA), 64, 4096),
     Program("LSHADE, a generation", partial(_one_objective, _LSHADE), 64, 4096),
-    # of a pair: the issue slots of its formula, counted by hand, two operations each
+    # operations per pair: the issue slots of its formula, counted by hand, two operations each
     Program("pair sums", _pairs, 2048, 1 << 15, goal=8e11, operations=56, **_PAIRS),
     Program(
         "pair sums, float64", _pairs, 2048, 1 << 15, True, goal=2.5e11, operations=86, **_PAIRS
@@ -296,7 +296,7 @@ ALONE = (
     Program("Hermite6, a step", partial(_cluster, Hermite6()), 256, 1024, True),
     Program("Planetary, a step", _planets, 1024, 1 << 14, True),
     Program("WisdomHolman, a step", _symplectic, 1, 4096, True, chips=("h100",)),
-    # a minute of compilation in float64, which is emulated there
+    # float64 is emulated on the TPU and would take a minute to compile
     Program("WisdomHolman, float32, a step", _symplectic, 1, 4096, chips=("v5e",)),
     Program("Ensemble, a step", _ensemble, 64, 4096, True),
     Program("Liquid, a step", _LIQUID, 4096, 1 << 20, goal=1e9, **_STEPS),

@@ -1,4 +1,4 @@
-"""The programs that are spread over eight devices: what must cross between them, and how often."""
+"""Programs sharded over eight devices: their communication, in bytes and number of collectives."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ COUNT = 8
 
 
 def _learning(task: str, learner: Any, n: int, mesh: Mesh) -> Spread:
-    """An update with n environments, which are spread."""
+    """Make an update with n environments, sharded over the devices."""
     env, spec = rl.make(task), learner(num_envs=n)
     start = lambda: (spec.init(env, KEY, 10), KEY)
     places = jax.eval_shape(start)[0].places(*mesh.axis_names)
@@ -35,7 +35,7 @@ def _learning(task: str, learner: Any, n: int, mesh: Mesh) -> Spread:
 
 
 def _slabs(n: int, mesh: Mesh) -> Spread:
-    """A step on slabs, without what hands particles on once in some sixteen steps."""
+    """Make a step on slabs, without the migration of particles every sixteen steps or so."""
     spec = block(continuum.NeoHookean(2e4), n)
     start = devices.shard_state(spec, meshes.devices(COUNT))
     places = jax.tree.map(lambda leaf: leaf.sharding.spec, start)
@@ -50,14 +50,14 @@ def _slabs(n: int, mesh: Mesh) -> Spread:
 
 
 def _pairs(n: int, mesh: Mesh) -> Spread:
-    """Pair sums at n points, which are spread, by as many sources."""
+    """Make pair sums at n points, which are sharded, over n sources."""
     pull = lambda x, stars, m: meshes.over(lambda x: pairs.pull(x, stars, m), mesh, 1)(x)
     start = lambda: (numbers(6, n), numbers(6, n), numbers(n))
     return pull, start, (PartitionSpec(None, "batch"), EVERYWHERE, EVERYWHERE)
 
 
 def _swarm(n: int, mesh: Mesh) -> Spread:
-    """Planets with n tracers, which are spread."""
+    """Make a step of planets with n tracers, which are sharded."""
     spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
 
     def start() -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ def _swarm(n: int, mesh: Mesh) -> Spread:
 
 
 def _cluster(n: int, mesh: Mesh) -> Spread:
-    """An interval of 256 stars with n tracers, which are spread."""
+    """Make an interval of 256 stars with n tracers, which are sharded."""
     spec = jax.tree.map(jnp.asarray, Cluster(Hermite(), edge=20.0))
 
     def start() -> tuple[Any, ...]:
@@ -86,14 +86,14 @@ def _cluster(n: int, mesh: Mesh) -> Spread:
 
 
 def _generation(n: int, mesh: Mesh) -> Spread:
-    """NSGA-II with n members, whose evaluation is spread."""
+    """Make a generation of NSGA-II with n members, whose evaluation is sharded."""
     spec, problem = multi.NSGA2(pop_size=n), dtlz.dtlz2(3, 7)
     step = lambda state, key: protocol.step(spec, problem, state, key, mesh)
     return step, lambda: (spec.init(KEY, problem), KEY), (EVERYWHERE, EVERYWHERE)
 
 
 def _seeds(n: int, mesh: Mesh) -> Spread:
-    """25 generations of NSGA-II with 100 members from n seeds, which are spread."""
+    """Make 25 generations of NSGA-II with 100 members from n seeds, which are sharded."""
     spec, problem = multi.NSGA2(pop_size=100), dtlz.dtlz2(3, 7)
     each = jax.vmap(lambda key: protocol.evolve(spec, problem, key, 25))
     return meshes.over(each, mesh), lambda: (jax.random.split(KEY, n),), (BATCH,)

@@ -1,8 +1,8 @@
-"""What one launch of a compiled module moves and computes, by the types of what it takes and gives.
+"""Bytes and operations of one launch of a compiled module, from its operand and result types.
 
-Bytes are those of operands and results, each once, as if no cache held anything between two
-launches and a fusion kept all that is inside it in registers. Of an array from which a launch takes
-slices or rows only these count, and of one that it changes in place only what is changed.
+The bytes are those of operands and results, each once: no cache is assumed to hold data between two
+launches, and a fusion keeps its intermediate values in registers. If a launch takes slices or rows
+of an array, only these count; if it updates an array in place, only the updated part counts.
 """
 
 import re
@@ -13,11 +13,11 @@ type Rows = dict[str, Instruction]
 type Computations = dict[str, list[Instruction]]
 
 _TYPE = re.compile(r"\b(pred|bf16|[suf]\d+\w*|c64|c128)\[([\d,]*)\]")
-# of a dot, and of a call of a library for it
+# the batch axes of a dot, or of a library call for it
 _BATCH = re.compile(r'lhs_batch_dim(?:ension)?s"?[=:]\s*[{\[]([^}\]]*)')
 _TAKEN = ("dynamic-slice", "slice", "gather")
-_PUT = {"dynamic-update-slice": 1, "scatter": 2}  # which operand is what is put
-# what computes nothing
+_PUT = {"dynamic-update-slice": 1, "scatter": 2}  # index of the operand that is written
+# operations without arithmetic
 _STILL = set(
     """parameter constant tuple get-tuple-element bitcast broadcast iota reshape transpose copy
     slice dynamic-slice dynamic-update-slice gather concatenate pad reverse convert bitcast-convert
@@ -33,14 +33,14 @@ class Instruction:
     op: str
     type: str
     operands: list[str]
-    arguments: str  # as written, between the parentheses
+    arguments: str  # text between the parentheses
     attributes: str
     root: bool
     called: dict[str, list[str]] = field(default_factory=dict)
 
 
 def size(kind: str) -> int:
-    """Bytes of a type, or of all in a tuple.
+    """Return the bytes of a type, or of all types in a tuple.
 
     >>> size("(f32[8,2]{1,0}, pred[])")
     65
@@ -49,7 +49,7 @@ def size(kind: str) -> int:
 
 
 def elements(kind: str) -> int:
-    """How many numbers a type holds, or all in a tuple.
+    """Return the number of elements of a type, or of all types in a tuple.
 
     >>> elements("(f32[8,2]{1,0}, pred[])")
     17
@@ -67,7 +67,7 @@ def _count(shape: str) -> int:
 
 
 def moved(computations: Computations, row: Instruction, rows: Rows) -> int:
-    """Bytes that a launch reads and writes."""
+    """Return the bytes that a launch reads and writes."""
     if row.op != "fusion":
         return _apart(row, rows)
     inside = computations[row.called["calls"][0]]
@@ -89,7 +89,7 @@ def _apart(row: Instruction, rows: Rows) -> int:
 
 
 def _read(parameter: Instruction, inside: list[Instruction]) -> int:
-    """Bytes that a fusion reads of one of its arguments."""
+    """Return the bytes that a fusion reads of one of its arguments."""
     users = [row for row in inside if parameter.name in row.operands]
     first = all(row.operands[0] == parameter.name for row in users)
     if users and first and all(row.op in _TAKEN for row in users):
@@ -98,7 +98,7 @@ def _read(parameter: Instruction, inside: list[Instruction]) -> int:
 
 
 def _written(inside: Rows, root: Instruction) -> int:
-    """Bytes that a fusion writes; what it adds to in place is read, too."""
+    """Return the bytes that a fusion writes; in-place updates also count as read."""
     if root.op == "tuple":
         return sum(_written(inside, inside[name]) for name in root.operands)
     if root.op == "bitcast":
@@ -108,7 +108,7 @@ def _written(inside: Rows, root: Instruction) -> int:
 
 
 def operations(computations: Computations, row: Instruction, rows: Rows) -> int:
-    """Operations of arithmetic in a launch; a product of matrices has two a multiplication."""
+    """Count the arithmetic operations of a launch; a matrix product has two per multiplication."""
     if row.op == "fusion":
         inside = computations[row.called["calls"][0]]
         within = {one.name: one for one in inside}
@@ -124,7 +124,7 @@ def operations(computations: Computations, row: Instruction, rows: Rows) -> int:
 
 
 def _batch(kind: str, attributes: str) -> int:
-    """How many products one instruction makes, of an operand of type `kind`.
+    """Return the batch size of a dot whose first operand has the type `kind`.
 
     >>> _batch("f32[7,5,3]{2,1,0}", ", lhs_batch_dims={0}, lhs_contracting_dims={2}")
     7
@@ -141,7 +141,7 @@ def _largest(kind: str) -> int:
 
 
 def received(row: Instruction, rows: Rows) -> int:
-    """Bytes that a collective gives to a device; those that begin one name their operand, too."""
+    """Return the bytes that a device receives; the type of a `-start` also holds its operand."""
     if not row.op.endswith("-start") or row.op == "all-reduce-start":
         return size(row.type)
     return size(row.type) - sum(size(rows[name].type) for name in row.operands if name in rows)

@@ -1,14 +1,14 @@
-"""Texts of two robots on a floor: a body on four legs and a human figure, of simple shapes.
+"""MJCF of two robots on a floor: a body on four legs and a human figure, of simple shapes.
 
-They have the sizes of the tasks named ant and humanoid: 14 and 23 degrees of freedom, 8 and 17
-motors. Only the floor touches the ant; limbs of the figure touch one another too.
+They have the sizes of the tasks named ant and humanoid: 14 and 23 DoFs, 8 and 17
+actuators. Only the floor touches the ant; limbs of the figure also touch each other.
 """
 
 _FLOOR = '<geom type="plane" size="20 20 1" condim="3" friction="1 0.5 0.5"/>'
 
 
 def ant() -> str:
-    """A ball on four legs, each of a hip that turns about the vertical and a knee."""
+    """Return a ball on four legs, each with a hip that rotates about the vertical and a knee."""
     legs, motors = [], []
     for i, (x, y) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):
         hip, knee = f"{0.2 * x} {0.2 * y} 0", f"{0.4 * x} {0.4 * y} 0"
@@ -28,7 +28,7 @@ def ant() -> str:
 
 
 def humanoid() -> str:
-    """A trunk of three parts with a head, two legs with feet, two arms with hands."""
+    """Return a trunk of three parts with a head, two legs with feet and two arms with hands."""
     return f"""<mujoco><option timestep="0.003"/>
 <default><joint damping="5" armature="0.01" stiffness="10" limited="true"/>
 <geom type="capsule" margin="0.001" condim="1"/><motor ctrlrange="-0.4 0.4"/></default>
@@ -45,7 +45,7 @@ def humanoid() -> str:
 
 
 def _leg(side: str, y: int) -> str:
-    """A thigh on three hinges, a shin on one, and a foot that is fixed to it."""
+    """Return a thigh on three hinges, a shin on one hinge, and a fixed foot."""
     return f"""<body pos="0 {0.1 * y} -0.04">
 <joint name="{side}_hip_x" axis="{-y} 0 0" range="-25 5"/>
 <joint name="{side}_hip_z" axis="0 0 {-y}" range="-60 35"/>
@@ -57,7 +57,7 @@ def _leg(side: str, y: int) -> str:
 
 
 def _arm(side: str, y: int) -> str:
-    """An upper arm on two hinges, a lower arm on one, and a hand that is fixed to it."""
+    """Return an upper arm on two hinges, a lower arm on one hinge, and a fixed hand."""
     return f"""<body pos="0 {0.17 * y} 0.06">
 <joint name="{side}_shoulder_1" axis="2 {-y} 1" range="-60 85"/>
 <joint name="{side}_shoulder_2" axis="0 {y} 1" range="-60 85"/>
