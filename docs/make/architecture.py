@@ -1,10 +1,10 @@
-"""Draw the house: its pillars and their rooms, and who imports whom, from the import statements.
+"""Draw the domains of the package, their subpackages and their imports, from the import statements.
 
     python docs/make/architecture.py
 
-writes docs/pictures/architecture.svg. `PLAN` says where each pillar stands, so that every arrow is
-a short straight line; a pillar that it leaves out, or an import that points upwards, is refused. An
-arrow that follows from others is left out, and so is the command line, which only calls studies.
+writes docs/pictures/architecture.svg. `PLAN` holds the position of each domain, so that every arrow
+is a short straight line. A domain missing from it, or an import that points upwards, is an error.
+Arrows implied by others are left out, and so is the command line, which only calls studies.
 """
 
 import ast
@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
-SPLIT = ("physics",)  # whose folders are pillars of their own
-# of each pillar: its first and last floor from above, its sides in parts of 24, its colour
+SPLIT = ("physics",)  # whose subfolders are separate domains
+# for each domain: first and last row from the top, left and right side in 24ths, color
 PLAN = {
     "studies": (0, 0, 0, 24, "#e8eef7"),
     "rl": (1, 1, 0, 15, "#f1e8f7"),
@@ -29,14 +29,14 @@ PLAN = {
     "numerics": (1, 4, 20, 24, "#fef3e0"),
     "core": (5, 5, 0, 24, "#e8eef7"),
 }
-ROOMS = {"inputs", "devices", "runs"}  # of the core
+ROOMS = {"inputs", "devices", "runs"}  # subpackages of the core
 CORE = "Specs and states, the loop, checkpoints, ranges, devices: what all others stand on"
-PART, GAP, EDGE = 42, 20, 16  # a 24th of the width, between two pillars, around all
-LINE, CHAR, HEAD, FLOOR = 18, 6.1, 30, 38  # of text, of a title; room for arrows between floors
+PART, GAP, EDGE = 42, 20, 16  # a 24th of the width, gap between two domains, margin
+LINE, CHAR, HEAD, FLOOR = 18, 6.1, 30, 38  # text line, character, title, space between rows
 
 
 def modules() -> dict[tuple[str, ...], Path]:
-    """Every module of the package by its address, links followed once."""
+    """Return every module of the package by its dotted name, without the linked copies."""
     found = {}
     for top in ("jaxgpu", "physics", "numerics", "rl"):
         for file in sorted((ROOT / top).rglob("*.py")):
@@ -48,17 +48,17 @@ def modules() -> dict[tuple[str, ...], Path]:
 
 
 def pillar(module: tuple[str, ...], files: dict) -> str:
-    """The box that a module stands in; modules right in `jaxgpu` are the core."""
+    """Return the box that a module is drawn in; modules directly in `jaxgpu` are the core."""
     at_top = files.get(module, Path("x.py")).parent == ROOT / "jaxgpu"
     if len(module) < 2 or module[1] in ROOMS or at_top:
         return "core"
     if module[1] in SPLIT:
         return module[2] if len(module) > 2 else "core"
-    return "studies" if module[1] == "report" else module[1]  # reports are of studies
+    return "studies" if module[1] == "report" else module[1]  # reports belong to studies
 
 
 def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
-    """Addresses that a file imports from the package, relative ones resolved."""
+    """Return the names that a file imports from the package, with relative imports resolved."""
     package = module if file.stem == "__init__" else module[:-1]
     found = set()
     for node in ast.walk(ast.parse(file.read_text())):
@@ -72,7 +72,7 @@ def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
 
 
 def house() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
-    """What each pillar holds, rooms with their numbers of modules; and what it imports."""
+    """Return the contents of each domain (subpackages with module counts) and its imports."""
     files = {module: file for module, file in modules().items() if module != ("jaxgpu", "cli")}
     rooms: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     below: dict[str, set[str]] = defaultdict(set)
@@ -91,14 +91,14 @@ def house() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
 
 
 def listed(rooms: dict[str, list[str]]) -> list[str]:
-    """Rooms with their numbers of modules, then the modules in no room, by name if all are so."""
+    """Return subpackages with module counts, then the count of other modules or all names."""
     found = [f"{room} {len(names)}" for room, names in sorted(rooms.items()) if room]
     alone = sorted(name for name in rooms[""] if not name.startswith("_"))
     return [*found, f"and {len(alone)} modules"] if found else alone
 
 
 def subject(name: str, files: dict) -> str:
-    """The first sentence of a pillar's docstring."""
+    """Return the first sentence of a domain's docstring."""
     if name == "core":
         return CORE
     (file,) = (
@@ -111,7 +111,7 @@ def subject(name: str, files: dict) -> str:
 
 
 def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The arrows that no longer way says as well."""
+    """Return the imports that no longer path implies (the transitive reduction)."""
 
     def reached(name: str) -> set[str]:
         return below[name] | {far for near in below[name] for far in reached(near)}
@@ -123,7 +123,7 @@ def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def wrapped(words: list[str], width: float) -> list[str]:
-    """Words as lines of text that fit into a box of some width."""
+    """Wrap words into lines of text that fit into a box of this width."""
     joined = " · ".join(word.replace(" ", "\u00a0") for word in words)
     return textwrap.wrap(joined, int((width - LINE) / CHAR), break_long_words=False)
 
@@ -168,7 +168,7 @@ def main() -> None:
 
 
 def floors(texts: dict[str, tuple[list[str], list[str]]]) -> list[int]:
-    """The top of each floor, so that every pillar has room for its text; then where all end."""
+    """Return the top of each row, so that every domain has space for its text, then the bottom."""
     tops = [EDGE]
     for floor in range(1 + max(last for _, last, *_ in PLAN.values())):
         ends = [
@@ -181,7 +181,7 @@ def floors(texts: dict[str, tuple[list[str], list[str]]]) -> list[int]:
 
 
 def box(name: str, about: list[str], holds: list[str], at: tuple[float, ...], colour: str) -> str:
-    """A pillar: its name, what it is about, and its rooms."""
+    """Return the SVG of a domain: its name, its subject and its subpackages."""
     x, y, width, height = at
     line = lambda i, text, style: (
         f'<text x="{x + 10:.0f}" y="{y + HEAD + LINE * (i + 0.6):.0f}" {style}>{text}</text>'
@@ -196,7 +196,7 @@ def box(name: str, about: list[str], holds: list[str], at: tuple[float, ...], co
 
 
 def arrow(start: tuple[float, ...], end: tuple[float, ...]) -> str:
-    """From the lower side of a pillar straight down to one that it imports."""
+    """Return the SVG of an arrow from a domain straight down to one that it imports."""
     x = (max(start[0], end[0]) + min(start[0] + start[2], end[0] + end[2])) / 2
     top, bottom = start[1] + start[3], end[1]
     if top >= bottom:

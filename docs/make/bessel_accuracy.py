@@ -1,10 +1,10 @@
-"""The largest errors of the log-Bessel functions in each region of the plane, for docs/bessel.md.
+"""Largest errors of the log-Bessel functions in each region of the plane, for docs/bessel.md.
 
     export PYTHONPATH=tests/helpers
     python docs/make/bessel_accuracy.py            measure, and write the table into the page
     python docs/make/bessel_accuracy.py FILE ...   measure on other tables, and print
 
-The points are the 25-digit tables of the tests, or others of docs/make/bessel_points.py.
+The points are the 25-digit tables of the tests, or others made by docs/make/bessel_points.py.
 """
 
 import sys
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[1] / "bessel.md"
 
 
 def main() -> None:
-    """Write the table into the page, or print that of other files."""
+    """Write the table into the page, or print the table of other files."""
     if files := sys.argv[1:]:
         print(markdown(rows(Table(*(Path(file).read_text() for file in files)))))
         return

@@ -1,11 +1,11 @@
-"""Draw the error of log I_v(x) and log K_v(x) over the plane of v and x, ours beside the peers'.
+"""Draw the error of log I_v(x) and log K_v(x) over the plane of v and x, for jaxgpu and peers.
 
     pip install python-flint tfp-nightly
-    python docs/make/bessel_map.py [POINTS A SIDE]
+    python docs/make/bessel_map.py [POINTS PER SIDE]
 
-writes docs/pictures/bessel_map.svg. The reference is Arb's, in ball arithmetic with the precision
-doubled until the ball is 95 bits narrow: mpmath is wrong at some such points. The error is
-measured against what half an ulp in the result, in v and in x can each do,
+writes docs/pictures/bessel_map.svg. The reference is Arb's ball arithmetic, with the precision
+doubled until the ball is 95 bits narrow: mpmath is wrong at some such points. The error is relative
+to the combined effect of half an ulp in the result, in v and in x,
 
     E = |f - g| / (u (|g| + |x dg/dx| + |v dg/dv|)),    u = 2^-53.
 """
@@ -24,12 +24,12 @@ from jaxgpu.report.drawing import follows_page
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "bessel_map.svg"
 EDGES = [0, 1, 2, 4, 16, 1e3, 1e6, 1e12, np.inf]
-# up to 4 is right: blue; what is more is orange; both fade into the page
+# errors up to 4 count as accurate and are blue, larger ones orange; both fade into the page
 SHADES = [(BLUE, s) for s in (0.15, 0.4, 0.7)] + [(ORANGE, s) for s in (0.3, 0.47, 0.65, 0.82, 1)]
 
 
 def exact(v: float, x: float) -> list:
-    """log I, log K, and the denominator of E over u for each, in mpmath's numbers."""
+    """Return log I, log K, and the denominator of E over u for each, as mpmath numbers."""
     flint, mpf = import_module("flint"), import_module("mpmath").mpf
     for precision in (192, 384, 768, 1536, 3072, 6144):
         flint.ctx.prec = precision
@@ -49,7 +49,7 @@ def _logs(v, x) -> tuple:
 
 
 def peers(v: np.ndarray, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """log I and log K of each library at the points, in float64."""
+    """Return log I and log K of each library at the points, in float64."""
     special = import_module("scipy.special")
     tfp = import_module("tensorflow_probability.substrates.jax")
     ours = in_float64(lambda: (np.asarray(log_iv(v, x)), np.asarray(log_kv(v, x))))()
@@ -64,7 +64,7 @@ def peers(v: np.ndarray, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarra
 
 
 def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:
-    """E of each value; nan where it is not finite."""
+    """Return E of each value; nan if the value is not finite."""
     mpf = import_module("mpmath").mpf
     apart = [float(abs(mpf(a) - b)) if np.isfinite(a) else np.nan for a, b in zip(value, reference)]
     return np.array(apart) / (2.0**-53 * size)
@@ -72,7 +72,7 @@ def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:
 
 @styled
 def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
-    """Save the picture: one column a library, one row a function."""
+    """Save the picture: one column per library, one row per function."""
     plt, colors = import_module("matplotlib.pyplot"), import_module("matplotlib.colors")
     scale = colors.ListedColormap([colors.to_rgba(*shade) for shade in SHADES])
     scale.set_bad(GREY)
@@ -101,7 +101,7 @@ def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
 
 
 def main() -> None:
-    """Make the picture."""
+    """Compute the errors and draw the picture."""
     mpmath = import_module("mpmath")
     mpmath.mp.dps = 40
     points = int(sys.argv[1]) if len(sys.argv) > 1 else 72

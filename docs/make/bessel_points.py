@@ -1,12 +1,12 @@
-"""Make a table of log I_v(x), log K_v(x), derivatives and ratios to 25 digits: fresh test points.
+"""Make a table of log I_v(x), log K_v(x), derivatives and ratios to 25 digits, as test points.
 
     pip install python-flint
     python docs/make/bessel_points.py SEED ROWS > table.csv
 
 The columns are those of tests/numerics/log_bessel.csv.gz; seed 4 and 1500 rows make
-tests/numerics/log_bessel_edges.csv.gz beside it. Values are Arb's, in ball arithmetic with
-the precision doubled until the ball is 95 bits narrow, so that every digit is certain; derivatives
-in the order are a complex step of 2^(-precision / 3).
+tests/numerics/log_bessel_edges.csv.gz. Values are computed by Arb, in ball arithmetic with the
+precision doubled until the ball is 95 bits narrow, so that every digit is certain. Derivatives in
+the order use a complex step of 2^(-precision / 3).
 """
 
 import sys
@@ -18,7 +18,7 @@ COLUMNS = "v,x,log_iv,log_kv,dlogiv_dv,dlogkv_dv,ratio_i,ratio_k,f32_exact,strat
 
 
 def points(seed: int, rows: int) -> list[tuple[float, float, str]]:
-    """Random points, most of them where a branch begins, orders are special or K is nearly 1."""
+    """Return random points, mostly at branch limits, at special orders and where K is nearly 1."""
     rng = np.random.default_rng(seed)
     n = max(1, rows // 23)
     wide = lambda low, high: np.exp(rng.uniform(np.log(low), np.log(high), n))
@@ -54,7 +54,7 @@ def points(seed: int, rows: int) -> list[tuple[float, float, str]]:
 
 
 def row(v: float, x: float, name: str) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     ctx = import_module("flint").ctx
     for precision in (256, 512, 1024, 2048, 4096, 8192):
         ctx.prec = precision
@@ -77,7 +77,7 @@ def _values(v: float, x: float) -> list:
     i, k = at.bessel_i(order, scaled=True), at.bessel_k(order, scaled=True)
     by_order = []
     for lift in (acb(at).bessel_i(lifted), acb(at).bessel_k(lifted)):
-        # exact but for terms in step^2, far below the digits that are kept
+        # exact except for terms in step^2, far below the digits that are kept
         by_order.append(lift.log().imag / step)
     up_i, up_k = at.bessel_i(order + 1, scaled=True), at.bessel_k(order + 1, scaled=True)
     by_k = arb(0) if v == 0 else by_order[1]

@@ -1,9 +1,9 @@
-"""Look at a page as readers do: `python docs/make/browser.py out/report.html shots`.
+"""Test an HTML page in a browser: `python docs/make/browser.py out/report.html shots`.
 
-Chromium opens it at the widths of a phone, a tablet and a desk, in light and in dark. Each time the
-page must not be wider than the window, load nothing, say no error, and scroll on under a wheel
-that stands over a view; pictures of what is seen are left in the folder. Needs chromium on the
-path, and tornado, which comes with ipykernel of the extra `dev`.
+Chromium opens it at the widths of a phone, a tablet and a desktop, in light and in dark mode. Each
+time the page must not be wider than the window, load nothing, and report no error. It must also
+scroll when the mouse wheel is over an embedded view. Screenshots are written to the folder. Needs
+chromium on the path, and tornado, which comes with ipykernel of the extra `dev`.
 """
 
 import asyncio
@@ -21,24 +21,24 @@ from typing import Any
 from tornado.websocket import websocket_connect
 
 WIDTHS, SCHEMES, HIGH = (360, 900, 1600), ("light", "dark"), 900  # pixels
-TALL = 3000  # pixels of a page in one picture
+TALL = 3000  # pixels of a page in one screenshot
 QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
     --disable-background-networking --disable-component-update --disable-sync
     --remote-debugging-port=0 --remote-allow-origins=*""".split()
-# scrolls to the middle of the first view, and tells where that is
+# scrolls to the center of the first embedded view, and returns its position
 VIEW = """(() => { const one = document.querySelector("iframe"); if (!one) return null;
     one.scrollIntoView({block: "center"}); const box = one.getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2]; })()"""
 
 
 class Tab:
-    """A tab of the browser, spoken to in its own protocol."""
+    """A tab of the browser, controlled through the DevTools protocol."""
 
     def __init__(self, socket: Any):
         self.socket, self.count, self.errors = socket, itertools.count(1), []
 
     async def ask(self, method: str, **given: Any) -> Any:
-        """The answer to a command; what the page says meanwhile is kept if it is an error."""
+        """Return the answer to a command; errors that the page reports meanwhile are stored."""
         number = next(self.count)
         await self.socket.write_message(
             json.dumps({"id": number, "method": method, "params": given})
@@ -52,13 +52,13 @@ class Tab:
                 self.errors.append(json.dumps(said["params"])[:300])
 
     async def value(self, expression: str) -> Any:
-        """What an expression is in the page."""
+        """Return the value of an expression in the page."""
         found = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         return found["result"].get("value")
 
 
 async def look(tab: Tab, page: Path, width: int, scheme: str, out: Path) -> list[str]:
-    """The faults of the page at a width."""
+    """Return the errors of the page at one width."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     size = {"width": width, "height": HIGH, "deviceScaleFactor": 1, "mobile": width < 500}
     await tab.ask("Emulation.setDeviceMetricsOverride", **size)
@@ -84,7 +84,7 @@ async def look(tab: Tab, page: Path, width: int, scheme: str, out: Path) -> list
 
 
 async def main(page: Path, out: Path) -> int:
-    """How many widths and schemes have a fault."""
+    """Check all widths and color schemes, and return the number of those with errors."""
     if not page.is_file():
         raise SystemExit(f"browser: no page {page}")
     out.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ async def main(page: Path, out: Path) -> int:
 
 
 async def _tab(port: str) -> Tab:
-    """The tab that the browser began with."""
+    """Return the tab that the browser started with."""
     tabs = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
     address = next(one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page")
     tab = Tab(await websocket_connect(address, max_message_size=1 << 28))

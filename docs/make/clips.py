@@ -1,6 +1,6 @@
-"""Draw the clips of docs/pictures: surgical tasks, done by a controller or a plan by hand.
+"""Draw the clips of docs/pictures: surgical tasks, solved by a controller or by a scripted plan.
 
-Also classic ones, by policies that are learnt on the way, and `matter/pouring`, planned by Adam.
+Also classic tasks, by policies trained in the script, and `matter/pouring`, planned by Adam.
 
 `python docs/make/clips.py [name ...]`
 """
@@ -35,10 +35,10 @@ FRAMES, SIZE, SEED = 32, 176, 3
 ARM = Camera((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), 0.58, SIZE, SIZE)
 TALL = Camera((1.9, -1.9, 1.1), (0.35, 0.0, 0.55), (0.0, 0.0, 1.0), 0.5, SIZE, SIZE)
 STAND = Camera((-1.3, 1.1, 0.75), (0.0, 0.28, 0.28), (0.0, 0.0, 1.0), 0.4, SIZE, SIZE)
-# up is x in the frame of the ECM
+# in the frame of the ECM x points up
 LYING = Camera((0.7, -2.9, -1.2), (0.75, 0.0, 0.45), (1.0, 0.0, 0.0), 0.5, SIZE, SIZE)
 SCENES = {"psm-reach-compat": (STAND, 0.012), "ecm-reach-compat": (LYING, 0.025)}
-CLASSIC = {  # the middle of the picture, x and z, and how far away the eye is, m
+CLASSIC = {  # center of the picture, x and z, and distance of the camera, m
     "cartpole": (0.0, 0.45, 4.6),
     "pendulum": (0.0, -0.1, 5.0),
     "acrobot": (0.0, -0.2, 9.0),
@@ -49,7 +49,7 @@ TRAY = Camera((0.18, -0.27, -0.04), (-0.01, 0.0, -0.16), (0.0, 0.0, 1.0), 0.52, 
 
 
 def led(env: Any) -> Any:
-    """States [steps] of an episode under damped least squares on the joints that actions move."""
+    """Return states [steps] of an episode under damped least squares on the actuated joints."""
     if isinstance(env, SurgicalGymReach):
         return sent(env)
     at = "target" if hasattr(env.reset(jax.random.key(0))[0], "v") else "q"
@@ -77,7 +77,7 @@ def led(env: Any) -> Any:
 
 
 def sent(env: SurgicalGymReach) -> Any:
-    """States of an episode with the targets sent to where damped least squares has the tip."""
+    """Return states of an episode with joint targets that place the tip at the goal."""
     goal = env.reset(jax.random.key(SEED))[0].goal
     count, scale, offset = env.arm.joints, np.array(env.model.scale), np.array(env.model.offset)
     asked = jnp.asarray(np.stack([offset - scale, offset + scale])[:, :count], jnp.float32)
@@ -103,7 +103,7 @@ def sent(env: SurgicalGymReach) -> Any:
 
 
 def planned(env: Any) -> Any:
-    """States [steps] of an episode through waypoints: over it, at it, take, away, there."""
+    """Return states [steps] of an episode through waypoints: above, at, grasp, lift, goal."""
     state, _ = jax.jit(env.reset)(jax.random.key(SEED))
     where, across = (np.asarray(x) for x in env.grasp_pose(state.position, state.object_yaw))
     yaw = (across + np.pi / 2) % np.pi - np.pi / 2
@@ -126,7 +126,7 @@ def planned(env: Any) -> Any:
 
 
 def scripted(env: Any) -> Any:
-    """States [T] of an episode under the task's own script."""
+    """Return states [T] of an episode under the task's own script."""
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
         later = env.step(state, env.script(env.observe(state)), jax.random.key(0)).state
@@ -137,7 +137,7 @@ def scripted(env: Any) -> Any:
 
 
 def learnt(name: str) -> Any:
-    """States [T] of an episode under the policy that the study `classic-control` learns first."""
+    """Return states [T] of an episode under the first policy of the study `classic-control`."""
     row = next(row for row in ROWS if row.task == name)
     env: Any = rl.make(name)
     learner, updates = row.learner, PARTS * row.every(1.0)
@@ -158,7 +158,7 @@ def learnt(name: str) -> Any:
 
 
 def poured() -> bytes:
-    """The film of a plan of sixteen steps of Adam."""
+    """Return the animation of a plan after sixteen steps of Adam."""
     env: Any = rl.make("matter/pouring")
     state, _ = jax.jit(env.reset)(jax.random.key(0))
     loss = EpisodeCost(env, state, gradient_discount=0.9)
@@ -170,7 +170,7 @@ def poured() -> bytes:
 
 
 def drawn(name: str) -> bytes:
-    """The clip of an environment."""
+    """Return the clip of an environment."""
     if name == "matter/pouring":
         return poured()
     env: Any = rl.make(name)

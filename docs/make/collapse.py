@@ -1,9 +1,9 @@
-"""Draw a dam that breaks and columns of sand that collapse, with the experiments' points.
+"""Draw a dam break and collapsing columns of sand, with the experiments' data points.
 
     PYTHONPATH=tests/helpers python docs/make/collapse.py [dam] [sand]
 
-writes docs/pictures/dam_break.svg and column_collapse.svg; half a minute and four on one core. The
-experiments and the simulations of them are those that the tests hold: `collapse_experiments`.
+writes docs/pictures/dam_break.svg and column_collapse.svg in half a minute and four minutes on one
+core. The experiments and their simulations are shared with the tests: `collapse_experiments`.
 """
 
 import io
@@ -22,7 +22,7 @@ PICTURES = Path(__file__).parents[1] / "pictures"
 
 @styled
 def draw_dam() -> None:
-    """Front and height in time, at three resolutions."""
+    """Draw front and height over time, at three resolutions."""
     drawing, (left, right) = _canvas(2)
     for cells, style in ((8, ":"), (16, "--"), (32, "-")):
         time, front, _ = dam(cells, 5, 3.4)
@@ -46,7 +46,7 @@ def draw_dam() -> None:
 
 @styled
 def draw_sand() -> None:
-    """Deposits of four columns, and their run-outs and heights beside the laws."""
+    """Draw the deposits of four columns, and their run-outs and heights with the fitted laws."""
     drawing, (left, right) = _canvas(2)
     for which, colour, name, kink in ((0, INK, "run-out", 2.3), (1, GREY, "height", 1.15)):
         for low, high in ((0.3, kink - 1e-6), (kink, 6)):  # the branches do not meet

@@ -1,11 +1,12 @@
-"""When the cores of star clusters collapse: equal stars, and the sooner the heavier the heaviest.
+"""Core-collapse times of star clusters: equal stars, and the effect of the largest stellar mass.
 
     python docs/make/collapse_times.py                           256 equal stars, minutes
     python docs/make/collapse_times.py --stars 512 --heaviest 8  stars of Kroupa's function
 
-Two moments of each cluster: of its smallest core (Casertano & Hut, running median of five eighths),
-and of the first pair of 100 kT, which is clear also where a core is that of a few heavy stars
-(Fujii & Portegies Zwart 2014, doi:10.1093/mnras/stu015). No softening; see docs/nbody.md.
+Two times per cluster are measured. The first is that of its smallest core (Casertano & Hut, running
+median of five eighths). The second is that of the first pair of 100 kT, which is clear even if the
+core is a few heavy stars (Fujii & Portegies Zwart 2014, doi:10.1093/mnras/stu015). No softening;
+see docs/nbody.md.
 """
 
 import time
@@ -26,8 +27,8 @@ from jaxgpu.studies.cluster_tracers.measures import smooth
 
 type Advance = Callable[[Cluster, cluster.State], tuple[cluster.State, dict[str, Array]]]
 
-_HARD = 100.0  # kT of the first moment; 3 N kT / 2 is the kinetic energy, a quarter
-_FAR = 20.0  # beyond it stars have escaped
+_HARD = 100.0  # energy of a hard pair, kT; 3 N kT / 2 is the kinetic energy, 1/4
+_FAR = 20.0  # radius at which stars count as escaped
 
 
 def main(
@@ -37,10 +38,10 @@ def main(
     eta: float = 0.01,
     latest: int = 250,
 ) -> None:
-    """Evolve Plummer models until a tenth after the first hard pair, or twice that with masses.
+    """Evolve Plummer models to 1.1 times the first hard pair's time, or twice it with masses.
 
     Stars are equal, or have the quantiles of Kroupa's function from 0.08 to `heaviest` solar
-    masses, in random order. None is followed beyond the time `latest`.
+    masses, in random order. None is followed after the time `latest`.
     """
     print(" seed  m_max/<m>  smallest core at  hard pair at  |dE/E|  CPU s")
     times, advance = [], jax.jit(_unit, compiler_options=reassociation())
@@ -61,7 +62,7 @@ def main(
 def _begun(
     stars: int, seed: int, heaviest: float | None, eta: float
 ) -> tuple[Cluster, cluster.State]:
-    """How stars are integrated, and the cluster that they are; of the masses see `main`."""
+    """Return the integrator's spec and the initial cluster; see `main` for the masses."""
     by_place, by_mass = jax.random.split(jax.random.key(seed))
     (x, v), m = plummer(by_place, stars), jnp.full(stars, 1 / stars)
     if heaviest:
@@ -75,7 +76,7 @@ def _begun(
 
 
 def _unit(spec: Cluster, now: cluster.State) -> tuple[cluster.State, dict[str, Array]]:
-    """The cluster a unit of time later, and its core and pairs [8] after each eighth of it."""
+    """Return the cluster one time unit later, and its core and pairs [8] after each eighth."""
 
     def eighth(now: cluster.State, _: None) -> tuple[cluster.State, dict[str, Array]]:
         now = spec.step(now)
@@ -90,9 +91,9 @@ def _unit(spec: Cluster, now: cluster.State) -> tuple[cluster.State, dict[str, A
 def _followed(
     advance: Advance, spec: Cluster, now: cluster.State, latest: int, share: float
 ) -> tuple[tuple[float, float], float]:
-    """The two moments of a cluster, and the largest relative error of its energy.
+    """Return the two times of a cluster, and the largest relative error of its energy.
 
-    It is followed until `share` times the second, infinite if that does not come by `latest`.
+    It is evolved to `share` times the second time, which is infinite if it exceeds `latest`.
     """
     rows: list[dict[str, np.ndarray]] = []
     hard, end = np.inf, latest

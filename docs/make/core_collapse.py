@@ -1,8 +1,8 @@
-"""A star cluster through the collapse of its core and to twice that time, without softening.
+"""A star cluster through core collapse and to twice that time, without softening.
 
-    python docs/make/core_collapse.py --out FOLDER     minutes; killed, it goes on where it was
+    python docs/make/core_collapse.py --out FOLDER     minutes; a killed run resumes
 
-The energy must hold through the binaries that end the collapse: the figures of docs/nbody.md.
+The energy must be conserved through the binaries that end the collapse: see docs/nbody.md.
 """
 
 import time

@@ -1,8 +1,7 @@
-"""What the reference covers: `python docs/make/coverage.py` prints it, and fails where it has gaps.
+"""Coverage of the API reference: `python docs/make/coverage.py` prints it, and fails on gaps.
 
-Three things are asked of it, and the build of the documents fails where one is missing: an entry
-for every public name, a text for every field, and for every public function or class an example
-that the tests execute.
+The build of the documents fails if one of these is missing: an entry for every public name, a text
+for every field, and an example that the tests execute for every public function or class.
 """
 
 import functools
@@ -24,18 +23,18 @@ SPARED = {name for names in examples.SPARED.values() for name in names}
 
 @functools.cache
 def public() -> dict[str, Any]:
-    """The public functions and classes, by the names of their definitions."""
+    """Return the public functions and classes, by the names of their definitions."""
     return examples.public()
 
 
 @functools.cache
 def found() -> dict[str, tuple[str, str]]:
-    """Where each public name has its example, and of which kind it is."""
+    """Return the source of each public name's example, and the kind of the example."""
     return examples.covered(public())
 
 
 def link(name: str) -> str:
-    """The line of an entry that says where its example is; empty where it stands in it."""
+    """Return the line of an entry that links its example; empty if the entry contains it."""
     where, way = found().get(name, ("", "own"))
     if way == "own":
         return ""
@@ -48,7 +47,7 @@ def link(name: str) -> str:
 
 
 def textless() -> list[str]:
-    """Fields that nothing is said of."""
+    """Return the fields without a text."""
     missing = []
     for module in examples.modules():
         for name in examples.own(module):
@@ -60,7 +59,7 @@ def textless() -> list[str]:
 
 
 def gaps(entries: set[str] | None = None) -> list[str]:
-    """A line for each thing that is missing; entries are asked for where Sphinx has made them."""
+    """Return a line per missing item; entries are checked only if Sphinx has made them."""
     lines = [f"no text: {name}" for name in textless()]
     lines += [
         f"no example: {name}" for name in public() if name not in found() and name not in SPARED

@@ -1,4 +1,4 @@
-"""Draw docs/pictures/examples: run the blocks of docs/examples and keep the pictures they write.
+"""Draw docs/pictures/examples: run the blocks of docs/examples and save the pictures they write.
 
 `python docs/make/example_pictures.py [page ...]`
 """
@@ -16,7 +16,7 @@ STYLE = 'import matplotlib.pyplot\nmatplotlib.pyplot.style.use("jaxgpu.paper")\n
 
 
 def pictures(page: Path) -> None:
-    """Run a page and keep its pictures under its name."""
+    """Run a page and save its pictures under the page's name."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,11 +1,10 @@
-"""Which public names have an example that the tests execute.
+"""Public names that have an example which the tests execute.
 
-An example of a name is its own doctest; or a doctest of another name, or a Python block of a page,
-that uses it; or, for a type of what comes back, an example of a function whose annotation returns
-it; or, for a base class or a protocol, an example of a class derived from it or with its methods.
-A use is found by resolving the
-names of the code as Python would, not by looking for words. The tests execute all of these:
-`tests/core/test_docs.py`.
+An example of a name is its own doctest, or a doctest of another name or a Python block of a page
+that uses it. A return type is covered by an example of a function annotated to return it. A base
+class or a protocol is covered by an example of a derived class or of one with its methods. Uses are
+found by resolving the names of the code as Python would, not by searching for words. All examples
+are executed by `tests/core/test_docs.py`.
 """
 
 import ast
@@ -28,7 +27,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "continuum").glob("*.md")),
     ROOT / "README.md",
 ]
-# what has no example here, and why
+# names without an example here, by reason
 SPARED = {
     "commands, whose examples are in docs/studies.md": [
         f"jaxgpu.cli.{name}"
@@ -68,34 +67,34 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 class Example:
     """A piece of code that the tests execute."""
 
-    of: str  # the name whose docstring it stands in, or the page
+    of: str  # the name whose docstring contains it, or the page
     code: str
-    scope: dict[str, Any]  # what names without an import mean in it
+    scope: dict[str, Any]  # values of names that the code does not import
 
 
 def modules() -> list[ModuleType]:
-    """Every module of the package but the studies, in order of their names."""
+    """Return every module of the package except the studies, in order of their names."""
     found = [m.name for m in pkgutil.walk_packages(jaxgpu.__path__, "jaxgpu.")]
     kept = [name for name in ("jaxgpu", *found) if not name.startswith("jaxgpu.studies.")]
     return [module(name) for name in kept]
 
 
 def module(name: str) -> ModuleType:
-    """The module of a name."""
+    """Import and return the module of a name."""
     return importlib.import_module(name)
 
 
 def own(of: ModuleType) -> list[str]:
-    """The public functions and classes that a module defines, in their order."""
+    """Return the public functions and classes that a module defines, in source order."""
     tree = ast.parse(inspect.getsource(of))
     kinds = ast.FunctionDef | ast.ClassDef
     return [n.name for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
 
 
 def public() -> dict[str, Any]:
-    """What users are meant to call, by the name of its definition.
+    """Return the names that users call, by the names of their definitions.
 
-    That is what a package lists in its `__all__`, and what a module of the core defines.
+    These are what a package lists in its `__all__`, and what a module of the core defines.
     """
     found: dict[str, Any] = {}
     for module in modules():
@@ -110,7 +109,7 @@ def public() -> dict[str, Any]:
 
 
 def examples() -> Iterator[Example]:
-    """All that the tests execute, doctests first."""
+    """Yield all examples that the tests execute, doctests first."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for module in modules():
         for test in finder.find(module, module.__name__):
@@ -123,7 +122,7 @@ def examples() -> Iterator[Example]:
 
 
 def uses(example: Example) -> list[Any]:
-    """What the code names that its imports, or its module, make known."""
+    """Return the objects that the code refers to through its imports or its module."""
     tree = ast.parse(example.code)
     known = dict(example.scope)
     stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_set(n)}
@@ -154,7 +153,7 @@ def _member(module: str, name: str) -> Any:
 
 
 def _meant(node: ast.expr, known: dict[str, Any]) -> Any:
-    """The object that a name, or a chain of attributes, stands for; None where it is not known."""
+    """Return the object that a name or a chain of attributes refers to, or None if unknown."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -163,14 +162,14 @@ def _meant(node: ast.expr, known: dict[str, Any]) -> Any:
 
 
 def returned(thing: Any) -> list[Any]:
-    """The classes that the annotation of what a function returns names."""
+    """Return the classes in a function's return annotation."""
     if isinstance(thing, type) or not hasattr(thing, "__annotations__"):
         return []
     return _classes(thing.__annotations__.get("return"), thing)
 
 
 def _classes(annotation: Any, thing: Any) -> list[Any]:
-    """The classes that an annotation names."""
+    """Return the classes that an annotation names."""
     inner = inspect.unwrap(thing)
     known = getattr(inner, "__globals__", vars(inspect.getmodule(thing) or jaxgpu))
     text = annotation if isinstance(annotation, str) else None
@@ -187,9 +186,9 @@ def _classes(annotation: Any, thing: Any) -> list[Any]:
 
 
 def covered(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """For each name that has an example: where it stands, and how it comes there.
+    """Return the source and kind of the example of each name that has one.
 
-    The ways are `own`, `used`, `returned` and `derived`.
+    The kinds are `own`, `used`, `returned` and `derived`.
     """
     found: dict[str, tuple[str, str]] = {}
     by_object: dict[int, str] = {id(thing): name for name, thing in names.items()}
@@ -220,13 +219,13 @@ def covered(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def _has_methods(thing: Any, protocol: type) -> bool:
-    """Whether a class has what a protocol asks for."""
+    """Return whether a class has the methods of a protocol."""
     wanted = [name for name in vars(protocol) if not name.startswith("_")]
     return isinstance(thing, type) and all(callable(getattr(thing, name, None)) for name in wanted)
 
 
 def made_by(thing: Any) -> list[Any]:
-    """The classes of what a function or the methods of a class return."""
+    """Return the classes that a function or the methods of a class return."""
     if isinstance(thing, type):
         methods = [m for n, m in vars(thing).items() if callable(m) and not n.startswith("_")]
         fields = [_classes(kind, thing) for kind in vars(thing).get("__annotations__", {}).values()]

@@ -1,8 +1,8 @@
-"""The fields of a class as its page shows them: what each is, its default and its range.
+"""Fields of a class for its reference page: text, default and range of each.
 
-The text of a field is the comment beside it in the source, with shape and unit, or above it. A
-field without a comment is told by the class it holds, where that is one of ours: the first sentence
-of its docstring.
+The text of a field is the comment after it in the source, with shape and unit, or above it. A field
+without a comment gets the first sentence of the docstring of its class, if the class is one of the
+package's.
 """
 
 import ast
@@ -23,14 +23,14 @@ class Field:
     """One field of a class."""
 
     name: str
-    kind: str  # its annotation
-    text: str  # what it is; empty where nothing says so
-    default: str  # as the source has it; empty where there is none
-    among: str  # the numbers that it may hold; empty where any
+    kind: str  # annotation
+    text: str  # description; empty if there is none
+    default: str  # as written in the source; empty if there is none
+    among: str  # range of permitted numbers; empty if unrestricted
 
 
 def fields(cls: type) -> list[Field]:
-    """The public fields of a class, those that it inherits included, in their order."""
+    """Return the public fields of a class, including inherited ones, in order."""
     found: dict[str, Field] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("jaxgpu"):
@@ -41,7 +41,7 @@ def fields(cls: type) -> list[Field]:
 
 
 def _kept(cls: type, found: dict[str, Field]) -> list[str]:
-    """Names of those that its instances have, in order."""
+    """Return the names of the fields that instances have, in order."""
     if dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls)]
     else:
@@ -56,7 +56,7 @@ def _source(module: str) -> tuple[ast.Module, list[str]]:
 
 
 def _written(cls: type) -> dict[str, Field]:
-    """The fields that the body of a class declares."""
+    """Return the fields that the body of a class declares."""
     tree, lines = _source(cls.__module__)
     bodies = [
         n.body for n in ast.walk(tree) if isinstance(n, ast.ClassDef) if n.name == cls.__name__
@@ -74,7 +74,7 @@ def _written(cls: type) -> dict[str, Field]:
 
 
 def comments(lines: list[str], first: int, last: int) -> str:
-    """What comments say of a statement: those above it, and those behind its lines."""
+    """Return the comments on a statement: those after its lines, then those above it."""
     above, begin = [], first
     while begin and lines[begin - 1].strip().startswith("# "):
         begin -= 1
@@ -84,7 +84,7 @@ def comments(lines: list[str], first: int, last: int) -> str:
 
 
 def _of_class(kind: str, cls: type) -> str:
-    """The first sentence of the first of our classes that an annotation names."""
+    """Return the first sentence of the first of the package's classes in an annotation."""
     for name in re.findall(r"[A-Za-z_][\w.]*", kind):
         thing: Any = sys.modules[cls.__module__]
         for part in name.split("."):
@@ -95,13 +95,13 @@ def _of_class(kind: str, cls: type) -> str:
 
 
 def first_sentence(thing: Any) -> str:
-    """The first sentence of a docstring, on one line."""
+    """Return the first sentence of a docstring, on one line."""
     text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
     return re.split(r"(?<=[.:])\s+(?=[A-Z])", text)[0].rstrip(":")
 
 
 def _default(value: ast.expr | None) -> str:
-    """The default as it is written; of `number(default=...)` and the like, the default in it."""
+    """Return the default as written, or as passed to `number`, `field` and similar functions."""
     if value is None:
         return ""
     if isinstance(value, ast.Call) and ast.unparse(value.func) in _DECLARERS:

@@ -2,10 +2,10 @@
 
     python docs/make/furnishings.py FOLDER
 
-FOLDER is what the wheel of `procthor` 0.0.1.dev2 (Apache-2.0) holds, unpacked: `procthor/databases`
-with the sizes of assets, the rooms they stand in, what lies on them and how they are grouped, and
-`procthor/generation/room_specs.py` with the plans of rooms. Nothing of it is imported or run.
-Theirs is x to the right, y up and z ahead, of left hand; ours x to the right, y ahead and z up.
+FOLDER is the unpacked wheel of `procthor` 0.0.1.dev2 (Apache-2.0): `procthor/databases` with the
+sizes of assets, their rooms, the objects on them and their groups, and
+`procthor/generation/room_specs.py` with the room layouts. Nothing of it is imported or run.
+procthor's frame is left-handed: x right, y up, z ahead; here x is right, y ahead and z up.
 """
 
 import ast
@@ -32,7 +32,7 @@ def millimetres(box, axes):
 
 
 def sizes(assets):
-    """Width, depth and height of every asset that training may use, mm, each once."""
+    """Return width, depth and height of every training asset, mm, without duplicates."""
     found = {}
     for name, held in assets.items():
         usual = [a for a in held if a["split"] in ("train", None)] or held
@@ -41,7 +41,7 @@ def sizes(assets):
 
 
 def holes(table):
-    """Width and height of the holes of doors, double doors and windows, mm."""
+    """Return width and height of the holes of doors, double doors and windows, mm."""
     found = {"door": [], "double": [], "window": []}
     for name, hole in sorted(table.items()):
         kind = "window" if name.startswith("Window") else "door"
@@ -52,7 +52,7 @@ def holes(table):
 
 
 def group(name, table, boxes):
-    """A group of pieces: each member's sizes, and where it stands by its parent."""
+    """Return a group of assets: each member's sizes, and its placement relative to its parent."""
     parents = {}
 
     def walk(nodes, parent):
@@ -86,7 +86,7 @@ def group(name, table, boxes):
 
 
 def plans(source):
-    """The plans of rooms: name, weight, and a tree of shares of the area, rooms at its ends."""
+    """Return the room layouts: name, weight, and a tree of area fractions with rooms as leaves."""
 
     def tree(call):
         given: dict[Any, Any] = {word.arg: word.value for word in call.keywords}
@@ -111,7 +111,7 @@ def plans(source):
 
 
 def distilled(folder):
-    """All of it, as one value of JSON."""
+    """Return all statistics as one JSON value."""
     base = Path(folder) / "procthor"
     read = lambda name: json.loads((base / "databases" / name).read_text())
     assets, placed = read("asset-database.json"), read("placement-annotations.json")

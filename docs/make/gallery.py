@@ -1,8 +1,8 @@
-"""Run the notebooks, keep their outputs, and write the gallery from them.
+"""Run the notebooks, store their outputs, and write the gallery from them.
 
-`python docs/make/gallery.py [name ...]` runs notebooks (all of them by default) and writes into
-each its outputs and the CPU seconds it took; then it writes docs/gallery.md and the thumbnails.
-docs/conf.py calls `pages`, which writes a page for each notebook from what is kept in it.
+`python docs/make/gallery.py [name ...]` runs notebooks (by default all of them) and writes into
+each its outputs and its CPU seconds. It then writes docs/gallery.md and the thumbnails.
+docs/conf.py calls `pages`, which writes a page per notebook from its stored outputs.
 """
 
 import base64
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 BOOKS = ROOT / "notebooks"
 PAGES = ROOT / "docs" / "shown"
 THUMBNAILS = ROOT / "docs" / "pictures" / "gallery"
-LARGEST, WIDTH = 60_000, 320  # bytes of a picture, pixels of a thumbnail
+LARGEST, WIDTH = 60_000, 320  # maximum bytes of a picture, pixels of a thumbnail
 PILLARS = {
     "Two pillars at once": "beam continuum crawler escapers shapes splash rl",
     "N-body": "solar_system kozai three_bodies galaxy_orbits clusters stream",
@@ -35,7 +35,7 @@ PILLARS = {
 
 
 def small(png: bytes) -> bytes:
-    """A picture of at most `LARGEST` bytes: with fewer colours, and then with fewer pixels."""
+    """Compress a picture to at most `LARGEST` bytes: with fewer colors, then fewer pixels."""
     image, colours = Image.open(io.BytesIO(png)).convert("RGB"), 256
     while len(png) > LARGEST:
         file = io.BytesIO()
@@ -47,7 +47,7 @@ def small(png: bytes) -> bytes:
 
 
 def run(file: Path) -> None:
-    """Run a notebook and keep its outputs, small, and its CPU seconds."""
+    """Run a notebook and store its outputs, compressed, and its CPU seconds."""
     book = nbformat.read(file, as_version=4)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     NotebookClient(book, timeout=600, resources={"metadata": {"path": str(ROOT)}}).execute()
@@ -64,23 +64,23 @@ def run(file: Path) -> None:
 
 
 def outputs(book: Any) -> list[Any]:
-    """All outputs of a notebook, in order."""
+    """Return all outputs of a notebook, in order."""
     return [out for cell in book.cells for out in cell.get("outputs", [])]
 
 
 def pictures(book: Any) -> list[bytes]:
-    """The pictures of a notebook, as PNG."""
+    """Return the pictures of a notebook, as PNG."""
     data = [out.get("data", {}).get("image/png") for out in outputs(book)]
     return [base64.b64decode(png) for png in data if png]
 
 
 def title(book: Any) -> str:
-    """The question that a notebook asks."""
+    """Return the question that a notebook asks, from its title."""
     return book.cells[0].source.partition("\n")[0].removeprefix("# ")
 
 
 def gallery() -> str:
-    """The page of all notebooks: a picture, the question and the seconds of each."""
+    """Return the page of all notebooks: a picture, the question and the seconds of each."""
     lines = ["# Gallery", ""]
     lines += [
         "Each notebook asks one question and answers it by a picture. The seconds are CPU time,"
@@ -98,7 +98,7 @@ def gallery() -> str:
 
 
 def thumbnail(png: bytes) -> bytes:
-    """A picture of `WIDTH` pixels."""
+    """Scale a picture down to `WIDTH` pixels."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     image.thumbnail((WIDTH, WIDTH))
     file = io.BytesIO()
@@ -107,7 +107,7 @@ def thumbnail(png: bytes) -> bytes:
 
 
 def page(name: str, book: Any) -> str:
-    """A notebook as a page: text, code, and what came of it."""
+    """Return a notebook as a page: text, code and outputs."""
     lines, count = [], 0
     for cell in book.cells:
         if cell.cell_type == "markdown":
@@ -134,14 +134,14 @@ def pages() -> None:
 
 
 def main() -> None:
-    """Run what is asked for, and write the gallery."""
+    """Run the requested notebooks, and write the gallery."""
     names = sys.argv[1:] or sorted(file.stem for file in BOOKS.glob("*.ipynb"))
     THUMBNAILS.mkdir(exist_ok=True)
     for name in names:
         file = BOOKS / f"{name}.ipynb"
         try:
             run(file)
-        except Exception as error:  # the others are run all the same
+        except Exception as error:  # the other notebooks still run
             print(f"{name}: {error}", file=sys.stderr)
             continue
         book = nbformat.read(file, as_version=4)

@@ -1,7 +1,7 @@
-"""Write pymoo's side of the study `pareto-fronts`: `python docs/make/pareto_fronts.py`.
+"""Write pymoo's results for the study `pareto-fronts`: `python docs/make/pareto_fronts.py`.
 
-pymoo's NSGA-III with its own defaults on the functions of the study, with the study's directions,
-members and generations; needs pymoo (`pip install pymoo`). Takes some minutes.
+pymoo's NSGA-III with its own defaults solves the functions of the study, with the study's
+directions, members and generations. Needs pymoo (`pip install pymoo`). Takes some minutes.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ SEEDS, GENERATIONS = 11, 250
 
 
 def wrapped(name: str) -> Any:
-    """The problem for pymoo, all members in one call."""
+    """Return the problem in pymoo's protocol, with all members in one call."""
     base: Any = import_module("pymoo.core.problem").Problem
     ours = races.RACES[name].made()
     values = jax.jit(lambda x: ours.evaluate(x))
@@ -39,7 +39,7 @@ def wrapped(name: str) -> Any:
 
 
 def runs(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Objectives and violations, [seeds, measurements, N, 3] and [seeds, measurements, N]."""
+    """Return objectives [seeds, measurements, N, 3] and violations [seeds, measurements, N]."""
     peer = import_module("pymoo.algorithms.moo.nsga3").NSGA3
     directions = np.asarray(das_dennis(3, races.DIVISIONS).w, float)
     values, violations = [], []
@@ -49,7 +49,7 @@ def runs(name: str) -> tuple[np.ndarray, np.ndarray]:
         for generation in range(1, GENERATIONS + 1):
             algorithm.next()
             if generation % races.EVERY == 0:
-                # pymoo's population has as many members as were found, up to its size
+                # pymoo's population may have fewer members than its size
                 f, v = np.full((races.MEMBERS, 3), np.inf), np.full(races.MEMBERS, np.inf)
                 n = len(algorithm.pop)
                 f[:n], v[:n] = algorithm.pop.get("F"), algorithm.pop.get("CV")[:, 0]
@@ -60,7 +60,7 @@ def runs(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """Run all races and write the file."""
+    """Run all problems and write the file."""
     found = {}
     for name in races.RACES:
         f, violation = (np.asarray(part, np.float32) for part in runs(name))

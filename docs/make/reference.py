@@ -1,9 +1,9 @@
-"""Write the pages of the API reference, one a module, from the package; docs/conf.py runs it.
+"""Write the pages of the API reference, one per module, from the package; docs/conf.py runs it.
 
-The page of a package begins with its docstring, which says in which order to read it, and with a
-table of what its `__all__` exports; that of a module with a table of what it defines. Every public
-definition has a section with its docstring, its fields and a link to an example of it. The pages
-lie in docs/api and are not committed.
+The page of a package starts with its docstring, which states a reading order, and with a table of
+the names in its `__all__`. The page of a module starts with a table of its definitions. Every
+public definition has a section with its docstring, its fields and a link to an example of it. The
+pages are in docs/api and are not committed.
 """
 
 import ast
@@ -19,7 +19,7 @@ PAGES = Path(__file__).parents[1] / "api"
 
 
 def page(module: ModuleType, names: list[str]) -> str:
-    """The page of a module; `names` are those of all pages."""
+    """Return the page of a module; `names` are the modules that have pages."""
     title = module.__name__
     lines = [f"# {title}", "", "```{eval-rst}", f".. automodule:: {title}", "```", ""]
     if exports := getattr(module, "__all__", ()):
@@ -40,7 +40,7 @@ def page(module: ModuleType, names: list[str]) -> str:
 
 
 def entries(module: ModuleType) -> list[tuple[str, str, list[str]]]:
-    """What a module defines in public: its name, its first sentence, and Sphinx's directive."""
+    """Return name, first sentence and Sphinx directive of each public definition of a module."""
     lines = inspect.getsource(module).splitlines()
     found = []
     for node in ast.parse("\n".join(lines)).body:
@@ -61,7 +61,7 @@ def entries(module: ModuleType) -> list[tuple[str, str, list[str]]]:
 
 
 def assigned(node: ast.stmt) -> list[str]:
-    """The public names that a statement of a module gives to values and types."""
+    """Return the public names that a statement of a module assigns to values and types."""
     targets = []
     if isinstance(node, ast.Assign):
         targets = [part for target in node.targets for part in ast.walk(target)]
@@ -74,7 +74,7 @@ def assigned(node: ast.stmt) -> list[str]:
 
 
 def exported(package: ModuleType, name: str) -> str:
-    """The row of an exported name, linked to where it is defined."""
+    """Return the table row of an exported name, linked to its definition."""
     thing = getattr(package, name)
     if isinstance(thing, ModuleType):
         return f"| [{name}]({thing.__name__}.md) | {said(thing.__name__)} |"
@@ -84,7 +84,7 @@ def exported(package: ModuleType, name: str) -> str:
 
 
 def definition(package: ModuleType, name: str) -> ModuleType:
-    """The module that defines what a package exports: it is followed from import to import."""
+    """Find the module that defines an export of a package by following its imports."""
     for node in ast.parse(inspect.getsource(package)).body:
         if isinstance(node, ast.ImportFrom) and any(a.name == name for a in node.names):
             start = package.__package__ if hasattr(package, "__path__") else package.__name__
@@ -96,25 +96,25 @@ def definition(package: ModuleType, name: str) -> ModuleType:
 
 
 def said(module: str) -> str:
-    """The first sentence of a module."""
+    """Return the first sentence of a module."""
     return escaped(fields.first_sentence(examples.module(module)))
 
 
 def plain(text: str) -> str:
-    """Text in which nothing but backquotes means anything to Sphinx."""
+    """Escape text so that only backquotes are markup to Sphinx."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(p if p.startswith("`") else re.sub(r"([|*_])", r"\\\1", p) for p in parts)
 
 
 def escaped(text: str) -> str:
-    """Text in which nothing but backquotes means anything to Markdown."""
+    """Escape text so that only backquotes are markup to Markdown."""
     parts = re.split(r"(`[^`]*`)", text)
     mark = lambda part: re.sub(r"([|*_$<\[\]{}])", r"\\\1", part)
     return "".join(p.replace("|", "\\|") if p.startswith("`") else mark(p) for p in parts)
 
 
 def write() -> None:
-    """Write all pages; a page that is as it was is left alone."""
+    """Write all pages; a page that has not changed is left untouched."""
     PAGES.mkdir(exist_ok=True)
     modules = examples.modules()
     names = [module.__name__ for module in modules]

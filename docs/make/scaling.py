@@ -1,8 +1,8 @@
 """Write the tables of `docs/scaling.md`: `python docs/make/scaling.py [--check]`.
 
-What was measured is taken from `benchmarks/results.jsonl`, the last row of each name; what is
-computed for clusters of GPUs starts from the bytes that are in those rows. With --check nothing is
-written: the exit code says whether the page is what this would write.
+The measured table is taken from `benchmarks/results.jsonl`, the last row of each name. The table
+computed for clusters of GPUs starts from the bytes in those rows. With --check nothing is written:
+the exit code is 1 if the page is out of date.
 """
 
 import json
@@ -12,24 +12,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "scaling.md"
 PROGRAMS = "rows", "bodies", "network"
-BODIES = 2048  # of the benchmark, whose bytes are scaled to others
+BODIES = 2048  # bodies of the benchmark, whose bytes are scaled to other numbers
 
 # assumptions about a cluster of H100, eight in a machine
-PAIRS = 6e11  # a second, float32: half of what counting operations allows
-LAUNCHES, LAUNCH = 55, 2.5e-6  # of a minibatch, and s of each
-IN, BETWEEN = (15e-6, 450e9), (40e-6, 50e9)  # s to begin, bytes a second of each GPU
+PAIRS = 6e11  # per second, float32: half of the limit by operation count
+LAUNCHES, LAUNCH = 55, 2.5e-6  # launches per minibatch, and s per launch
+IN, BETWEEN = (15e-6, 450e9), (40e-6, 50e9)  # latency, s, and bytes per second of each GPU
 GPUS = 1, 8, 16, 64
 
 
 def rows() -> dict[str, dict]:
-    """The last row of each benchmark of scaling, by its name."""
+    """Return the last row of each scaling benchmark, by name."""
     lines = (ROOT / "benchmarks" / "results.jsonl").read_text().splitlines()
     found = {row["name"]: row for row in map(json.loads, lines)}
     return {name: row for name, row in found.items() if name.startswith("scaling, ")}
 
 
 def measured(found: dict[str, dict]) -> str:
-    """Milliseconds of a step on each team, wall and CPU, and what the devices send."""
+    """Return the table of milliseconds per step on each team, wall and CPU, and of bytes sent."""
     names = [contender["name"] for contender in found["scaling, rows, strong"]["results"]]
     lines = ["| program | " + " | ".join(names) + " | bytes a step |"]
     lines += ["|---" * (len(names) + 2) + "|"]
@@ -58,7 +58,7 @@ def measured(found: dict[str, dict]) -> str:
 
 
 def computed(found: dict[str, dict]) -> str:
-    """Milliseconds of a step on GPUs, and the share of their time that is work."""
+    """Return the table of milliseconds per step on GPUs, and of the fraction spent on work."""
     sent = {
         p: found[f"scaling, {p}, strong"]["results"][3]["answer"]["bytes a step"] for p in PROGRAMS
     }
@@ -77,13 +77,13 @@ def computed(found: dict[str, dict]) -> str:
 
 
 def gathered(load: float, gpus: int) -> float:
-    """Seconds until each GPU has all of so many bytes, of which each begins with its share."""
+    """Return the seconds until each GPU has gathered all bytes, starting with its own part."""
     begin, rate = IN if gpus <= 8 else BETWEEN
     return 0.0 if gpus == 1 else begin + load * (gpus - 1) / gpus / rate
 
 
 def line(name: str, times: list[tuple[float, float]]) -> str:
-    """A row: milliseconds, and the share of work."""
+    """Return a table row: milliseconds, and the fraction spent on work."""
     cells = [
         f"{short(1e3 * (work + talk))} ms, {100 * work / (work + talk):.0f} %"
         for work, talk in times
@@ -92,19 +92,19 @@ def line(name: str, times: list[tuple[float, float]]) -> str:
 
 
 def short(number: float) -> str:
-    """A number to three digits, without an exponent."""
+    """Format a number to three digits, without an exponent."""
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
 def filled(page: str, name: str, text: str) -> str:
-    """The page with a text between the marks of a name."""
+    """Return the page with a text between the marks of a name."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = page.partition(begin)
     return before + begin + text + "\n" + end + rest.partition(end)[2]
 
 
 def main() -> int:
-    """Write or check the page; the exit code."""
+    """Write or check the page and return the exit code."""
     found, page = rows(), PAGE.read_text()
     new = filled(filled(page, "measured", measured(found)), "computed", computed(found))
     if "--check" in sys.argv:

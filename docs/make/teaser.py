@@ -1,6 +1,6 @@
-"""Draw the film of the first page, docs/pictures/teaser.gif, and a picture for each pillar's card.
+"""Draw the animation of the first page, docs/pictures/teaser.gif, and a card picture per domain.
 
-Six panels, a pillar each, and each a program of some seconds. `python docs/make/teaser.py`
+Six panels, one per domain, each from a program of some seconds. `python docs/make/teaser.py`
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ FRAMES, INK, PAPER = 48, "#e8ecf2", "#10141c"
 BLUE, ORANGE, GREEN, RED = "#5aa9e6", "#f6a13c", "#7bd389", "#ff6b6b"
 VIEW = Camera((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), 0.58, 200, 150)
 
-# what draws frame i of a panel on its axes
+# a function that draws frame i of a panel on its axes
 type Panel = Callable[[Any, int], None]
 
 
 def cluster() -> Panel:
-    """A cluster that a galaxy pulls apart, with bodies without mass."""
+    """Make the panel of a star cluster with massless tracers in the tide of a galaxy."""
     with jax.enable_x64(True):
         x, v = nbody.plummer(jax.random.key(0), 64)
         y, w = nbody.plummer(jax.random.key(1), 3000)
@@ -53,12 +53,12 @@ def cluster() -> Panel:
 
 
 def places(state: Any) -> Any:
-    """Where stars and tracers are, [N, 3]."""
+    """Return the positions [N, 3] of stars and tracers."""
     return {"stars": state.x, "tracers": state.tracer_x}
 
 
 def dam() -> Panel:
-    """Two columns of liquid that meet."""
+    """Make the panel of two columns of liquid that collide."""
     dx = 1 / 48
     sides = ((0.0, 0.0), (0.3, 0.6)), ((1.03, 0.0), (1.33, 0.4))
     volume = (dx / 2) ** 2
@@ -78,12 +78,12 @@ def dam() -> Panel:
 
 
 def bodies_of(state: Any) -> Any:
-    """Where the particles of both bodies are; nan for slots that hold none."""
+    """Return the particle positions of both bodies; nan for inactive slots."""
     return tuple(jnp.where(b.active[:, None], b.x, jnp.nan) for b in state.bodies)
 
 
 def pendulums() -> Panel:
-    """Forty double pendulums from starts a thousandth of a radian apart."""
+    """Make the panel of forty double pendulums, started a thousandth of a radian apart."""
     rod = '<joint axis="0 1 0"/><inertial pos="0 0 -.5" mass="1" diaginertia=".0833 .0833 .001"/>'
     bodies = f'<body>{rod}<body pos="0 0 -1">{rod}</body></body>'
     option = '<option timestep="0.005" integrator="RK4"/>'
@@ -106,12 +106,12 @@ def pendulums() -> Panel:
 
 
 def angles(state: Any) -> Any:
-    """The joints of all copies."""
+    """Return the joint angles of all copies."""
     return state.qpos
 
 
 def front() -> Panel:
-    """A population that closes in on a front of three objectives."""
+    """Make the panel of a population that converges to a front of three objectives."""
     spec = multi.NSGA3(multi.das_dennis(3, 12), pop_size=92)
     done = protocol.run(spec, dtlz.dtlz2(3), jax.random.key(2), FRAMES, measure=objectives)
     f = done.history[1:]
@@ -129,12 +129,12 @@ def front() -> Panel:
 
 
 def objectives(state: Any) -> Any:
-    """The objectives [N, m] of the population."""
+    """Return the objectives [N, m] of the population."""
     return state.population.f
 
 
 def directions() -> Panel:
-    """Draws about three directions, more and more concentrated, and each one's fit."""
+    """Make the panel of samples about three directions at rising concentration, and their fits."""
     means = np.array([[1.0, 0.2, 0.4], [-0.6, 0.8, 0.3], [-0.2, -0.9, 0.5]])
     means = jnp.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), jnp.float32)
 
@@ -163,7 +163,7 @@ def directions() -> Panel:
 
 
 def reach() -> Panel:
-    """A surgical arm under the policy that PPO has learnt in half a minute."""
+    """Make the panel of a surgical arm under a policy that PPO learns in half a minute."""
     env, ppo = (
         rl.make("surgical/psm-reach"),
         rl.PPO(learning_rate=2e-3, gamma=0.9, num_envs=128, num_steps=32),
@@ -197,7 +197,7 @@ PANELS = {
 
 
 def drawn(axes: Any, title: str, panel: Panel, i: int) -> None:
-    """One frame of one panel."""
+    """Draw one frame of one panel."""
     axes.clear()
     axes.axis("off")
     panel(axes, i)
@@ -205,7 +205,7 @@ def drawn(axes: Any, title: str, panel: Panel, i: int) -> None:
 
 
 def main() -> None:
-    """Write the film and the cards."""
+    """Write the animation and the cards."""
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
