@@ -3,7 +3,7 @@
 Each passes the number of updates to `Learner.init`, the length of the schedules.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -222,7 +222,8 @@ def sweep(
     until: Callable[[Any], Any] | None = None,
     measure: Callable[[Any], Any] | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
     guard: bool = False,
     schedule: int | None = None,
     mesh: Mesh | None = None,
@@ -242,6 +243,7 @@ def sweep(
             given; as in `train`, a resumed sweep must pass the same.
         mesh: one-axis device mesh over which the seeds are sharded, as independent trainings; one
             device if not given. Resume on the same number of devices.
+        keep: checkpoints that stay, counted in parts, as `jaxgpu.runs.run` says.
 
     Returns:
         A run whose state has a leading axis [S], and whose history is [1 + parts, S, ...].
@@ -281,6 +283,7 @@ def sweep(
         until=until,
         out=out,
         resume=resume,
+        keep=keep,
         guard=guard,
     )
 

@@ -5,7 +5,7 @@ have escaped. Escapes are recorded. Escaped tracers are not advanced any more: t
 at their escape and cost nothing. `jaxgpu.runs.rollout` of `Cluster.step` is the pure version.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from jaxgpu.devices.precision import in_float64, reassociated, smallest
 from jaxgpu.inputs import arguments, ranges
 from jaxgpu.inputs.doors import explained, on_host
 from jaxgpu.inputs.fields import number, pytree
+from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
@@ -236,7 +237,8 @@ def evolve(
     until: Callable[[State], Array] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
 ) -> Evolution:
     """Evolve stars and tracers, bodies without mass, for a time t; G = 1.
 
@@ -272,6 +274,7 @@ def evolve(
         out: folder for checkpoints.
         resume: continue from the last checkpoint there:
             True, names of values that may differ, or a `Branch`, as in `jaxgpu.runs.run`.
+        keep: checkpoints that stay, counted in intervals, as `jaxgpu.runs.run` says.
 
     Returns:
         the last stars and tracers, the escapes, and as `history`, for the start and after each
@@ -325,6 +328,7 @@ def evolve(
         check=check,
         out=out,
         resume=resume,
+        keep=keep,
     )
     state = done.state if mesh is None else spread.summed(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)

@@ -1,7 +1,7 @@
 """Integration of bodies over a given time, for every spec with a fixed step."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from jaxgpu.devices import precision
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained, on_host
-from jaxgpu.runs.loop import Run, run
+from jaxgpu.runs import Keep, Resume, Run, run
 
 from .. import shares
 
@@ -54,7 +54,8 @@ def integrate[S](
     until: Callable[[S], Array] | None = None,
     mesh: Mesh | None = None,
     out: str | Path | None = None,
-    resume: bool | Sequence[str] = False,
+    resume: Resume = False,
+    keep: Keep = None,
     guard: bool = False,
 ) -> Run[S]:
     """Integrate from time 0 to `t` and return the run: final state and history in rows of `dt`.
@@ -76,6 +77,7 @@ def integrate[S](
         out: folder for checkpoints.
         resume: continue from the last checkpoint in `out`:
             True, names of values that may differ, or a `Branch`, as in `jaxgpu.runs.run`.
+        keep: checkpoints that stay, counted in steps, as `jaxgpu.runs.run` says.
         guard: stop at the first value that is not finite, with its name, before it is saved.
 
     The pure version is `jaxgpu.runs.rollout(spec.step, spec.init(x, v), steps, measure=measure)`.
@@ -116,6 +118,7 @@ def integrate[S](
             until=until,
             out=out,
             resume=resume,
+            keep=keep,
             guard=guard,
         )
 
