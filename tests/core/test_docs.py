@@ -98,6 +98,9 @@ SLOW = {
 # documents with examples that run for longer than they compile
 LONG = {"docs/evolution.md", "docs/examples/sand.md", "notebooks/continuum.ipynb"}
 
+# pages of which every block is a script of its own
+STANDALONE = {"docs/guides.md"}
+
 # of each code block: the fence's words, the code
 _BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -147,10 +150,12 @@ def test_examples_in_docstrings(module):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", RUN)
 def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch, as_users_run):
+    blocks = python_blocks(ROOT / page)
     script = tmp_path / "page.py"
-    script.write_text("\n".join(python_blocks(ROOT / page)))
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(script), run_name="__main__")
+    for code in blocks if page in STANDALONE else ["\n".join(blocks)]:
+        script.write_text(code)
+        runpy.run_path(str(script), run_name="__main__")
 
 
 def test_the_first_page_shows_the_example_of_the_readme():
