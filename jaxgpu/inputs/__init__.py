@@ -1,10 +1,10 @@
-"""What users give: kinds, ranges, shapes, the sentences that refuse, and calls outside of `jit`.
+"""Argument checks: types, ranges, shapes and error messages; compiled calls outside of `jit`.
 
 Read `fields` first (pytrees whose fields declare their ranges), then `ranges` (numbers and arrays),
-`arguments` (keys, functions, words), `kinds` (annotations), `calls` (outside of `jit` a call is
-one program) and `doors` (public functions explain an error by their documentation). What decides
-how a user's function is traced is found by `references`, from what `code_reads` says of its code,
-and traced anew in a `trace_context`; `extras` names the optional packages.
+`arguments` (keys, functions, strings), `kinds` (type annotations), `calls` (outside of `jit` a call
+is one program) and `doors` (failed calls name the invalid argument). `references` finds the values
+that decide how a user's function is traced, from the names in its code (`code_reads`);
+`trace_context` makes JAX trace it again when they change. `extras` imports optional packages.
 """
 
 from .fields import number, pytree, size, static

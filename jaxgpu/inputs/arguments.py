@@ -1,4 +1,4 @@
-"""Arguments that are no numbers (words, paths, functions, keys, trees), refused in one sentence."""
+"""Checks of arguments that are not numbers: strings, paths, functions, keys and pytrees."""
 
 import functools
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 
 def word(name: str, value: Any, among: Collection[str] = ()) -> str:
-    """The argument, a word that is not empty and one of `among`, where that names any.
+    """Return the argument, a non-empty string and one of `among` unless that is empty.
 
     >>> word("mesh.devices: axis", "batch")
     'batch'
@@ -30,7 +30,7 @@ def word(name: str, value: Any, among: Collection[str] = ()) -> str:
 
 
 def path(name: str, value: Any, kind: str = "a folder") -> Path:
-    """The argument as a path; `kind` says of what.
+    """Return the argument as a path; `kind` names what the path must lead to.
 
     >>> path("run: out", "results").name
     'results'
@@ -46,7 +46,7 @@ def path(name: str, value: Any, kind: str = "a folder") -> Path:
 
 
 def function(name: str, value: Any, kind: str = "a function") -> Callable[..., Any]:
-    """The argument, which can be called.
+    """Return the argument if it is callable.
 
     >>> function("run: step", jnp.sin) is jnp.sin
     True
@@ -57,7 +57,7 @@ def function(name: str, value: Any, kind: str = "a function") -> Callable[..., A
 
 
 def marked[**P, R](name: str, step: Callable[P, R], mark: str) -> Callable[P, R]:
-    """`step`, which can be called, as a function that has the attribute `mark`.
+    """Wrap the callable `step` in a function that has the attribute `mark`.
 
     >>> marked("run: step", len, "slow").slow
     True
@@ -73,7 +73,7 @@ def marked[**P, R](name: str, step: Callable[P, R], mark: str) -> Callable[P, R]
 
 
 def flag(name: str, value: Any) -> bool:
-    """The argument, True or False: a word such as "no" would count as True.
+    """Return the argument as a bool; a string such as "no" would count as True.
 
     >>> flag("run: resume", "no")
     Traceback (most recent call last):
@@ -85,7 +85,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def key(name: str, value: Any) -> Array:
-    """The argument, one random key, typed or as JAX made them before (two words of 32 bits).
+    """Return the argument, one random key: typed, or in JAX's old form (two 32-bit words).
 
     >>> key("init: key", 7)
     Traceback (most recent call last):
@@ -100,7 +100,7 @@ def key(name: str, value: Any) -> Array:
 
 
 def arrays(name: str, tree: Any) -> Any:
-    """The argument, a pytree whose leaves are numbers, truth values, keys, or arrays of them.
+    """Return the argument, a pytree of numbers, truth values, keys or arrays of them.
 
     >>> arrays("run: state", {"x": np.zeros(3), "name": "a"})
     Traceback (most recent call last):
@@ -114,7 +114,7 @@ def arrays(name: str, tree: Any) -> Any:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether a leaf is a typed random key, or an array of them.
+    """Return True if a leaf is a typed random key or an array of them.
 
     >>> is_key(jax.random.key(0)), is_key(np.zeros(2))
     (True, False)
@@ -123,12 +123,12 @@ def is_key(leaf: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value that is not what it must be, short enough for a sentence.
+    """Format an invalid value in at most 40 characters, for an error message.
 
     >>> shown(None), shown(np.zeros((2, 3)))
     ('None', 'an array of shape [2, 3]')
     """
-    if isinstance(value, Tracer):  # its number is not known yet
+    if isinstance(value, Tracer):  # it has no value yet
         return f"a value of type {value.dtype}{list(value.shape)}"
     if isinstance(value, np.ndarray | Array) and value.ndim:
         kind = "" if value.dtype.kind in "biuf" else f" of type {value.dtype}"

@@ -1,14 +1,14 @@
-"""Calls from outside of `jit`: one compiled program for a public function, kept for the next call.
+"""Calls from outside of `jit`: a public function runs as one program, kept for the next call.
 
-A function that is called where nothing is traced runs as one `jax.jit` of itself. Arrays and floats
-are the operands of that program, also those inside of specs; whole numbers, words and functions are
-compiled into it. Under `jit`, `vmap` and `grad` the function is its plain body. What cannot be
-traced, or returns anything but numbers, runs as it is written, and so does each call that fails, so
-that errors are those of the body.
+A function that is called outside of any trace runs as one `jax.jit` of itself. Arrays and floats
+are the operands of that program, including those inside of specs; integers, strings and functions
+are compiled into it. Under `jit`, `vmap` and `grad` the function body runs as written. A function
+that cannot be traced, or that returns anything but numbers, also runs as written, and so does each
+call that fails, so that its errors come from its body.
 
-Checks of values go through `when_known`: inside of such a program a value is not known, but the
-check is only put off. It runs before the program where it looks at arguments alone, and after it
-otherwise; where a user traces it does not run at all.
+Checks of values go through `when_known`. Inside of such a program a value is not known, so the
+check is postponed. It runs before the program if it needs arguments only, and after it otherwise.
+Inside of a user's trace it does not run at all.
 """
 
 import contextlib
@@ -31,22 +31,22 @@ from . import kinds
 from .references import References, describe, nodes
 from .trace_context import tracing
 
-_KEPT = 64  # forms of arguments, and programs, that a function remembers
+_KEPT = 64  # signatures of calls, and programs, that are cached per function
 _OUTSIDE = get_opaque_trace_state()
 _WIDE = {"float64", "complex128", "int64", "uint64"}
 _ARRAYS = jax.Array | np.ndarray | np.generic
 _NUMBERS = _ARRAYS | float | complex
 _WORDS = str | int | type | enum.Enum | np.dtype | types.FunctionType | types.BuiltinFunctionType
-_NO_ARRAYS = (None, type(None), bool, int, float, str, bytes)  # results that no program gives
+_NO_ARRAYS = (None, type(None), bool, int, float, str, bytes)  # return types that no program has
 _UNKNOWN: Any = object()
-_local = threading.local()  # `program`: the one that this thread traces for a call from outside
+_local = threading.local()  # `program`: the one that this thread traces for a call outside `jit`
 
 
 def when_known(check: Callable[..., Any], *values: Any) -> None:
-    """Run `check(*values)` once the values are known; not at all where a user traces them.
+    """Run `check(*values)` once the values are known, and not at all in a user's trace.
 
     Args:
-        check: raises where a value is wrong; what it returns is dropped.
+        check: raises if a value is invalid; its result is ignored.
         values: numbers, arrays, or pytrees of them. Without any, the check runs at each call.
 
     >>> def positive(x):
@@ -67,7 +67,7 @@ def when_known(check: Callable[..., Any], *values: Any) -> None:
 
 
 def seen(*values: Any) -> bool:
-    """Whether a check of these values will run: they are known, or will be after the program.
+    """Return True if a check of these values will run: now, or after the program.
 
     >>> seen(1.0), jax.jit(lambda x: jax.numpy.asarray(seen(x)))(1.0).item()
     (True, False)
@@ -76,17 +76,17 @@ def seen(*values: Any) -> bool:
 
 
 def _own() -> "_Tracing | None":
-    """What is being traced for a call from outside of `jit`; None in a program of the user."""
+    """Return the trace of a call from outside of `jit`; None within a user's program."""
     program = getattr(_local, "program", None)
     return program if program is not None and program.state == get_opaque_trace_state() else None
 
 
 class Compiled:
-    """A function whose calls from outside of `jit` run as one program.
+    """Function whose calls from outside of `jit` run as one program.
 
     Args:
-        function: of arrays, numbers and specs.
-        keeps: of which arguments, "all" or "specs", 64 bits are kept where JAX's flag is off.
+        function: a function of arrays, numbers and specs.
+        keeps: "all" or "specs": the arguments whose 64-bit values enable 64-bit types.
 
     >>> import jax.numpy as jnp
     >>> double = Compiled(lambda x: 2.0 * x)
@@ -96,9 +96,9 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], keeps: str = "") -> None:
         self.function, self.keeps = function, keeps
-        self._known: dict[Any, _How | None] = {}  # by what a program depends on
-        self._forms: dict[_Form, _Form | None] = {}  # the first that was equal to each
-        self._first: dict[Any, _Form] = {}  # by what it refers to
+        self._known: dict[Any, _How | None] = {}  # by the key of a call
+        self._forms: dict[_Form, _Form | None] = {}  # first form equal to each
+        self._first: dict[Any, _Form] = {}  # by the references of a form
         self._program: Any = None
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -115,7 +115,7 @@ class Compiled:
                 if answer is not None:
                     answer.how.check(call.operands, answer.leaves)
                     return answer.how.result(call.operands, answer.leaves)
-        result = self.function(*args, **kwargs)  # not in an `except`: its errors are its own
+        result = self.function(*args, **kwargs)  # outside of `except`, which would chain its errors
         self._remember(call.key, None)
         return result
 
@@ -127,11 +127,11 @@ class Compiled:
         return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
     def _how(self, call: "_Call") -> "_How | None":
-        """What is checked, and how the result is made; None where the function runs as written.
+        """Return the checks and the assembly of the result; None if the function runs as written.
 
-        A trace finds it where arguments of this form are new, so that a refusal compiles nothing.
+        A new signature is traced to find them, so that a call that raises compiles nothing.
         """
-        how = self._known.get(call.key, _UNKNOWN)  # another thread may clear it
+        how = self._known.get(call.key, _UNKNOWN)  # another thread may clear the cache
         if how is _UNKNOWN:
             try:
                 how = self._program.trace(call.form, call.operands).out_info.how
@@ -154,7 +154,7 @@ class Compiled:
         self._known[key] = how
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> "_Call | None":
-        """The arguments, divided; None where nothing is to be computed, or a value is unknown."""
+        """Split the arguments; return None without array arguments or with a traced value."""
         if self._program is None:
             self._read()
         if self._on_host:
@@ -168,7 +168,7 @@ class Compiled:
             leaves, structure = jax.tree.flatten(value)
             structures.append(structure)
             is_spec = dataclasses.is_dataclass(value)
-            is_real = is_spec or word in self._floats  # sizes are no leaves of a spec
+            is_real = is_spec or word in self._floats  # sizes are not leaves of a spec
             for leaf in leaves:
                 if isinstance(leaf, _NUMBERS) or (is_real and type(leaf) is int):
                     if isinstance(leaf, Tracer):
@@ -180,14 +180,14 @@ class Compiled:
                     places.append(None)
                 elif isinstance(leaf, _WORDS) or type(leaf).__eq__ is not object.__eq__:
                     places.append((type(leaf), leaf))
-                else:  # it equals itself alone, so that a program of it would never be found again
+                else:  # equal to itself only: a program compiled for it would never be found again
                     return None
         if not arrays:
             return None
         form = _Form(tuple(structures), tuple(kwargs), tuple(places), frozenset(specs))
         try:
             same = self._equal(form)
-        except TypeError:  # a value that has no hash
+        except TypeError:  # an unhashable value
             return None
         if same is None:
             return None
@@ -195,10 +195,11 @@ class Compiled:
         return _Call(dataclasses.replace(form, told=same.told), operands, (same, *kinds_of))
 
     def _equal(self, form: "_Form") -> "_Form | None":
-        """The first form whose program this one can use; None where that may change unseen.
+        """Return the first form whose program this one can use; None if it may change unnoticed.
 
-        Functions that are made anew refer to the same as those before them. Of users' functions and
-        classes it is looked up at each call, as what they read may have changed since.
+        A function that is defined again may refer to the same values as an earlier one. References
+        of users' functions and classes are looked up at each call, as what they read may have
+        changed.
         """
         known, same = form in self._forms, self._forms.get(form)
         if not known or (same is not None and same.told):
@@ -215,12 +216,12 @@ class Compiled:
         return same
 
     def _read(self) -> None:
-        """Make the program, which is not compiled yet, and read which arguments may be arrays."""
+        """Make the program, not compiled yet, and find the arguments that may be arrays."""
         hints = kinds.hints(self.function)
         self._names = list(inspect.signature(self.function).parameters) or [""]
         self._floats = {word for word, hint in hints.items() if _takes_numbers(hint)}
         returned = hints.get("return", Any)
-        # of Python's numbers alone, such a function returns one of Python's
+        # given Python numbers only, such a function returns a Python number
         of_floats = float in getattr(returned, "__args__", ())
         takes = (lambda hint: hint == ArrayLike) if of_floats else _takes_arrays
         self._arrays = {word for word in self._floats if takes(hints[word])}
@@ -243,16 +244,16 @@ class Compiled:
 
 @dataclasses.dataclass(frozen=True)
 class _Form:
-    """All of the arguments of a call but its numbers: what a program is compiled for."""
+    """Signature of a call, all but its numeric operands: what a program is compiled for."""
 
-    structures: tuple[Any, ...]  # of each argument
-    words: tuple[str, ...]  # of the last of them
-    places: tuple[Any, ...]  # of each leaf: None of an operand, else type and value
-    specs: frozenset[int]  # the operands that are fields of specs
-    told: tuple[References, ...] = ()  # what users' functions among them refer to
+    structures: tuple[Any, ...]  # pytree structure of each argument
+    words: tuple[str, ...]  # names of the keyword arguments, which come last
+    places: tuple[Any, ...]  # per leaf: None for an operand, else its type and value
+    specs: frozenset[int]  # indices of operands that are fields of specs
+    told: tuple[References, ...] = ()  # references of users' functions among the arguments
 
     def arguments(self, operands: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments and keywords, with these numbers."""
+        """Return positional and keyword arguments with these operands."""
         given = iter(operands)
         leaves = iter([next(given) if place is None else place[1] for place in self.places])
         values = [
@@ -265,15 +266,15 @@ class _Form:
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """The arguments of one call: their form, their numbers, and the types of these."""
+    """Arguments of one call: their form, their operands, and the key of their program."""
 
     form: _Form
     operands: list[Any]
-    key: Any  # hashable: two calls of one key run the same program
+    key: Any  # hashable: calls with equal keys run the same program
 
 
 class _Tracing:
-    """A program while it is traced: what is to be checked, and which values are its arguments."""
+    """State of a program while it is traced: postponed checks, and values that are arguments."""
 
     def __init__(self, operands: list[Any]) -> None:
         self.state, self.operands = get_opaque_trace_state(), operands
@@ -281,10 +282,9 @@ class _Tracing:
         self.checks: list[tuple[Callable[..., Any], Any]] = []
 
     def answer(self, result: Any, specs: frozenset[int]) -> "_Answer":
-        """The numbers that the program returns, and how result and checks are made of them.
+        """Return the numbers that the program returns, with the recipe for result and checks.
 
-        specs: the arguments that come back as they were given: fields of a spec of which the result
-            is a copy.
+        specs: the operands that are returned unchanged, as fields of a copied spec.
         """
         leaves = jax.tree.leaves(result)
         if not leaves or not all(isinstance(leaf, _NUMBERS | int) for leaf in leaves):
@@ -296,7 +296,7 @@ class _Tracing:
         return _Answer(new, _How(*self._sources(result, new), specs, checks))
 
     def _sources(self, tree: Any, new: list[Any]) -> tuple[Any, list[Any]]:
-        """The structure of a pytree, and of each leaf whence it comes and which it is there."""
+        """Return the structure of a pytree and the source of each leaf: its kind and its index."""
         leaves, structure = jax.tree.flatten(tree)
         sources: list[tuple[str, Any]] = []
         for leaf in leaves:
@@ -314,7 +314,7 @@ _CONSTANT, _ARGUMENT, _RESULT = "constant", "argument", "result"
 
 
 class _Check:
-    """A check of values, passed over where they are the arrays that it saw last."""
+    """Postponed check, which is skipped for the same arrays as in the last call."""
 
     def __init__(self, check: Callable[..., Any], structure: Any, sources: list[Any]) -> None:
         self.check, self.structure, self.sources = check, structure, sources
@@ -322,19 +322,19 @@ class _Check:
         self._right: list[Any] = []
 
     def run(self, operands: list[Any], leaves: list[Any]) -> None:
-        """Hold the values of a call to the check."""
+        """Run the check with the values of a call."""
         values = [_taken(source, operands, leaves) for source in self.sources]
         if self._right and all(was() is now for was, now in zip(self._right, values)):
             return
         self.check(*jax.tree.unflatten(self.structure, values))
-        fixed = values and all(isinstance(x, jax.Array) for x in values)  # they do not change
+        fixed = values and all(isinstance(x, jax.Array) for x in values)  # these are immutable
         self._right = [weakref.ref(x) for x in values] if fixed else []
 
 
 class _How:
-    """How the result of a function is made of what its program returns, and what is checked."""
+    """Recipe: how to assemble a function's result from a program's output, and which checks run."""
 
-    form: _Form  # that the program was traced for
+    form: _Form  # form that the program was traced for
 
     def __init__(
         self, structure: Any, sources: list[Any], specs: frozenset[int], checks: list[_Check]
@@ -342,20 +342,20 @@ class _How:
         self.structure, self.sources, self.specs, self.checks = structure, sources, specs, checks
 
     def check(self, operands: list[Any], leaves: list[Any] | None = None) -> None:
-        """Run the checks of arguments, before the program, or those of `leaves`, after it."""
+        """Run the checks of arguments before the program, or the checks of `leaves` after it."""
         for check in self.checks:
             if check.of_arguments == (leaves is None):
                 check.run(operands, leaves or [])
 
     def result(self, operands: list[Any], leaves: list[Any]) -> Any:
-        """What the function returns. A field of a spec comes back as it was given."""
+        """Return the result of the function. A field of a spec is returned as it was given."""
         values = []
         for kind, at in self.sources:
             value = _taken((kind, at), operands, leaves)
             if isinstance(value, np.ndarray | np.generic):
                 if kind == _ARGUMENT and at not in self.specs:
                     value = jax.numpy.asarray(value)
-                elif kind == _CONSTANT:  # the caller may write into it
+                elif kind == _CONSTANT:  # a copy, as the caller may write into it
                     value = value.copy()
             values.append(value)
         return jax.tree.unflatten(self.structure, values)
@@ -368,7 +368,7 @@ def _taken(source: tuple[str, Any], operands: list[Any], leaves: list[Any]) -> A
 
 @jax.tree_util.register_pytree_node_class
 class _Answer:
-    """What a program returns: numbers, and beside them how they are put together."""
+    """Output of a program: its numbers, and as static data the recipe that assembles them."""
 
     def __init__(self, leaves: list[Any], how: _How) -> None:
         self.leaves, self.how = leaves, how
@@ -385,20 +385,20 @@ _BOOL = np.dtype(bool)
 
 
 def _kind(x: Any) -> Any:
-    """What a program is compiled for in an operand."""
+    """Return the shape and type of an operand, for which a program is compiled."""
     if isinstance(x, jax.Array):
         return x.aval
     return (x.shape, x.dtype) if hasattr(x, "dtype") else type(x)
 
 
 def _takes_arrays(hint: Any) -> bool:
-    """Whether an argument may be an array by its annotation."""
+    """Return True if an argument may be an array by its annotation."""
     parts = (hint, *getattr(hint, "__args__", ()))
     return hint == ArrayLike or any(part in (jax.Array, np.ndarray) for part in parts)
 
 
 def _takes_numbers(hint: Any) -> bool:
-    """Whether a whole number stands for a real one, or for an array, by the annotation."""
+    """Return True if an integer counts as a real number or an array by the annotation."""
     parts = (hint, *getattr(hint, "__args__", ()))
     return hint == ArrayLike or (int not in parts and (float in parts or _takes_arrays(hint)))
 

@@ -1,4 +1,4 @@
-"""What the code of a function reads from its module, and its operations without their names."""
+"""Names that the code of a function reads from its module, and its operations without names."""
 
 import dis
 import functools
@@ -11,7 +11,7 @@ FIXED = set(
     "jaxgpu jax jaxlib numpy scipy optax flax ml_dtypes math cmath functools operator itertools "
     "builtins typing collections dataclasses enum abc types numbers contextlib inspect re".split()
 )
-# names by which a function reads more than its code says
+# names by which a function may read values that its code does not name
 _UNTRACKED = set(
     "eval exec globals open input __import__ __globals__ f_globals __builtins__".split()
 )
@@ -20,16 +20,16 @@ _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER", "STORE_ATTR", "DELETE_A
 
 
 class Reads(NamedTuple):
-    """Names that a code, and the codes within it, read."""
+    """Names that a code object, and the code objects within it, read."""
 
-    chains: tuple[tuple[str, ...], ...]  # from a global on, such as ("module", "rate")
-    untracked: bool  # it reads what no chain of names says
-    rebinds: bool  # it assigns to variables of the function around it
+    chains: tuple[tuple[str, ...], ...]  # from a global name on, such as ("module", "rate")
+    untracked: bool  # it may read values that no chain of names covers
+    rebinds: bool  # it assigns to variables of the enclosing function
 
 
 @functools.lru_cache(maxsize=4096)
 def find_reads(code: types.CodeType) -> Reads:
-    """Return the names that a code reads, in the order of the code, so that no name decides it.
+    """Return the names that a code object reads, in the order in which it reads them.
 
     >>> find_reads((lambda x: np.random.normal() * rate).__code__).chains
     (('np', 'random', 'normal'), ('rate',))
@@ -56,14 +56,14 @@ def find_reads(code: types.CodeType) -> Reads:
 
 
 class Contents(NamedTuple):
-    """What a code does, without where it stands. Equal where two codes do the same."""
+    """Bytecode, constants and names of a code object, without its location in the source."""
 
     parts: tuple[Any, ...]  # hashable: bytecode, constants, arguments and names of variables
 
 
 @functools.lru_cache(maxsize=4096)
 def contents(code: types.CodeType) -> Contents:
-    """Return all of a code but its name, its docstring, its file and its lines.
+    """Return all of a code object except its name, its docstring, its file and its lines.
 
     >>> def double(x):
     ...     "Return twice x."
@@ -81,7 +81,7 @@ def contents(code: types.CodeType) -> Contents:
 
 
 def _constant(value: Any) -> Any:
-    """A constant of a code, told apart from equal ones of another type or sign."""
+    """Return a constant with its type and repr: 2, 2.0 and True differ, as do 0.0 and -0.0."""
     if isinstance(value, types.CodeType):
         return contents(value)
     if isinstance(value, tuple):
@@ -90,10 +90,10 @@ def _constant(value: Any) -> Any:
 
 
 def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
-    """Yield the operations of a code and of the codes within it, with their constants.
+    """Yield the operations of a code object and its nested code objects, with their constants.
 
-    They have names of attributes, but not of variables and functions, and neither docstrings nor
-    lines. Constants may be of any immutable kind.
+    They contain names of attributes, but no names of variables or functions, no docstrings and no
+    line numbers. Constants may have any immutable type.
 
     >>> def double(x):
     ...     "Return twice x."
@@ -121,7 +121,7 @@ def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
 
 
 def _steps(code: types.CodeType) -> list[dis.Instruction]:
-    """The instructions of a code without its asserts, as `python -O` leaves them out."""
+    """Return the instructions of a code object without its asserts, as under `python -O`."""
     steps = [x for x in dis.get_instructions(code) if x.opname not in ("EXTENDED_ARG", "NOP")]
     asserts = [_place(x) for x in steps if x.opname == "LOAD_ASSERTION_ERROR"]
     if not asserts:
@@ -131,6 +131,6 @@ def _steps(code: types.CodeType) -> list[dis.Instruction]:
 
 
 def _place(step: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Begin and end of an instruction in the source."""
+    """Return the start and the end of an instruction in the source."""
     at = step.positions or dis.Positions()
     return (at.lineno or 0, at.col_offset or 0), (at.end_lineno or 0, at.end_col_offset or 0)

@@ -1,10 +1,10 @@
-"""What is said when a public function fails: the argument that is wrong, in one sentence.
+"""Error messages of public functions: explain a failed call by naming the invalid argument.
 
-A function that is `explained` costs nothing more while it works. Where it fails by an error of
-Python, NumPy or JAX, its arguments are held to their annotations and to the ranges of their fields;
-the first that is wrong is named, and the error from below is kept as the cause. Where none is wrong
-by itself, such as shapes that do not fit together, all of them are shown. An error from a function
-of the user passes as it is, and so do those of JAX about what is traced.
+A function decorated with `explained` has no overhead while it succeeds. If it raises an error of
+Python, NumPy or JAX, its arguments are checked against their annotations and the ranges of their
+fields. The first invalid argument is reported, with the original error as the cause. If no argument
+is invalid by itself, for example because shapes do not match each other, all of them are listed.
+Errors from functions of the user and JAX's tracing errors pass through unchanged.
 """
 
 import dataclasses
@@ -26,9 +26,9 @@ from .calls import Compiled
 
 
 def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which names the argument that is wrong where it fails.
+    """Wrap a public function so that its errors name the invalid argument.
 
-    Called from outside of `jit` it runs as one program (`inputs.calls`), unless it is marked
+    A call from outside of `jit` runs as one program (`inputs.calls`), unless the function is marked
     `on_host`.
 
     >>> @explained
@@ -49,7 +49,7 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             if not _is_within(error, function):  # from a function of the user
                 raise
-            guessed = _GUESS in str(error)  # by a door within, which may know less
+            guessed = _GUESS in str(error)  # by an inner public function, which may know less
             if _is_said(error) and not guessed:
                 raise
             why = explanation(function, args, kwargs)
@@ -60,7 +60,7 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             raise why from error
 
     plain = getattr(function, _ON_HOST, False)
-    # an attribute: what it closes over counts as a part of each user's function that calls it
+    # an attribute: its closure would count as a part of each user's function that calls it
     vars(called)[_EXPLAINED] = (
         None if plain else Compiled(function, keeps=getattr(function, _KEEPS, ""))
     )
@@ -68,7 +68,7 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_explained(member: Any) -> bool:
-    """Whether a function is explained already, as that of a base class may be."""
+    """Return True if a function is decorated already, as one of a base class may be."""
     return hasattr(getattr(member, "__func__", member), _EXPLAINED)
 
 
@@ -79,13 +79,13 @@ def on_host[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 
 def keeps_64_bits[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function of which 64-bit arguments stay 64 bits where JAX's flag is off."""
+    """Mark a function that runs with 64-bit types if any argument has one."""
     vars(function)[_KEEPS] = "all"
     return function
 
 
 def keeps_64_bits_of_specs[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """As `keeps_64_bits`, of the fields of specs alone: their precision decides."""
+    """Mark a function that runs with 64-bit types if a field of a spec has one."""
     vars(function)[_KEEPS] = "specs"
     return function
 
@@ -93,7 +93,7 @@ def keeps_64_bits_of_specs[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 def explanation(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Exception | None:
-    """The error that names the first argument that is wrong; None where none is.
+    """Return an error that names the first invalid argument, or None if all are valid.
 
     >>> def twice(x: float) -> float:
     ...     return 2.0 * x
@@ -131,7 +131,7 @@ _OURS = f"{Path(__file__).parents[1]}{os.sep}"
 def _shapes(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], error: Exception
 ) -> Exception | None:
-    """The error that shows all arguments; None for an error that is not of their form."""
+    """Return an error that lists all arguments, or None if their shapes cannot be the reason."""
     known = isinstance(error, _OF_FORM) or type(error).__module__.startswith("flax.")
     if not known or isinstance(error, jax.errors.JAXTypeError):
         return None
@@ -151,7 +151,7 @@ def _shapes(
 
 
 def _form(value: Any) -> str:
-    """The shape and type of a value, short."""
+    """Return a short description of a value: its type and shape, its length or its class."""
     if isinstance(value, tuple | list):
         kind = "a tuple" if isinstance(value, tuple) else "a list"
         return f"{kind} of {len(value)}"
@@ -163,9 +163,9 @@ def _form(value: Any) -> str:
 
 
 def _is_within(error: Exception, function: Any = None) -> bool:
-    """Whether nothing but this package and installed ones ran between the call and the error.
+    """Return True if only this and installed packages ran between the call and the error.
 
-    function: one whose own lines count as those of this package.
+    function: one whose own frames count as those of this package.
     """
     mine = getattr(function, "__code__", None)
     last = error.__traceback__
@@ -181,7 +181,7 @@ def _is_within(error: Exception, function: Any = None) -> bool:
 
 
 def _no_key(name: str, value: Any) -> Exception | None:
-    """What is said of an argument `key` that is no key."""
+    """Return an error if the argument `key` is not a random key."""
     if isinstance(value, Tracer):
         return None
     try:
@@ -192,7 +192,7 @@ def _no_key(name: str, value: Any) -> Exception | None:
 
 
 def _odd(spec: Any) -> Iterator[str]:
-    """Of a spec and of specs in it, fields with an array for a number, or a list for an array."""
+    """Yield a message per field that holds an array for a number, or a list for an array."""
     if not dataclasses.is_dataclass(spec) or isinstance(spec, type):
         return
     hints = kinds.hints(type(spec))
@@ -211,7 +211,7 @@ def _odd(spec: Any) -> Iterator[str]:
 
 
 def _is_said(error: Exception) -> bool:
-    """Whether an error is a sentence of this package."""
+    """Return True if an error was raised by this package with a complete message."""
     if "; " not in str(error):
         return False
     last = error.__traceback__

@@ -1,18 +1,18 @@
-"""Libraries that only some users need: imported where they are used, missed in one sentence."""
+"""Optional libraries: imported where they are needed, with one error message if missing."""
 
 from importlib import import_module
 from typing import Any
 
 
 def extra(module: str, name: str, wanted: str) -> Any:
-    """A module of one of the package's extras.
+    """Import and return a module of one of the package's extras.
 
     Args:
-        module: as it is imported.
+        module: its import name.
         name: of the extra in pyproject.toml.
-        wanted: what it is needed for, as the sentence begins.
+        wanted: the operation that needs it; the error message begins with it.
     Raises:
-        ModuleNotFoundError: it is not installed; with the command that installs it.
+        ModuleNotFoundError: it is not installed; the message gives the command to install it.
 
     >>> extra("no_such_library", "files", "write: drop.vtu")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are JAX pytrees: the one way specs and states are held here."""
+"""Frozen dataclasses that are JAX pytrees, used for all specs and states."""
 
 import dataclasses
 import types
@@ -11,23 +11,23 @@ from .ranges import KEY, Range, refuse
 
 
 def static(**kwargs: Any) -> Any:
-    """Declare a field that is baked into the compiled program: a size, a name or a function."""
+    """Declare a field that is compiled into the program: a size, a name or a function."""
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
 def number(default: Any = dataclasses.MISSING, *, baked: bool = False, **bounds: Any) -> Any:
-    """Declare a field of real numbers, a leaf, and the range they must lie in.
+    """Declare a field of real numbers, which is a leaf, and the range of its values.
 
     Args:
-        default: the number taken where none is given; without it the field must be given.
-        baked: no leaf, but baked into the compiled program.
+        default: the default value; without it the field is required.
+        baked: True for a static field, which is compiled into the program, instead of a leaf.
         bounds: `above`, `least`, `below`, `most`, `unit`, `infinite`, `none` of `ranges.Range`.
     """
     return _ranged({"static": True} if baked else {}, default, Range(**bounds))
 
 
 def size(default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
-    """Declare a static whole number, baked into the compiled program, and its range."""
+    """Declare a static integer field, which is compiled into the program, and its range."""
     return _ranged({"static": True}, default, Range(whole=True, one=True, **bounds))
 
 
@@ -43,8 +43,8 @@ def _ranged(metadata: dict[str, Any], default: Any, among: Range) -> Any:
 def pytree[T](cls: type[T]) -> type[T]:
     """Make `cls` a frozen dataclass whose fields are leaves unless marked `static`.
 
-    Numbers stay leaves, so `vmap` over hyper-parameters costs nothing; `dataclasses.replace`
-    makes the changed copy.
+    Numbers stay leaves, so `vmap` over hyperparameters needs no recompilation;
+    `dataclasses.replace` makes a changed copy.
 
     >>> @pytree
     ... class Bodies:
@@ -54,7 +54,7 @@ def pytree[T](cls: type[T]) -> type[T]:
     [1.5]
 
     Raises:
-        TypeError: `cls` is no class.
+        TypeError: `cls` is not a class.
     """
     if not isinstance(cls, type):
         raise TypeError(f"pytree: cls={cls!r:.40}; it must be a class")
@@ -64,10 +64,10 @@ def pytree[T](cls: type[T]) -> type[T]:
 
 
 def _explain(cls: type) -> None:
-    """Let the public methods of a class of ours name the argument that is wrong."""
+    """Wrap the public methods of a jaxgpu class so that errors name the invalid argument."""
     members: dict[str, Any] = {}
     for base in (*(b for b in cls.__mro__[:0:-1] if b.__module__.startswith("jaxgpu")), cls):
-        members |= vars(base)  # also what is inherited from classes that are no pytrees
+        members |= vars(base)  # includes methods inherited from classes that are not pytrees
     for word, member in members.items():
         abstract = getattr(member, "__isabstractmethod__", False)
         if word.startswith("_") or abstract or is_explained(member):

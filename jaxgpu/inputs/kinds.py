@@ -1,4 +1,4 @@
-"""What an annotation asks of a value: the kinds of arguments, and of fields that hold no number."""
+"""Checks of values against type annotations, for arguments and for fields without a range."""
 
 import dataclasses
 import functools
@@ -21,9 +21,9 @@ _PLAIN = {str: "a word", bool: "True or False", Path: "a path"}
 
 
 def need(value: Any, hint: Any) -> str | None:
-    """What the value must be by its annotation, where it is not; None where it may be right.
+    """Describe the values that an annotation requires, or None if `value` may be one of them.
 
-    An annotation that says nothing of a value, such as a type variable, asks for nothing.
+    An annotation that does not restrict values, such as a type variable, accepts all.
 
     >>> need("fast", float), need(2.0, float), need(3, Callable[[int], int] | None)
     ('a number', None, 'a function or None')
@@ -33,7 +33,7 @@ def need(value: Any, hint: Any) -> str | None:
     hint = getattr(hint, "__value__", hint)  # of a type alias
     try:
         hash(hint)
-    except TypeError:  # an annotation that is a list, say
+    except TypeError:  # an unhashable annotation, such as a list
         return None
     if hint == ArrayLike or hint in (jax.Array, np.ndarray):
         return None if is_key(value) or _is_numeric(value) else "a number or an array of numbers"
@@ -59,7 +59,7 @@ def need(value: Any, hint: Any) -> str | None:
 
 @functools.cache
 def hints(thing: Any) -> dict[str, Any]:
-    """The annotations of a function or of the fields of a class; none where they cannot be read.
+    """Return the annotations of a function or of a class's fields; empty if unreadable.
 
     >>> hints(hints)["thing"]
     typing.Any
@@ -71,7 +71,7 @@ def hints(thing: Any) -> dict[str, Any]:
 
 
 def takes(function: Callable[..., Any], hint: Any) -> int | None:
-    """How many arguments a function is annotated to take, where it takes another number of them.
+    """Return the number of arguments that a function must take by its annotation; None if it does.
 
     >>> takes(lambda: 0, Callable[[int, int], int]), takes(max, Callable[[int, int], int])
     (2, None)
@@ -87,7 +87,7 @@ def takes(function: Callable[..., Any], hint: Any) -> int | None:
 
 
 def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None:
-    """Refuse a function of the user that cannot be called with as many arguments.
+    """Raise if a user's function cannot be called with this number of arguments.
 
     >>> refuse_unbound("run: step", lambda x: x, 1.0, 2.0)
     Traceback (most recent call last):
@@ -98,7 +98,7 @@ def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None
 
 
 def unbound(name: str, count: int) -> str:
-    """The sentence for a function that does not take so many arguments.
+    """Return the error message for a function that does not take `count` arguments.
 
     >>> unbound("run: check", 2)
     'run: check=a function that cannot be called with 2 arguments; it must take 2'
@@ -107,7 +107,7 @@ def unbound(name: str, count: int) -> str:
 
 
 def _binds(function: Callable[..., Any], given: Sequence[Any]) -> bool:
-    """Whether a function can be called with these; True where it has no signature."""
+    """Return True if a function can be called with these, or if it has no signature."""
     try:
         inspect.signature(function).bind(*given)
     except TypeError:
@@ -118,13 +118,13 @@ def _binds(function: Callable[..., Any], given: Sequence[Any]) -> bool:
 
 
 def _one_of(value: Any, options: tuple[Any, ...]) -> str | None:
-    """As `need`, of a union."""
+    """Do the same as `need` for a union."""
     needs = [need(value, option) for option in options]
     return None if None in needs else " or ".join(dict.fromkeys(map(str, needs)))
 
 
 def _of_class(value: Any, kind: Any) -> str | None:
-    """As `need`, of a class."""
+    """Do the same as `need` for a class."""
     if kind is Callable:
         return None if callable(value) else "a function"
     if kind in (tuple, list, Sequence):
@@ -146,7 +146,7 @@ def _article(kind: type) -> str:
 
 
 def _is_numeric(value: Any) -> bool:
-    """Whether a value is made of real numbers or truth values that JAX can hold."""
+    """Return True if a value consists of real numbers or truth values that JAX can hold."""
     if isinstance(value, str | bytes | None):
         return False
     if isinstance(value, int) and not isinstance(value, bool):
@@ -157,9 +157,9 @@ def _is_numeric(value: Any) -> bool:
         dtype = getattr(value, "dtype", None) or np.asarray(value).dtype
     except (TypeError, ValueError):
         return False
-    return np.dtype(dtype).kind in "biufV"  # V: bfloat16 and its kin
+    return np.dtype(dtype).kind in "biufV"  # V: bfloat16 and the other types of ml_dtypes
 
 
 def _most() -> int:
-    """The largest whole number that JAX holds."""
+    """Return the largest integer that JAX can hold."""
     return int(np.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max)

@@ -1,11 +1,12 @@
-"""What a number may be: declared once on the field of a spec, checked where a spec is first used.
+"""Ranges of numbers: declared on the fields of a spec, checked where the spec is first used.
 
-A field made by `pytree.number` or `pytree.size` carries a `Range`. `check` walks a spec and refuses
-the first value outside its range with one sentence; `table` gives the ranges to the documents.
+A field made by `pytree.number` or `pytree.size` carries a `Range`. `check` traverses a spec and
+raises an error for the first value outside of its range; `table` lists the ranges for the
+documentation.
 
-Only what can be seen is checked: arrays that are being traced have no values yet, so the doors that
-run on the host (`init`, `minimize`, `prepare`, ...) are where a wrong number is caught. Nothing is
-checked when a spec is made, since the same classes carry gradients, batches and shapes.
+Only known values are checked. Traced arrays have no values yet, so invalid numbers are caught by
+the public functions that run on the host (`init`, `minimize`, `prepare`, ...). The constructor of a
+spec checks nothing, since the same classes also hold gradients, batches and shapes.
 """
 
 import dataclasses
@@ -23,17 +24,17 @@ KEY = "range"  # in the metadata of a dataclass field
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The real numbers that a field may hold, all entries of an array alike."""
+    """Real numbers that a field may hold; for an array, the range of every entry."""
 
-    above: float = -math.inf  # excluded
-    least: float = -math.inf  # included
-    below: float = math.inf  # excluded
-    most: float = math.inf  # included
+    above: float = -math.inf  # exclusive
+    least: float = -math.inf  # inclusive
+    below: float = math.inf  # exclusive
+    most: float = math.inf  # inclusive
     unit: str = ""  # "m", "rad", "widths of the box"
-    whole: bool = False  # a count
-    infinite: bool = False  # inf and -inf are meant
-    none: bool = False  # None is meant
-    one: bool = False  # no array of them
+    whole: bool = False  # integers only
+    infinite: bool = False  # inf and -inf are valid
+    none: bool = False  # None is valid
+    one: bool = False  # a scalar, not an array
 
     def __post_init__(self) -> None:
         for bound in ("above", "least", "below", "most"):
@@ -46,7 +47,7 @@ class Range:
             raise ValueError(f"Range: above {low:g} and below {high:g}; it must hold a number")
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with `value`, said of it; None where nothing is, or nothing can be seen."""
+        """Describe `value` if it is invalid; None if it is valid or not known yet."""
         if value is None:
             return None if self.none else "None"
         if not _visible(value):
@@ -59,7 +60,7 @@ class Range:
             return shown
         if self.one and a.ndim:
             return f"an array of shape {list(a.shape)}"
-        given, a = a, a.astype(np.float64) if a.dtype == np.float32 else a  # bounds may be wider
+        given, a = a, a.astype(np.float64) if a.dtype == np.float32 else a  # bounds may be finer
         over = (a > self.above) | (self.above == -math.inf)
         under = (a < self.below) | (self.below == math.inf)
         bad = ~(over & (a >= self.least) & under & (a <= self.most))
@@ -71,10 +72,10 @@ class Range:
         return f"{_shown(a[bad][0])} at {np.argwhere(bad)[0].tolist()}"
 
     def _fault_when_rounded(self, a: np.ndarray) -> str | None:
-        """Of numbers that are right, one that is wrong in the dtype in which JAX holds it.
+        """Describe a number that becomes invalid in the dtype in which JAX holds it; else None.
 
-        Where 64-bit types are off that is float32, whose numbers end at 3.4e38 and, as devices
-        take smaller ones for 0, at 1.2e-38.
+        With 64-bit types disabled that is float32. Its largest number is 3.4e38, and devices flush
+        those below 1.2e-38 to 0.
         """
         if a.dtype != np.float64 or self.whole or jax.dtypes.canonicalize_dtype(a.dtype) == a.dtype:
             return None
@@ -90,7 +91,7 @@ class Range:
         return f"{_shown(wrong)}, which is {'inf' if abs(wrong) > 1 else '0'} in float32"
 
     def __str__(self) -> str:
-        """A phrase that follows "it must be".
+        """Return a phrase that follows "it must be".
 
         >>> str(Range(above=0, most=1, unit="m")), str(Range(least=4, whole=True))
         ('a finite number above 0 and of at most 1, in m', 'a whole number of at least 4')
@@ -108,19 +109,18 @@ class Range:
 
 
 def check(name: str, spec: Any) -> None:
-    """Refuse a spec that holds a number outside its declared range, or no number where one stands.
+    """Raise if a spec holds a number outside of its range, or a value of another type.
 
-    A field without a range is held to the kind of its annotation: a spec of that class, a function,
-    a word, True or False. Specs inside the spec are checked too, also those in tuples, lists and
-    dictionaries.
+    A field without a range is checked against its annotation: a spec of that class, a function, a
+    string, True or False. Nested specs are checked too, also in tuples, lists and dictionaries.
 
     Args:
-        name: of the function that was called, which begins the sentence.
+        name: of the function that was called; it begins the message.
         spec: a dataclass whose fields were made by `pytree.number` and `pytree.size`.
 
     Raises:
         ValueError: a number is not finite or outside its range.
-        TypeError: what stands there is no number.
+        TypeError: a value is not a number, or contradicts its annotation.
 
     >>> from jaxgpu.inputs.fields import number, pytree
     >>> @pytree
@@ -151,7 +151,7 @@ def check(name: str, spec: Any) -> None:
 
 
 def refuse(name: str, value: Any, among: Range) -> None:
-    """Raise the sentence for a value that is outside a range; `name` begins it.
+    """Raise an error that begins with `name` if a value is outside of a range.
 
     >>> refuse("Spring: stiffness", -1.0, Range(above=0, unit="N/m"))
     Traceback (most recent call last):
@@ -170,21 +170,20 @@ def _refuse(name: str, value: Any, among: Range) -> None:
 def numbers(
     name: str, value: Any, shape: tuple[int | str, ...] | None = None, **bounds: Any
 ) -> Any:
-    """The argument as an array, after it has been held against its shape and its range.
+    """Return the argument as an array, after checking its shape and its range.
 
-    Lists become arrays; integers stay integers; an array that is being traced is held against
-    its shape alone.
+    Lists become arrays and integers stay integers. Of a traced array only the shape is checked.
 
     Args:
         name: of function and argument, "fit: x".
         value: a number, a list or an array.
-        shape: its axes; a letter stands for a length that is free, the same letter for the same
-            length: ("N", 3). None takes any shape.
-        bounds: as those of `Range`.
+        shape: its axes, such as ("N", 3); a letter stands for any length, the same letter for the
+            same length. None accepts any shape.
+        bounds: the fields of `Range`.
 
     Raises:
         ValueError: another shape, a number that is not finite or outside the bounds.
-        TypeError: no real numbers.
+        TypeError: not real numbers.
 
     >>> numbers("centre: x", [[1.0, 2.0, 3.0]], ("N", 3)).shape
     (1, 3)
@@ -213,7 +212,7 @@ def numbers(
 
 
 def table(cls: type) -> list[tuple[str, str]]:
-    """Field and range of a class, for its page in the documents.
+    """Return the fields of a class and their ranges, for its documentation.
 
     >>> from jaxgpu.inputs.fields import number, pytree
     >>> @pytree
@@ -229,25 +228,25 @@ def table(cls: type) -> list[tuple[str, str]]:
 
 
 def _visible(value: Any) -> bool:
-    """Whether it has values: not an array that is traced, nor only a shape or a placeholder."""
+    """Return True if it has values: it is not a traced array, a shape or a placeholder."""
     if isinstance(value, Tracer | jax.ShapeDtypeStruct):
         return False
-    if isinstance(value, tuple | list):  # a vector of which one component is traced
+    if isinstance(value, tuple | list):  # one component of a vector may be traced
         return all(_visible(part) for part in value)
     return type(value) is not object
 
 
 def _largest_int(whole: bool) -> int:
-    """The largest whole number that JAX takes: of a size, which is no array, that of 64 bits."""
+    """Return the largest integer that JAX holds; 64-bit for sizes, which are not arrays."""
     kind = np.int64 if whole else jax.dtypes.canonicalize_dtype(np.int64)
     return int(np.iinfo(kind).max)
 
 
 def _real(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
-    """The values in an array, or None and what stands there instead of real numbers."""
+    """Return the values as an array; or None and a description if they are not real numbers."""
     if isinstance(value, str):
         return None, repr(value)
-    if isinstance(value, int) and abs(value) >= 1 << 63:  # NumPy would make an object of it
+    if isinstance(value, int) and abs(value) >= 1 << 63:  # NumPy would make an object array
         return None, f"{value:.6g}, a whole number beyond 64 bits"
     try:
         a = np.asarray(value)
@@ -263,24 +262,24 @@ def _real(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
 
 
 def _shown(value: Any) -> str:
-    """A number or a small thing, short enough for a sentence."""
+    """Format a value in at most 40 characters, for an error message."""
     if isinstance(value, float | np.floating):
         text = f"{value:g}"
     else:
         text = str(value) if isinstance(value, np.generic) else repr(value)
-    text = " ".join(text.split())  # an array's goes over lines
+    text = " ".join(text.split())  # the text of an array has several lines
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def finite(name: str, **given: Any) -> None:
-    """Refuse arguments in which a number is not finite; what is traced passes.
+    """Raise if an argument holds a number that is not finite; traced values pass.
 
     Args:
         name: of the function that was called.
         given: numbers, arrays, or pytrees of them, by the names of its arguments.
 
     Raises:
-        ValueError: the first that is not finite, or not in the precision that JAX has.
+        ValueError: the first number that is not finite, or overflows in JAX's precision.
 
     >>> finite("seen", x=(np.zeros(2), np.array([1.0, np.inf])))
     Traceback (most recent call last):
@@ -294,7 +293,7 @@ def finite(name: str, **given: Any) -> None:
 
 
 def _fits(got: tuple[int, ...], want: tuple[int | str, ...]) -> bool:
-    """Whether a shape is the one asked for; a letter takes the first length it meets."""
+    """Return True if a shape matches; a letter takes the first length that it is compared with."""
     free: dict[str, int] = {}
     same = lambda n, axis: n == (free.setdefault(axis, n) if isinstance(axis, str) else axis)
     return len(got) == len(want) and all(same(n, axis) for n, axis in zip(got, want))

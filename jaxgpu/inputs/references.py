@@ -1,8 +1,8 @@
-"""A walk over a function and all that it refers to: the values that decide how it is traced.
+"""References of a function: all values that decide how JAX traces it.
 
-Functions of users count by their code and by what they close over and read, classes and objects of
-users by all that is in them. Functions and classes of this package, of JAX, NumPy and similar
-libraries count by themselves. A value that may change without notice cannot be described.
+Users' functions are compared by their code and the values that they close over and read; users'
+classes and objects by all attributes. Functions and classes of jaxgpu, JAX, NumPy and similar
+libraries are constants, except for closures. Values that may change unnoticed cannot be described.
 """
 
 import collections
@@ -26,10 +26,10 @@ from jax.sharding import Mesh, PartitionSpec, Sharding
 
 from .code_reads import FIXED, contents, find_reads, operations
 
-_RANDOM = "numpy.random"  # its generators have a state
+_RANDOM = "numpy.random"  # its generators are stateful
 _PLAIN = frozenset((bool, int, str, bytes, type(None), type(...), type(NotImplemented)))
-_BASES = (int, float, complex, str, bytes)  # whose value a subclass has beside its attributes
-# of a class: where it was written, and what follows from the rest
+_BASES = (int, float, complex, str, bytes)  # a subclass has attributes and such a value
+# attributes of a class that say where it was written, or that follow from the others
 _IGNORED = set(
     "__module__ __qualname__ __name__ __doc__ __dict__ __weakref__ __annotations__ __slots__ "
     "__dataclass_fields__ __dataclass_params__ __match_args__ __orig_bases__ __parameters__ "
@@ -37,24 +37,24 @@ _IGNORED = set(
     "__annotate__ __annotate_func__ __annotations_cache__ __protocol_attrs__ "
     "__non_callable_proto_members__".split()
 )
-_VARYING = re.compile(r" at 0x[0-9a-f]+|\d{7,}")  # addresses and numbers of threads
-_SLOT = 8  # bytes of a slot of an object
+_VARYING = re.compile(r" at 0x[0-9a-f]+|\d{7,}")  # addresses and thread ids
+_SLOT = 8  # bytes per slot of an object
 _LARGE = 128  # bytes of an object whose class is written in C
-_MOST = 20_000  # parts; a longer walk would take longer than a trace
+_MOST = 20_000  # parts; a longer traversal would take more time than a trace
 
 
 class References(NamedTuple):
     """Hashable values that decide how a function is traced."""
 
-    parts: tuple[Any, ...]  # equal where a function would be traced to the same
-    has_user_code: bool  # it may have changed when it is looked at again
-    size: int  # bytes of the arrays among them
+    parts: tuple[Any, ...]  # equal parts: the function would be traced to the same program
+    has_user_code: bool  # it includes user code, which may change between calls
+    size: int  # bytes of all arrays among the parts
 
 
 def describe(value: Any) -> References | None:
-    """Return the values that decide how a function is traced; None where they cannot be had.
+    """Return the values that decide how a function is traced; None if they are unknown.
 
-    They hold in this process: mutable values count by identity and by value.
+    They are valid in this process only: mutable values are compared by identity and by value.
 
     >>> describe((1.0, "a")) == describe((1.0, "a")), describe(1.0) == describe(2.0)
     (True, False)
@@ -66,9 +66,9 @@ def describe(value: Any) -> References | None:
 
 
 def digest(value: Any) -> str:
-    """Return the digest of all that `value` refers to, 64 hexadecimal characters.
+    """Return the digest of all values that `value` refers to, 64 hexadecimal characters.
 
-    It holds in every process. Where a value cannot be described, it is passed over.
+    It is the same in every process. Values that cannot be described are skipped.
 
     >>> digest({"k": np.ones(3)}) == digest({"k": np.ones(3)})
     True
@@ -81,21 +81,21 @@ def digest(value: Any) -> str:
 
 
 def nodes(structure: Any) -> Iterator[Any]:
-    """Yield class, static fields and number of parts of each node of a pytree's structure.
+    """Yield the class, the static fields and the number of children of each pytree node.
 
     >>> [*nodes(jax.tree.structure({"a": 1.0}))]
     [(<class 'dict'>, ('a',), 1), (None, None, 0)]
     """
     children = structure.children()
     kind, static = structure.node_data() or (None, None)
-    # a list holds the keys of a dictionary
+    # the static part of a dictionary is the list of its keys
     yield kind, tuple(static) if isinstance(static, list) else static, len(children)
     for child in children:
         yield from nodes(child)
 
 
 def is_fixed(thing: Any) -> bool:
-    """Return if a module, function or class is of a package that does not change.
+    """Return True if a module, function or class is of a package that does not change.
 
     >>> import json
     >>> is_fixed(np.sin), is_fixed(json.dumps)
@@ -105,10 +105,10 @@ def is_fixed(thing: Any) -> bool:
 
 
 def _module_of(thing: Any) -> str:
-    """The outermost module of a module, function or class."""
+    """Return the top-level package of a module, function or class."""
     if isinstance(thing, types.ModuleType):
         module = thing.__name__
-    elif isinstance(thing, types.FunctionType):  # a wrapper has the __module__ of what it wraps
+    elif isinstance(thing, types.FunctionType):  # `__module__` of a wrapper is the wrapped one's
         module = thing.__globals__.get("__name__")
     else:
         module = thing.__module__
@@ -116,7 +116,7 @@ def _module_of(thing: Any) -> str:
 
 
 class _Same:
-    """A value that equals itself alone. It is not kept alive; once gone, it equals nothing."""
+    """Weak reference, equal only to one of the same live object."""
 
     def __init__(self, value: Any) -> None:
         self._at, self._value = id(value), weakref.ref(value)
@@ -130,18 +130,18 @@ class _Same:
 
 
 class _Walk:
-    """Parts of a value in the order of the walk. Those of a `lasting` walk hold in any process.
+    """Traversal of a value, which collects its parts. A `lasting` one is valid in any process.
 
-    Every method of it returns if all was noted; a lasting walk continues where it was not.
+    Its methods return True if they could describe the value. A lasting traversal continues if not.
     """
 
     def __init__(self, lasting: bool = False) -> None:
         self.parts: list[Any] = []
         self.foreign, self.size, self._lasting = False, 0, lasting
-        self._seen: dict[int, tuple[int, Any]] = {}  # kept alive, or an id could be used twice
+        self._seen: dict[int, tuple[int, Any]] = {}  # keeps values alive, so that no id is reused
 
     def note(self, value: Any) -> bool:
-        """Note all of `value`."""
+        """Collect the parts of `value`."""
         kind = type(value)
         if kind in _PLAIN:
             return self._put(kind.__name__, value)
@@ -150,7 +150,7 @@ class _Walk:
         self._seen[id(value)] = len(self._seen), value
         try:
             noted = len(self.parts) < _MOST and self._note_inside(kind, value)
-        except (RuntimeError, RecursionError):  # changed by another thread, or nested too deep
+        except (RuntimeError, RecursionError):  # changed by another thread, or nested too deeply
             noted = False
         return noted or (self._lasting and self._put("unknown"))
 
@@ -162,7 +162,7 @@ class _Walk:
         return all(map(self.note, values))
 
     def _put_identity(self, value: Any) -> bool:
-        # whoever could write to the value holds it, so that its id is not used again
+        # code that can write to the value holds a reference to it, so its id is not reused
         return self._lasting or self._put(id(value))
 
     def _note_inside(self, kind: type, value: Any) -> bool:
@@ -170,7 +170,7 @@ class _Walk:
         if note is None:
             note = next((f for base, f in _BY_BASE.items() if issubclass(kind, base)), None)
             note = note or _Walk._note_object
-            if is_fixed(kind):  # a class of users is not kept alive
+            if is_fixed(kind):  # a user's class must not be kept alive
                 _NOTES[kind] = note
         return note(self, value)
 
@@ -194,7 +194,7 @@ class _Walk:
 
     def _note_set(self, value: Any) -> bool:
         self._put(type(value).__name__, len(value))
-        if self._lasting:  # the order of a set differs between two processes
+        if self._lasting:  # the order of a set differs between processes
             return self._put(*sorted(map(digest, value)))
         return self._put_identity(value) and self._note_all(*value)
 
@@ -216,7 +216,7 @@ class _Walk:
         )
 
     def _note_builtin(self, value: Any) -> bool:
-        """Note a function written in C, and the module or object that it is bound to."""
+        """Collect the name of a C function, and the module or object that it is bound to."""
         return self._put(value.__name__) and self.note(getattr(value, "__self__", None))
 
     def _is_fixed(self, thing: Any) -> bool:
@@ -242,7 +242,7 @@ class _Walk:
 
     def _note_function(self, function: types.FunctionType) -> bool:
         cells, code = function.__closure__ or (), function.__code__
-        if self._is_fixed(function):  # it changes only in what it closes over
+        if self._is_fixed(function):  # only the values of its closure may change
             named = function.__module__, function.__qualname__
             return self._put(named if self._lasting else contents(code)) and self._note_cells(cells)
         self.foreign = True
@@ -266,14 +266,14 @@ class _Walk:
     def _note_cells(self, cells: tuple[types.CellType, ...]) -> bool:
         try:
             return self._note_all(*(cell.cell_contents for cell in cells))
-        except ValueError:  # a cell that is still empty
+        except ValueError:  # an empty cell
             return self._lasting
 
     def _note_chain(self, found: dict[str, Any], chain: tuple[str, ...]) -> bool:
-        """Note the value of a chain of names, such as `module.rate`, from the globals on."""
+        """Collect the value of a chain of names such as `module.rate`, from the globals on."""
         module = None
         for name in chain:
-            if name not in found:  # a builtin, or one that a module makes when it is asked for
+            if name not in found:  # a builtin, or a name that `__getattr__` of a module provides
                 lazy = module is not None and "__getattr__" in found
                 return self._put(None) and (self._lasting or not lazy)
             value = found[name]
@@ -296,14 +296,14 @@ class _Walk:
         return which and self._note_all(type(cls), *cls.__bases__, *_attributes(vars(cls)))
 
     def _note_object(self, value: Any) -> bool:
-        """Note an object by its class and its attributes, where it has nothing else."""
+        """Collect the class and the attributes of an object, if it has no other contents."""
         kind = type(value)
         if kind.__module__.startswith(_RANDOM):
             return False
         if self._lasting and self._is_fixed(kind) and not is_fixed(kind):
             return self._put(kind.__name__, _VARYING.sub("", repr(value)))  # a path, a date, a lock
         if is_fixed(kind) and kind.__basicsize__ > _LARGE and hasattr(value, "__wrapped__"):
-            return self._put(kind.__name__) and self.note(value.__wrapped__)  # of `jax.jit`
+            return self._put(kind.__name__) and self.note(value.__wrapped__)  # made by `jax.jit`
         slots = [
             (name, slot)
             for base in kind.__mro__
@@ -314,17 +314,17 @@ class _Walk:
             return False
         inside = dict(getattr(value, "__dict__", {}))
         for name, slot in slots:
-            with contextlib.suppress(AttributeError):  # a slot that is empty
+            with contextlib.suppress(AttributeError):  # an empty slot
                 inside[name] = slot.__get__(value)
         settings, is_flax = getattr(kind, "__dataclass_params__", None), _is_flax_module(kind)
-        if is_flax or (settings is not None and is_fixed(kind)):  # all else follows from the fields
+        if is_flax or (settings is not None and is_fixed(kind)):  # the rest follows from the fields
             inside = {f.name: inside.get(f.name) for f in dataclasses.fields(value)}
         if not is_flax and (settings is None or not settings.frozen):
             self._put_identity(value)
         return self.note(kind) and self._note_all(*_attributes(inside))
 
     def _note_base(self, kind: type, value: Any, slots: int) -> bool:
-        """Note the value of a subclass of a plain class; False where a class of C hides more."""
+        """Collect the value of a builtin base class; False if a C class may hide more."""
         for base in _BASES:
             if issubclass(kind, base):
                 return self._put(base.__name__, base.__repr__(value))
@@ -336,13 +336,13 @@ class _Walk:
 
 
 def _is_flax_module(kind: type) -> bool:
-    """Return if a class is a `flax.linen.Module`, whose fields cannot be written to."""
+    """Return True if a class is a `flax.linen.Module`, whose fields are read-only."""
     names = ((base.__module__, base.__name__) for base in kind.__mro__)
     return ("flax.linen.module", "Module") in names
 
 
 def _attributes(inside: Mapping[str, Any]) -> list[Any]:
-    """Names and values of attributes, without `__module__` and its like."""
+    """Return names and values of attributes, without `__module__` and the like."""
     return [part for pair in inside.items() if pair[0] not in _IGNORED for part in pair]
 
 

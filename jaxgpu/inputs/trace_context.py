@@ -1,4 +1,4 @@
-"""A context in which JAX does not use what users' functions were traced to before they changed."""
+"""Context in which JAX does not reuse traces of users' functions that have changed since."""
 
 import contextlib
 from collections import OrderedDict
@@ -14,12 +14,12 @@ _tokens: OrderedDict[Any, object] = OrderedDict()
 def tracing(references: Any) -> contextlib.AbstractContextManager[Any]:
     """Return a context in which JAX traces functions again if their references have changed.
 
-    JAX keeps the traces of functions within a function, such as the body of a loop, and looks at
-    nothing that they read.
+    JAX caches the traces of inner functions, such as the body of a loop, and does not compare the
+    values that they read.
 
     Args:
-        references: hashable parts that say what is read, as `references.describe` gives them; None
-            where it cannot be said. Without code of users among it, JAX's own traces are used.
+        references: hashable parts from `references.describe`, or None if they are unknown. If none
+            of them includes user code, JAX's own cache is used.
 
     >>> rate = 2.0
     >>> body = jax.jit(lambda x: x * rate)
