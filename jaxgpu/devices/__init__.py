@@ -1,8 +1,8 @@
-"""What a program meets on its devices: memory, precision, several devices, several processes.
+"""Devices of a program: memory, precision, several devices, several processes.
 
-Read `memory` and `allocation` first (what a program will need, and refusals), then `precision`,
-`mesh` and `processes` (many devices, many processes), `primitive` and `kernels` (functions with a
-derivative or an implementation of their own) and `machine` (versions, processor and flags).
+Read `memory` and `allocation` first (estimates of the memory that a program needs), then
+`precision`, `mesh` and `processes` (several devices and processes), `primitive` and `kernels`
+(custom derivatives and implementations) and `machine` (versions, processor and flags).
 """
 
 from .processes import distributed

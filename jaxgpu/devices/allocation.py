@@ -1,7 +1,7 @@
-"""What a function would allocate, found by tracing it, before it allocates anything.
+"""Memory that a function would allocate, found by tracing it before it allocates anything.
 
-Functions on the host that make arrays of a size the caller gives are `bounded`: a cluster of so
-many stars, the first states of so many environments, the start of a search.
+`bounded` wraps functions on the host that make arrays of a size chosen by the caller: the stars of
+a cluster, the initial states of environments, the start of a search.
 """
 
 import functools
@@ -18,21 +18,21 @@ from jaxgpu.inputs import arguments, calls
 
 from . import memory
 
-_KEPT = 256  # needs of the last calls, by function and shapes
-# of the results that are in use: Python keeps what a function has named until it ends. 1.25 times
-# as much was measured for `nbody.plummer` of 1e7 bodies, 1.2 times for `nbody.king`
+_KEPT = 256  # cached byte counts of calls, by function and shapes
+# safety factor: Python keeps the local variables of a function until it returns. The measured peak
+# was 1.25 times the estimate for `nbody.plummer` with 1e7 bodies, 1.2 times for `nbody.king`
 _NAMED = 1.25
 _needs: OrderedDict[Any, int] = OrderedDict()
 
 
 def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
-    """`f`, which refuses to allocate more than 90 % of the free memory.
+    """Wrap `f` so that it raises before it allocates more than 90 % of the free memory.
 
-    Every call is traced first, once for the same sizes and shapes; nothing is computed then. In a
-    program that is being traced, `f` is as it was: `memory.check` looks at the whole of it.
+    Each call is traced first, once per combination of sizes and shapes, which computes nothing.
+    Within a program that is being traced `f` is unchanged: `memory.check` covers that program.
 
     Raises:
-        TypeError: `f` is no function.
+        TypeError: `f` is not callable.
 
     >>> noise = bounded(lambda key, count: jax.random.normal(key, (count,)))
     >>> noise(jax.random.key(0), 3).shape
@@ -55,14 +55,14 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
 
 
 def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
-    """Bytes that a call of `f` holds at its peak beside its arguments; nothing is computed.
+    """Return the peak bytes of a call of `f`, without its arguments; nothing is computed.
 
-    As the sum of the arrays that are in use at a time, where each operation makes its result apart:
-    a compiled program, in which many are one, needs less. The scratch of sorts on a CPU is counted.
+    It sums the arrays that are alive at the same time, with a separate result for each operation. A
+    compiled program, which fuses operations, needs less. Scratch memory of CPU sorts is included.
 
     Raises:
-        TypeError: `f` does not take these arguments, or looks at values of what it computes, so
-            that it cannot be traced.
+        TypeError: `f` does not take these arguments, or inspects computed values, so that it cannot
+            be traced.
 
     >>> needed(lambda n: jnp.sum(2 * jnp.ones(n, jnp.float32)), 1000)
     8000
@@ -83,13 +83,13 @@ def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
 def _needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     try:
         return _peak(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
-    except OverflowError as error:  # a size beyond 64 bits
+    except OverflowError as error:  # a size of more than 64 bits
         name = getattr(f, "__name__", "a call")
         raise MemoryError(f"{name}: a size beyond what JAX can count; ask for less") from error
 
 
 def _known(f: Any, given: Any) -> int:
-    """`needed`, of the last call with the same sizes and shapes where there was one."""
+    """Return `_needed`, cached by function, sizes and shapes."""
     leaves, structure = jax.tree.flatten(given)
     at = f, structure, tuple(map(_kind, leaves)), jax.config.jax_enable_x64
     try:
@@ -105,7 +105,7 @@ def _known(f: Any, given: Any) -> int:
 
 
 def _kind(x: Any) -> Any:
-    """The shape and type of an array; of one number the value, which may be a size."""
+    """Return shape and type of an array; of a scalar its value, which may be a size."""
     if not hasattr(x, "dtype"):
         return type(x), x
     one = not x.shape and jnp.issubdtype(x.dtype, jnp.integer) and not isinstance(x, Tracer)
@@ -113,7 +113,7 @@ def _kind(x: Any) -> Any:
 
 
 def _peak(jaxpr: Any) -> int:
-    """The most bytes that the results within a traced program take at a time."""
+    """Return the maximum of the bytes of all results that are alive in a traced program."""
     last: dict[Any, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):
         last |= {v: i for v in (*eqn.outvars, *_variables(eqn.invars))}
@@ -133,12 +133,12 @@ def _peak(jaxpr: Any) -> int:
 
 
 def _variables(atoms: Iterable[Any]) -> Iterator[Any]:
-    """Those of the atoms that are no constants."""
+    """Return the atoms that are not constants."""
     return (atom for atom in atoms if not hasattr(atom, "val"))
 
 
 def _programs(params: dict[str, Any]) -> Iterator[Any]:
-    """The programs inside an operation: of a loop, a branch, a call."""
+    """Yield the jaxprs inside an operation, such as a loop, a branch or a call."""
     for value in params.values():
         for part in value if isinstance(value, tuple | list) else (value,):
             if hasattr(part, "eqns"):
@@ -150,7 +150,7 @@ def _bytes(aval: Any) -> int:
 
 
 def _scratch(eqn: Any) -> int:
-    """Bytes that a sort takes beside its arrays on a CPU."""
+    """Return the bytes of scratch memory that a sort takes on a CPU."""
     if eqn.primitive.name != "sort":
         return 0
     axis = eqn.params["dimension"]

@@ -1,12 +1,12 @@
-"""Pallas, as far as this package uses it: all of it that is private or still moves, in one place.
+"""Pallas kernels: the only module that uses Pallas, whose interface is still unstable.
 
-A kernel is attached to a primitive by platform (`jaxgpu.devices.primitive`): Mosaic GPU on
-NVIDIA's, Mosaic on TPUs. Both are built on machines without that chip, and interpreted on a CPU for
-tests. Pallas is imported when the first kernel is built; a program for CPUs alone never imports it.
+A kernel is attached to a primitive by platform (`jaxgpu.devices.primitive`): Mosaic GPU on NVIDIA
+GPUs, Mosaic on TPUs. Both compile on hosts without that chip, and are interpreted on a CPU for
+tests. Pallas is imported when the first kernel is built; a program for CPUs never imports it.
 
-A program that holds kernels is exported with `jax.export.export(f, platforms=...,
-disabled_checks=export_checks())`: a kernel is kept in the form of one jaxlib, and the exported
-program is good for that jaxlib alone.
+A program that contains kernels is exported with `jax.export.export(f, platforms=...,
+disabled_checks=export_checks())`. A kernel is serialized in the format of one jaxlib, and the
+exported program is valid for that jaxlib only.
 """
 
 import contextlib
@@ -21,17 +21,17 @@ from jax import Array
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.doors import explained
 
-# threads of a program on a GPU; arrays in its registers are a multiple of it
+# threads per program on a GPU; arrays in its registers have a multiple of it
 WARPGROUP = 128
 _HOPPER = 9.0  # compute capability
-# names of the kernels' custom calls in a program
+# names of the custom calls of kernels in a compiled program
 CALLS = {"cuda": "mosaic_gpu_v2", "tpu": "tpu_custom_call"}
-# the chip that is built for where none is at hand: its name, its cores, JAX's name of its kind
+# target chip if none is present: its name, its cores, JAX's name of its platform
 _CHIPS = {"cuda": ("NVIDIA H100", 132, "gpu"), "tpu": ("TPU v5 lite", 1, "tpu")}
 
 
 def export_checks() -> list[jax.export.DisabledSafetyCheck]:
-    """The checks of `jax.export.export` that a program with kernels does not pass.
+    """Return the checks of `jax.export.export` that a program with kernels must disable.
 
     >>> len(export_checks())
     2
@@ -40,7 +40,7 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
 
 
 def gpu_takes_kernels() -> bool:
-    """Whether the GPU at hand is of Hopper or later, which Mosaic GPU is made for; True if none.
+    """Return True if the GPU is Hopper or newer, as Mosaic GPU requires, or if there is none.
 
     >>> gpu_takes_kernels()  # where there is no GPU, a program may be lowered for one
     True
@@ -59,13 +59,13 @@ def on_gpu(
     *,
     interpret: bool = False,
 ) -> Callable[..., Array]:
-    """The function of arrays that runs `body(*inputs, output)` in each program of a grid.
+    """Return a function of arrays that runs `body(*inputs, output)` in each program of a grid.
 
     Args:
-        body: of references to arrays in the device's memory; see `row` and `spread`.
-        out: the array that is written.
-        grid: numbers of programs along each axis, of 128 threads each.
-        names: of the axes; `jax.lax.axis_index(name)` is the program's own number.
+        body: a function of references to arrays in device memory; see `row` and `spread`.
+        out: shape and dtype of the output array.
+        grid: number of programs along each axis, of 128 threads each.
+        names: of the axes; `jax.lax.axis_index(name)` is the index of the program.
         interpret: run on the CPU, slowly.
 
     >>> def add_one(x, out):
@@ -91,7 +91,7 @@ def on_gpu(
 
 
 def row(ref: Any, where: tuple[Any, ...]) -> Array:
-    """The values of a reference at `where`, a multiple of 128 of them, spread over the threads."""
+    """Load a multiple of 128 values of a reference at `where`, distributed over the threads."""
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
     at = ref.at[where]
@@ -99,17 +99,17 @@ def row(ref: Any, where: tuple[Any, ...]) -> Array:
 
 
 def spread(value: Array, like: Array) -> Array:
-    """A number for all threads, in the shape and layout of a `row`."""
+    """Broadcast a number to all threads, in the shape and layout of a `row`."""
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
     return plgpu.layout_cast(jnp.broadcast_to(value, like.shape), _strided(like.shape))
 
 
 def window(start: Any, size: int) -> Any:
-    """The indices of `size` rows or lanes from `start`, to take from a reference.
+    """Return the indices of `size` rows or lanes from `start`, to index a reference.
 
     Raises:
-        ValueError: a start below 0, or no row.
+        ValueError: a start below 0, or a size below 1.
     """
     ranges.numbers("window: start", start, (), whole=True, least=0)
     ranges.numbers("window: size", size, (), whole=True, least=1)
@@ -119,14 +119,14 @@ def window(start: Any, size: int) -> Any:
 
 
 def program(axis: int) -> Array:
-    """The number of this program along an axis of the grid, on a TPU."""
+    """Return the index of this program along an axis of the grid, on a TPU."""
     from jax.experimental import pallas as pl
 
     return pl.program_id(axis)
 
 
 def when(condition: Any) -> Callable[[Callable[[], None]], None]:
-    """Decorates what a kernel does only where `condition` holds."""
+    """Decorate a function that a kernel runs only if `condition` holds."""
     from jax.experimental import pallas as pl
 
     return pl.when(condition)
@@ -142,18 +142,18 @@ def on_tpu(
     *,
     interpret: bool = False,
 ) -> Callable[..., Array]:
-    """The function of float32 arrays that runs `body(*inputs, output, *scratch)` over a grid.
+    """Return a function of float32 arrays that runs a kernel for each program of a grid.
 
-    The last axis of the grid goes in order, what is in `scratch` stays from one turn to the next;
-    the other axes go in any order.
+    The kernel is `body(*inputs, output, *scratch)`. The last axis of the grid runs in order, and
+    `scratch` persists from one program to the next; the other axes run in any order.
 
     Args:
-        body: of references to blocks.
-        out: the array that is written.
-        grid: numbers of programs along each axis.
-        blocks: shape of the block, and the program's block by its numbers: of each input, then of
-            the output. The last two sizes are multiples of 8 and 128, or those of the array.
-        scratch: shapes of float32 arrays of a program's own.
+        body: a function of references to blocks.
+        out: shape and dtype of the output array.
+        grid: number of programs along each axis.
+        blocks: for each input, then the output: the shape of a block, and its index as a function
+            of the program's indices. The last two sizes are multiples of 8 and 128, or the array's.
+        scratch: shapes of float32 scratch arrays.
         interpret: run on the CPU.
 
     >>> def sums(x, out, total):
@@ -190,7 +190,7 @@ def on_tpu(
     )
 
     def run(*arrays: Array) -> Array:
-        # with 64-bit types on, loops count in int64, which this compiler refuses
+        # with 64-bit types enabled, loops count in int64, which this compiler rejects
         with contextlib.nullcontext() if interpret else _chip("tpu"), jax.enable_x64(False):
             return call(*arrays)
 
@@ -204,7 +204,7 @@ def _strided(shape: tuple[int, ...]) -> Any:
 
 
 def _chip(platform: str) -> contextlib.AbstractContextManager:
-    """Names the chip that kernels are built for, unless it is the one at hand."""
+    """Return a context that names the target chip of kernels, unless it is present."""
     if jax.default_backend() == {"cuda": "gpu"}.get(platform, platform):
         return contextlib.nullcontext()
     from jax._src.mesh import AbstractDevice

@@ -1,4 +1,4 @@
-"""The machine that a program runs on: versions, devices, processor and flags of the compiler."""
+"""Hardware and software of this host: versions, devices, processor and compiler flags."""
 
 import functools
 import os
@@ -11,14 +11,14 @@ import jax
 import jaxgpu
 
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
-# flags that say how many devices and threads there are, and where files go
+# flags that set the number of devices and threads, and the paths of files
 _FREE = ("--xla_force_host_platform", "--xla_cpu_multi_thread", "--xla_dump", "--xla_log")
-# sets of instructions with which XLA makes other programs, the largest first
+# instruction sets for which XLA compiles different programs, the largest first
 _LEVELS = {"AVX512": "avx512f", "AVX2": "avx2", "AVX": "avx", "SSE4.2": "sse4_2"}
 
 
 def describe() -> dict[str, str]:
-    """Return versions, device, processor, its instructions and cores, and flags of the compiler.
+    """Return versions, device, processor, instruction set, cores and compiler flags.
 
     >>> describe()["jax"] == jax.__version__
     True
@@ -38,7 +38,7 @@ def describe() -> dict[str, str]:
 
 
 def compiler_flags() -> list[str]:
-    """Return the sorted flags of XLA, except for flags of devices, threads and files.
+    """Return the sorted flags of XLA, except flags of devices, threads and files.
 
     >>> isinstance(compiler_flags(), list)
     True
@@ -48,7 +48,7 @@ def compiler_flags() -> list[str]:
 
 
 def cores() -> int:
-    """Return how many cores of the processor this process may use.
+    """Return the number of processor cores that this process may use.
 
     >>> cores() >= 1
     True
@@ -72,7 +72,7 @@ def _instructions() -> str:
 
 @functools.cache
 def _processor_facts() -> dict[str, str]:
-    """The rows of the first processor in the list of Linux."""
+    """Return the fields of the first processor in `/proc/cpuinfo`."""
     listed = Path("/proc/cpuinfo")
     lines = listed.read_text().splitlines() if listed.exists() else []
     rows = [line.partition(":") for line in reversed(lines)]

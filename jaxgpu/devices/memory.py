@@ -1,4 +1,4 @@
-"""The memory a compiled program will need, known before it is launched."""
+"""Memory that a compiled program needs, estimated before it is launched."""
 
 import functools
 import math
@@ -19,25 +19,25 @@ try:
 except ImportError:
     resource = None
 
-# by the program: XLA's analysis of a large one takes 0.1 CPU-seconds, as often as it is asked
+# cached by program: XLA's analysis of a large one takes 0.1 CPU-seconds at each call
 _forecasts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
-_SORT = re.compile(r"= (.*) sort\(.*dimensions={(\d+)}")  # types of what is sorted, and the axis
+_SORT = re.compile(r"= (.*) sort\(.*dimensions={(\d+)}")  # types of the sorted arrays, and the axis
 _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
-# what the library YNNPACK computes in one call, and the steps of such a computation
+# a call of the library YNNPACK, the computation that it runs, and the steps of that computation
 _CALLED = re.compile(r"calls=%([\w.-]+), .*__ynn_fusion")
 _BODY = re.compile(r"^%([\w.-]+) \(.*\{\n((?:  .*\n)+)\}", re.MULTILINE)
 _INNER = re.compile(r"^  (?:ROOT )?%[\w.-]+ = (\w+)\[([\d,]*)\]\S* ([\w-]+)\(", re.MULTILINE)
-_PLACED = {"parameter", "constant", "bitcast", "broadcast"}  # which have no memory of their own
+_PLACED = {"parameter", "constant", "bitcast", "broadcast"}  # operations that allocate no memory
 _TOP = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
-SORTED = 16  # bytes that the CPU's sort takes for a number, of whatever type
-_RANKED = 4  # and its search for the largest
+SORTED = 16  # scratch bytes of the CPU's sort per number, of any type
+_RANKED = 4  # scratch bytes of the CPU's `top_k` per number
 _BYTES = ranges.Range(least=0, whole=True, one=True)
-_LITTLE = 1 << 16  # bytes for which nobody asks
-_SHARE = 0.9  # of the free memory; the rest is for what no forecast sees
+_LITTLE = 1 << 16  # bytes; smaller requests are not checked
+_SHARE = 0.9  # usable fraction of the free memory; the rest is a margin for unknown needs
 
-# of a control group, version 2 and 1: the limit, what is in use, and in `memory.stat` the pages of
-# files that the system can take back, counted with those of the groups below
+# files of a control group, version 2 and 1: the limit, the usage, and in `memory.stat` the key of
+# the reclaimable file pages, which include those of the groups below
 _GROUPS = {
     2: ("memory.max", "memory.current", "inactive_file"),
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -45,19 +45,18 @@ _GROUPS = {
 
 
 def forecast(compiled: Any) -> int:
-    """Bytes that a compiled program holds at its peak: arguments + results + temporaries.
+    """Return the peak bytes of a compiled program: arguments + results + temporaries.
 
-    `compiled` is what `jax.jit(f).lower(...).compile()` returns; donated buffers count once. XLA
-    does not count the scratch of a sort on the CPU: 16 bytes for each array and each number along
-    the axis are added, for the largest sort. So much was measured for 1e7 numbers, by the peak of
-    the process: 160 MB for `sort`, 640 MB for `lexsort` of three keys (four arrays), and 80 MB,
-    where 320 are added, for `argsort`. `lax.top_k` takes 4 bytes for each number along the axis
-    there, 80 MB for 2e7 of them, which are added too. What XLA hands to a library of the CPU's
-    (YNNPACK), sums of products above all, has memory for its steps there: that of the largest step
-    of one such computation is added.
+    `compiled` is the result of `jax.jit(f).lower(...).compile()`; donated buffers count once. On
+    the CPU XLA does not count the scratch memory of a sort, so 16 bytes per array and per number
+    along the axis are added for the largest sort. The measured peaks for 1e7 numbers are 160 MB for
+    `sort`, 640 MB for `lexsort` of three keys (four arrays), and 80 MB, where 320 are added, for
+    `argsort`. `lax.top_k` takes 4 bytes per number along the axis, 80 MB for 2e7 numbers, which are
+    added too. Computations that XLA delegates to a CPU library (YNNPACK), mainly matrix products,
+    allocate memory for their steps: the largest step of one such computation is added.
 
     Raises:
-        TypeError: `compiled` is no compiled program.
+        TypeError: `compiled` is not a compiled program.
 
     >>> import jax.numpy as jnp
     >>> program = jax.jit(lambda x: x + 1).lower(jnp.zeros(1000, jnp.float32)).compile()
@@ -82,7 +81,7 @@ def forecast(compiled: Any) -> int:
 
 
 def _scratch(compiled: Any) -> int:
-    """Bytes that the largest sort of a program for the CPU takes beside its arrays."""
+    """Return the scratch bytes of the largest sort or library call in a program for the CPU."""
     places = jax.tree.leaves(compiled.output_shardings)
     if not any(device.platform == "cpu" for place in places for device in place.device_set):
         return 0
@@ -97,10 +96,10 @@ def _scratch(compiled: Any) -> int:
 
 
 def _stepwise(text: str) -> int:
-    """Bytes of the largest step of the computations of a library, but for their results.
+    """Return the bytes of the largest step of the library's computations, without results.
 
-    The library computes in tiles: of several steps that are held at a time it was seen to take
-    memory for about one.
+    The library computes in tiles: if several steps are alive at a time, the measured memory is
+    about that of one.
     """
     called = set(_CALLED.findall(text))
     bodies = (body for name, body in _BODY.findall(text) if name in called) if called else ()
@@ -108,13 +107,13 @@ def _stepwise(text: str) -> int:
 
 
 def _largest(steps: list[tuple[str, str, str]]) -> int:
-    """Bytes of the largest step of a computation but for the last."""
+    """Return the bytes of the largest step of a computation except its last."""
     own = (_bytes(kind, shape) for kind, shape, what in steps[:-1] if what not in _PLACED)
     return max(own, default=0)
 
 
 def _bytes(kind: str, shape: str) -> int:
-    """Bytes of an array by XLA's name of its type, such as f32; none of what has no such name."""
+    """Return the bytes of an array from XLA's name of its type, such as f32; 0 for other names."""
     bits = re.fullmatch(r"pred|[a-z]+(\d+)\w*", kind)
     return (
         math.prod(map(int, filter(None, shape.split(",")))) * int(bits[1] or 8) // 8 if bits else 0
@@ -122,14 +121,14 @@ def _bytes(kind: str, shape: str) -> int:
 
 
 def available(device: Any = None) -> int:
-    """Bytes that are free on `device` (default: the first device of this process).
+    """Return the free bytes of `device` (default: the first device of this process).
 
-    On the CPU it is the least of what the machine has free, what the limits of the process's
-    control group and of those above it leave (containers and batch systems set them; version 1 and
-    2, pages of files that can be taken back counted as free), and what `ulimit -v` and `-d` leave.
+    On the CPU it is the minimum of the free memory of the machine and of the remainder of each
+    limit: those of the control group of this process and its parents, as set by containers and
+    batch systems (version 1 and 2, reclaimable file pages count as free), and `ulimit -v` and `-d`.
 
     Raises:
-        TypeError: `device` is none of `jax.local_devices()`.
+        TypeError: `device` is not one of `jax.local_devices()`.
 
     >>> available() > 10**6
     True
@@ -141,13 +140,13 @@ def available(device: Any = None) -> int:
             f"memory.available: device={found}; it must be a device; take one of jax.devices()"
         )
     stats = device.memory_stats()
-    if stats is None:  # the CPU backend keeps no account
+    if stats is None:  # the CPU backend has no statistics
         return min(psutil.virtual_memory().available, *_left(Path("/")))
     return stats["bytes_limit"] - stats["bytes_in_use"]
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Bytes that each limit of this process leaves; the system's files are read below `root`."""
+    """Yield the remaining bytes of each limit of this process, from files below `root`."""
     for folder, version in _groups(_text(f"{root}/proc/self/cgroup"), root):
         yield from _left_of_group(folder, version)
     if resource is not None:
@@ -157,9 +156,9 @@ def _left(root: Path) -> Iterator[int]:
                 yield max(0, most - getattr(psutil.Process().memory_info(), held, 0))
 
 
-@functools.lru_cache(maxsize=8)  # building the paths took half of the time
+@functools.lru_cache(maxsize=8)  # building the paths took half of the time of `available`
 def _groups(text: str, root: Path) -> list[tuple[str, int]]:
-    """Return folder and version of each control group of a process, parents included."""
+    """Return the folder and the version of each control group of a process and its parents."""
     found = []
     for line in text.splitlines():
         _, controllers, group = line.split(":", 2)
@@ -167,14 +166,14 @@ def _groups(text: str, root: Path) -> list[tuple[str, int]]:
             version = 1 if controllers else 2
             top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
             folder = top / group.strip("/")
-            # a container may see its own group as the top, and its path as that of the host
+            # a container may see its own group as the root, but its path as on the host
             above = [up for up in folder.parents if up.is_relative_to(top)]
             found += [(str(at), version) for at in {folder, top, *above}]
     return found
 
 
 def _left_of_group(folder: str, version: int) -> Iterator[int]:
-    """Bytes that a control group leaves, where it has a limit."""
+    """Yield the remaining bytes of a control group, if it has a limit."""
     limit, use, cached = _GROUPS[version]
     most = _text(f"{folder}/{limit}").strip()
     used = _text(f"{folder}/{use}").strip() if most.isdecimal() else ""
@@ -187,22 +186,23 @@ def _text(file: str) -> str:
     try:
         with open(file) as text:
             return text.read()
-    except OSError:  # no such limit here
+    except OSError:  # this limit does not exist here
         return ""
 
 
 def check(compiled: Any, name: str, held: int = 0) -> None:
-    """Refuse to launch `compiled` where it would take more than 90 % of the free memory.
+    """Raise if launching `compiled` would take more than 90 % of the free memory.
 
-    The margin is for what the forecast cannot see: the allocator and the rest of the process.
+    The margin covers memory that the estimate does not include: the allocator's and that of other
+    parts of the process.
 
     Args:
-        compiled: what is to be launched.
-        name: what begins the sentence.
-        held: bytes of its arguments that are on the device already, and not free any more.
+        compiled: the program.
+        name: what the message begins with.
+        held: bytes of its arguments that are on the device already, and so not free.
 
     Raises:
-        MemoryError: with both figures, before anything is allocated.
+        MemoryError: with both sizes, before anything is allocated.
 
     >>> double = jax.jit(lambda x: 2 * x)
     >>> check(double.lower(jax.ShapeDtypeStruct((10,), "float32")).compile(), "double")
@@ -211,16 +211,16 @@ def check(compiled: Any, name: str, held: int = 0) -> None:
 
 
 def room(name: str, size: int, advice: str = "") -> None:
-    """Refuse to go on where `size` bytes are more than 90 % of the free memory.
+    """Raise if `size` bytes are more than 90 % of the free memory.
 
     Args:
-        name: what begins the sentence: who needs them.
+        name: what needs the memory; the message begins with it.
         size: bytes.
-        advice: what to do, said in place of "make the problem smaller or use a larger device".
+        advice: the remedy, instead of "make the problem smaller or use a larger device".
 
     Raises:
-        MemoryError: with both figures.
-        TypeError: a size that is no whole number, a name that is no word.
+        MemoryError: with both sizes.
+        TypeError: `size` is not an integer, or `name` is not a string.
 
     >>> room("a map of the sky", 10**18)
     Traceback (most recent call last):
@@ -239,7 +239,7 @@ def room(name: str, size: int, advice: str = "") -> None:
 
 
 def size(tree: Any) -> int:
-    """Bytes of the arrays of a pytree, or of arrays of these shapes.
+    """Return the bytes of the arrays of a pytree; its leaves may be shapes instead.
 
     >>> size({"x": jax.ShapeDtypeStruct((10, 3), "float32"), "count": 2})
     128

@@ -1,4 +1,4 @@
-"""One axis of devices to spread a batch over: populations, tracers, environments, seeds."""
+"""Meshes of one axis, to shard a batch: populations, tracers, environments, seeds."""
 
 import functools
 import inspect
@@ -20,16 +20,16 @@ from .processes import place
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _AXIS = ranges.Range(whole=True, one=True, none=True)
 _FIRST_AXES = ranges.Range(least=0, whole=True, one=True)
-_VECTORS = (2, 3, 4, 6)  # how many components a vector, a quaternion or a point of phase space has
+_VECTORS = (2, 3, 4, 6)  # numbers of components of a vector, a quaternion or a point of phase space
 
 
 @explained
 def devices(count: int | None = None, axis: str = "batch") -> Mesh:
-    """A one-dimensional mesh of the first `count` devices (default: all, those of all processes).
+    """Return a one-axis mesh of the first `count` devices (default: all, of all processes).
 
     Raises:
-        ValueError: when there are fewer devices than asked for.
-        TypeError: a count that is no whole number, an axis that is no word.
+        ValueError: there are fewer devices than requested.
+        TypeError: `count` is not an integer, or `axis` is not a string.
     """
     ranges.refuse("mesh.devices: count", count, _COUNT)
     axis = arguments.word("mesh.devices: axis", axis)
@@ -46,16 +46,17 @@ def devices(count: int | None = None, axis: str = "batch") -> Mesh:
 @explained
 @on_host
 def flat(name: str, mesh: Any) -> Mesh:
-    """`mesh` as the package's programs take it: one axis, whose shardings XLA propagates.
+    """Return `mesh` with automatic sharding, as the programs of this package need it.
 
-    JAX's own `jax.make_mesh` makes explicit axes by default; the devices and the name stay.
+    XLA then propagates shardings; JAX's own `jax.make_mesh` makes explicit axes by default. The
+    devices and the name of the axis stay the same.
 
     Args:
-        name: the door and argument that the sentence is to name.
-        mesh: what a caller gave.
+        name: of the public function and its argument, for the message.
+        mesh: the argument.
 
     Raises:
-        TypeError: no mesh.
+        TypeError: `mesh` is not a mesh.
         ValueError: a mesh of several axes.
 
     >>> flat("swarm: mesh", jax.make_mesh((1,), ("batch",))).axis_types
@@ -75,24 +76,24 @@ def flat(name: str, mesh: Any) -> Mesh:
 @explained
 @on_host
 def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
-    """Spread one axis of every array of `tree` over `mesh`, which must divide it.
+    """Shard one axis of every array of `tree` over `mesh`, whose size must divide it.
 
-    All arrays must be equally long on that axis, which is that of the bodies, members, lanes or
-    seeds: never the components of a vector, which belong on one device.
+    All arrays must have the same length along that axis, which is the axis of bodies, members,
+    lanes or seeds. The components of a vector must stay on one device.
 
     Args:
         tree: arrays, such as a state of N bodies with [N, 3] positions and [N] masses.
         mesh: of one axis.
-        axis: which axis of the arrays is spread; negative ones count from the last. The first, if
-            it is not named; then one that looks like the components of a vector is refused.
+        axis: the axis to shard; negative ones count from the last. By default it is the first, and
+            an axis that looks like the components of a vector raises an error.
 
     >>> split({"x": np.zeros((6, 3)), "m": np.ones(6)}, devices(1))["x"].shape
     (6, 3)
 
     Raises:
-        ValueError: an array without this axis, axes of several lengths, one that the devices do not
-            divide, or one that looks like the components of a vector.
-        TypeError: a leaf that holds no numbers, an axis that is no whole number, or no mesh.
+        ValueError: an array without this axis, axes of different lengths, one that the mesh does
+            not divide, or one that looks like the components of a vector.
+        TypeError: a leaf is not numeric, `axis` is not an integer, or `mesh` is not a mesh.
     """
     mesh = flat("mesh.split: mesh", mesh)
     arguments.arrays("mesh.split: tree", tree)
@@ -112,10 +113,10 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
 @explained
 @on_host
 def replicate(tree: Any, mesh: Mesh) -> Any:
-    """Put the whole of `tree` on every device of `mesh`.
+    """Put all of `tree` on every device of `mesh`.
 
     Raises:
-        TypeError: a leaf that holds no numbers, or no mesh.
+        TypeError: a leaf is not numeric, or `mesh` is not a mesh.
         ValueError: a mesh of several axes.
 
     >>> import jax.numpy as jnp
@@ -130,33 +131,32 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
 @explained
 @on_host
 def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]:
-    """The function `f` of a batch, computed by each device for its share; nothing crosses.
+    """Make `f` compute a batch in shards, one per device, without communication.
 
-    A loop in `f` turns on each device as often as its own share asks for, where one over a batch
-    that is merely spread waits for all devices in each turn. What `f` closes over is on all of
-    them. Under `jit` it is one program of any number of devices; `jaxgpu.runs.run` takes it as a
-    step.
+    A loop in `f` runs on each device as often as its own shard requires; a loop over a batch that
+    is only sharded waits for all devices in each turn. Values that `f` closes over are replicated.
+    Under `jit` one program serves any number of devices; `jaxgpu.runs.run` accepts it as a step.
 
     Args:
-        f: of one or more pytrees of arrays, the members of whose batch do not depend on each other,
-            such as `jax.vmap` makes; it gives a pytree of arrays with that axis.
+        f: a function of one or more pytrees of arrays with a batch of independent members, such as
+            one made by `jax.vmap`; it returns a pytree of arrays with that axis.
         mesh: of one axis, whose size divides the batch.
-        axis: that of the batch, in all arguments and results.
+        axis: the axis of the batch, in all arguments and results.
 
     >>> square = over(jax.vmap(lambda x: x * x), devices(1))
     >>> square(np.arange(4.0)).tolist()
     [0.0, 1.0, 4.0, 9.0]
 
     Raises:
-        TypeError: `f` cannot be called, an axis that is no whole number, no mesh; and when it is
-            called, leaves that hold no numbers, or none.
-        ValueError: a mesh of several axes, an axis below 0; and when it is called, an array without
-            this axis, axes of several lengths, or one that the devices do not divide.
+        TypeError: `f` is not callable, `axis` is not an integer, or `mesh` is not a mesh; at a
+            call: a leaf is not numeric, or there is none.
+        ValueError: a mesh of several axes, an axis below 0; at a call: an array without this axis,
+            axes of different lengths, or one that the mesh does not divide.
     """
     arguments.function("mesh.over: f", f)
     mesh = flat("mesh.over: mesh", mesh)
     ranges.refuse("mesh.over: axis", axis, _FIRST_AXES)
-    # a spec goes in as an argument: other numbers in it are the same program
+    # a spec is passed as an argument, so other numbers in it use the same program
     function, carried = f, ()
     if inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__]):
         function, carried = f.__func__, (f.__self__,)
@@ -169,19 +169,19 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
 def _shares(
     mesh: Mesh, axis: int, function: Callable[..., Any], carried: tuple[Any, ...], *batch: Any
 ) -> Any:
-    """`function(*carried, *batch)`, with a share of the batch on each device."""
+    """Return `function(*carried, *batch)`, computed with one shard of the batch per device."""
     if not jax.tree.leaves(arguments.arrays("mesh.over: the batch", batch)):
         raise TypeError("mesh.over: the batch holds no array; give the function one to spread")
     _divisible("mesh.over", batch, mesh, axis, "let the function close over it")
     spread = PartitionSpec(*[None] * axis, *mesh.axis_names)
-    # outside of a program arrays may be on one device, where an earlier one left them
+    # outside of a program an array may be on one device, as another program left it
     put = lambda x: x if isinstance(x, Tracer) else place(x, NamedSharding(mesh, spread))
     batch = jax.tree.map(put, batch)
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((carried, batch)))
     each = _mapped(function, mesh, spread, len(carried), len(batch))
     if traced:
         return each(*carried, *batch)
-    # one program, kept for the next call, which is traced again where what `function` reads changed
+    # one program, cached for the next call, traced again if the values that `function` reads change
     told = references.describe(function)
     with tracing(None if told is None else (told,)):
         return jax.jit(each)(*carried, *batch)
@@ -192,7 +192,7 @@ def _mapped(
     function: Callable[..., Any], mesh: Mesh, spread: PartitionSpec, carried: int, batch: int
 ) -> Callable[..., Any]:
     places = (*[PartitionSpec()] * carried, *[spread] * batch)
-    # primitives of our own say nothing of what varies, and nothing crosses here
+    # jaxgpu's primitives do not declare which axes vary, and there is no communication to check
     return jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=spread, check_vma=False)
 
 
@@ -202,7 +202,7 @@ _marked_shares = precision.reassociated(_shares)
 def _divisible(
     name: str, tree: Any, mesh: Mesh, axis: int, otherwise: str
 ) -> list[tuple[int, ...]]:
-    """The shapes of the arrays of `tree`; refused where the mesh cannot spread that axis of all."""
+    """Return the shapes of the arrays of `tree`; raise if the mesh cannot shard that axis."""
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
     for shape in shapes:
         if not -len(shape) <= axis < len(shape):

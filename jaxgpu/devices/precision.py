@@ -1,4 +1,4 @@
-"""Which precision a computation runs in, whatever the caller's global settings are."""
+"""Precision of a computation, independent of the caller's global settings."""
 
 import contextlib
 import functools
@@ -17,9 +17,9 @@ _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 type Options = dict[str, bool | int | str | float]
 
-# what a marked step is compiled with, by platform
+# compiler options of a marked step, by platform
 _OPTIONS: dict[str, Options] = {
-    # sums may be reordered and so vectorised; nan, inf, division and functions keep their meaning
+    # sums may be reordered and thus vectorised; nan, inf, division and functions stay exact
     "cpu": {
         "xla_cpu_prefer_vector_width": 512,
         "xla_cpu_enable_fast_math": True,
@@ -28,8 +28,8 @@ _OPTIONS: dict[str, Options] = {
         "xla_cpu_fast_math_honor_division": True,
         "xla_cpu_fast_math_honor_functions": True,
     },
-    # one graph of all launches: loops and branches in it are decided on the device, where they
-    # would ask the host in each turn; a driver that knows none (before CUDA 12.4) goes on as before
+    # one CUDA graph of all launches: its loops and branches are decided on the device, without a
+    # host synchronisation per iteration; drivers without them (before CUDA 12.4) run as before
     "cuda": {
         "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,"
         "DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE",
@@ -38,16 +38,16 @@ _OPTIONS: dict[str, Options] = {
 
 
 def in_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
-    """Make `f` compute with float64 enabled, and leave the global flag alone.
+    """Make `f` compute with float64 enabled, without changing the global flag.
 
-    Under `jax.enable_x64(True)` constants and NumPy arrays keep their 64 bits, so the result has
-    the same bits whether the caller's flag is on or off, under jit, vmap and grad.
+    Under `jax.enable_x64(True)` constants and NumPy arrays keep their 64 bits, so the result is
+    bitwise identical whether the caller's flag is on or off, under jit, vmap and grad.
 
     >>> in_float64(lambda: jnp.asarray(1 / 3))().dtype
     dtype('float64')
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
     """
     arguments.function("precision.in_float64: f", f)
 
@@ -60,16 +60,16 @@ def in_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
 
 
 def smallest(dtype: Any) -> float:
-    """The smallest number that guards in `dtype` may use on every device, 1e-38 or larger.
+    """Return the smallest positive number safe in guards of `dtype` on every device, >= 1e-38.
 
-    A TPU's float64 is two float32 and has their exponents: what lies below is 0 there, and the
-    reciprocal infinite.
+    On a TPU a float64 is a pair of float32 with their exponents: a smaller number is 0 there, and
+    its reciprocal infinite.
 
     >>> smallest(jnp.float32) == smallest(jnp.float64) == float(jnp.finfo(jnp.float32).tiny)
     True
 
     Raises:
-        TypeError: `dtype` is no type of floating numbers.
+        TypeError: `dtype` is not a floating-point type.
     """
     try:
         return max(float(jnp.finfo(kind).tiny) for kind in (dtype, jnp.float32))
@@ -81,7 +81,7 @@ def smallest(dtype: Any) -> float:
 
 
 def scope(tree: Any) -> contextlib.AbstractContextManager:
-    """The context that keeps the 64-bit leaves of `tree` as they are; no change if it has none.
+    """Return a context that preserves the 64-bit leaves of `tree`; no change if it has none.
 
     >>> import numpy as np
     >>> with scope({"x": np.zeros(3, np.float64)}):
@@ -93,9 +93,9 @@ def scope(tree: Any) -> contextlib.AbstractContextManager:
 
 
 def reassociation() -> Options:
-    """Compiler options of the CPU that let sums be vectorised; empty where they cannot be had.
+    """Return the CPU options that let sums be vectorised; empty if they are unavailable.
 
-    They must never meet arithmetic in hi/lo pairs, which reordering destroys.
+    Never use them with compensated arithmetic in hi/lo pairs, which reordering destroys.
 
     >>> sorted(reassociation())[0]
     'xla_cpu_enable_fast_math'
@@ -104,7 +104,7 @@ def reassociation() -> Options:
 
 
 def platform() -> str:
-    """Where programs run by default: "cpu", "cuda", "rocm" or "tpu"."""
+    """Return the default platform of programs: "cpu", "cuda", "rocm" or "tpu"."""
     name = jax.default_backend()
     if name != "gpu":
         return name
@@ -113,18 +113,18 @@ def platform() -> str:
 
 @functools.cache
 def options(where: str) -> Options:
-    """Compiler options of a step marked by `reassociated`, for an outermost `jax.jit` alone.
+    """Return the compiler options of a step marked by `reassociated`, for the outermost `jax.jit`.
 
-    Probed once on the platform that programs run on: its XLA must know the options, and
-    `isnan(inf * 0)` must still hold (of values known at run time; `x - x` and a literal `x * 0` may
-    be folded to 0); empty where this is not so.
+    They are tested once on the default platform: its XLA must know the options, and `isnan(inf *
+    0)` must still hold (for values known at run time; `x - x` and a literal `x * 0` may be folded
+    to 0). If not, the result is empty.
 
     Args:
-        where: a platform, "cpu", "cuda", "rocm" or "tpu", or what `platform` gives; what is for
-            another than this one is not probed.
+        where: a platform, "cpu", "cuda", "rocm" or "tpu", or the result of `platform`; options of
+            another platform than the default are not tested.
 
     Raises:
-        ValueError: a platform that is not known.
+        ValueError: an unknown platform.
 
     >>> sorted(options("cuda")), options("tpu")
     (['xla_gpu_enable_command_buffer'], {})
@@ -144,16 +144,16 @@ def options(where: str) -> Options:
 def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     """Mark `step` so that `jaxgpu.runs.run` compiles it with the `options` of its platform.
 
-    On a CPU its sums may be reordered; on CUDA its loops are one graph.
+    On a CPU its sums may be reordered; on CUDA its loops become one graph.
 
     Raises:
-        TypeError: `step` cannot be called.
+        TypeError: `step` is not callable.
     """
     return arguments.marked("precision.reassociated: step", step, _MARK)
 
 
 def options_of(function: Any) -> Options | None:
-    """Compiler options that a program around `function` is to have: those of a marked one.
+    """Return the compiler options for a program around `function`; None if it is not marked.
 
     >>> options_of(reassociated(jnp.sin)) == options(platform()), options_of(jnp.sin)
     (True, None)

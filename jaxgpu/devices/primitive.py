@@ -1,11 +1,11 @@
-"""A JAX primitive, declared in one place: its kernels, shapes, batching and derivatives.
+"""Declaration of a JAX primitive: its kernels, shapes, batching and derivatives.
 
-A custom rule (`jax.custom_jvp`, `jax.custom_vjp`) gives one mode of differentiation. A primitive
-whose tangent and transpose are primitives too gives all of them, in any mixture and order, and
-each platform may have a kernel of its own: it is attached by its lowering, so that one program can
-be exported for several platforms at once (`lax.platform_dependent` lowers every branch for all).
+A custom rule (`jax.custom_jvp`, `jax.custom_vjp`) supports one mode of differentiation. A primitive
+whose tangent and transpose are primitives too supports all modes, in any combination and order.
+Each platform may have its own kernel: the kernel is attached by its lowering, so one program can be
+exported for several platforms at once (`lax.platform_dependent` lowers every branch for all).
 
-This is the only module that touches `jax.interpreters`.
+This is the only module that uses `jax.interpreters`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from jax.interpreters import ad, batching, mlir
 
 from jaxgpu.inputs.doors import explained
 
-# a tangent or a gradient; None stands for one that is zero, or that nobody asks for
+# a tangent or a gradient; None stands for one that is zero or not requested
 type Maybe = Array | None
 # (arguments, their tangents, values, **static) -> tangents of the values
 type Jvp = Callable[..., Any]
@@ -39,26 +39,26 @@ def primitive(
     jvp: Jvp | None = None,
     transpose: Transpose | None = None,
 ) -> Callable[..., Any]:
-    """The function `f(*arrays, **static)` that binds a new primitive.
+    """Define a new primitive; return the function `f(*arrays, **static)` that binds it.
 
     Args:
-        name: as it stands in a jaxpr.
-        value: what is computed, from the arrays and the static parameters (hashable, by keyword);
-            its form for every platform that `kernels` does not name.
+        name: its name in a jaxpr.
+        value: the function that it computes, of the arrays and the static parameters (hashable, by
+            keyword); used on every platform that `kernels` does not name.
         like: the abstract values of the result, from those of the arguments.
-        several: whether `value` gives a list of arrays, instead of one.
-        kernels: other forms of `value`, by platform: "cpu", "cuda", "rocm", "tpu".
-        batch: `batch(size, *arrays, **static)`, the results of `size` copies of the arguments,
-            with the copies along a new first axis of both. Without it the primitive itself is
-            bound to the longer arrays, as is right where it acts on each element alone.
-        spread: whether `batch` gets copies of arguments that have none. If not, it gets them as
-            they are, and which of the arguments have copies as `copied`, a tuple of booleans.
-        jvp: `jvp(args, tangents, out, **static)`, the tangent of the value (with `several` a list).
-            A tangent that is zero comes as None, and may be given as None; see `filled`. Without
-            a rule, differentiation raises NotImplementedError.
-        transpose: `transpose(ct, args, **static)`, a list of one gradient an argument. Arguments
-            that a gradient is asked for come as None, cotangents are filled with zeros, and
-            gradients that were not asked for are dropped.
+        several: True if `value` returns a list of arrays instead of one.
+        kernels: other implementations of `value`, by platform: "cpu", "cuda", "rocm", "tpu".
+        batch: `batch(size, *arrays, **static)` returns the results of `size` copies of the
+            arguments, with the copies along a new first axis of both. Without it the primitive is
+            bound to the batched arrays, which is right for elementwise primitives.
+        spread: True if `batch` gets copies of unbatched arguments. If False, it gets them as they
+            are, and the mask of batched arguments as `copied`, a tuple of booleans.
+        jvp: `jvp(args, tangents, out, **static)` returns the tangent of the value (with `several` a
+            list). A zero tangent is passed as None, and may be returned as None; see `filled`.
+            Without a rule, differentiation raises NotImplementedError.
+        transpose: `transpose(ct, args, **static)` returns a list of one gradient per argument.
+            Arguments whose gradient is requested are None, zero cotangents are filled in, and
+            gradients that were not requested are dropped.
 
     >>> import jax.numpy as jnp
     >>> twice = primitive("twice", lambda x: 2 * x, lambda x: x,
@@ -69,7 +69,7 @@ def primitive(
     """
     p = Primitive(name)
     p.multiple_results = several
-    # run alone it goes through a program too, so that its platform's kernel is what runs
+    # a single call also runs as a program, so that it uses the kernel of its platform
     through = jax.jit(lambda static, *args: p.bind(*args, **dict(static)), static_argnums=0)
     p.def_impl(lambda *args, **static: through(tuple(static.items()), *args))
     p.def_abstract_eval(like)
@@ -88,7 +88,7 @@ def primitive(
 
 @explained
 def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
-    """The tangents of `args`, with zeros for those that are None.
+    """Return the tangents of `args`; replace None by zeros.
 
     >>> import jax.numpy as jnp
     >>> filled([None, jnp.ones(2)], [jnp.zeros(3), jnp.zeros(2)])[0].tolist()
@@ -99,7 +99,7 @@ def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
 
 @explained
 def constant(tangents: Sequence[Maybe]) -> bool:
-    """Whether all of these tangents are zero.
+    """Return True if all of these tangents are zero.
 
     >>> import jax.numpy as jnp
     >>> constant([None, None]), constant([None, jnp.ones(2)])
@@ -109,7 +109,7 @@ def constant(tangents: Sequence[Maybe]) -> bool:
 
 
 def jvp_of(form: Callable[..., Any]) -> Jvp:
-    """The jvp rule of a primitive whose value `form` spells out in what JAX can differentiate.
+    """Return the jvp rule of a primitive from `form`, its value in terms that JAX differentiates.
 
     >>> import jax.numpy as jnp
     >>> square = lambda x: x**2

@@ -1,7 +1,7 @@
-"""One job of many processes: each has its own devices, and all of them run the same program.
+"""Jobs of many processes: each has its own devices, and all run the same program.
 
-Read `start` (how the processes find each other) first, then `group` (what they tell each other),
-`arrays` (values that lie in several processes), `watch` (what happens when one of them ends) and
+Read `start` (how the processes find each other) first, then `group` (messages between them),
+`arrays` (arrays that span several processes), `watch` (how the others end when one ends) and
 `parts` (a checkpoint that all of them write).
 """
 

@@ -1,4 +1,4 @@
-"""Values that lie in several processes, none of which can read all of them by itself."""
+"""Arrays that span several processes, none of which can read all of their values."""
 
 import functools
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-_BLOCK = 1 << 26  # bytes that are brought to every process at a time
+_BLOCK = 1 << 26  # bytes that are copied to every process at a time
 
 
 def spans(leaf: Any) -> bool:
-    """Whether an array lies in several processes.
+    """Return True if an array spans several processes.
 
     >>> spans(jax.numpy.zeros(3))
     False
@@ -23,11 +23,11 @@ def spans(leaf: Any) -> bool:
 
 
 def place(leaf: Any, sharding: Sharding) -> Array:
-    """`leaf` where the sharding says; every process must give the same values.
+    """Put `leaf` on the devices of a sharding; every process must pass the same values.
 
-    Each process puts there what its own devices are to hold, and nothing is sent:
-    `jax.device_put` would send all of it to all devices to compare it, and takes no keys. But only
-    that keeps a Python number weakly typed, so that programs are traced as in one process.
+    Each process copies the values of its own devices, without communication: `jax.device_put` would
+    send all values to all devices to compare them, and rejects keys. Only `jax.device_put` keeps a
+    Python number weakly typed, which makes traces equal to those in a single process.
 
     >>> here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     >>> place(np.zeros(3), here).sharding == here
@@ -44,9 +44,9 @@ def place(leaf: Any, sharding: Sharding) -> Array:
 
 
 def blocks(array: Array, most: int = _BLOCK) -> Iterator[np.ndarray]:
-    """The values of an array that spans processes, in their order in memory, `most` bytes at once.
+    """Yield the values of an array that spans processes in memory order, up to `most` bytes each.
 
-    All processes that hold a part of it must ask for them, and each gets all of them.
+    All processes that hold a part of it must call this, and each gets all values.
 
     >>> [block.shape for block in blocks(jax.numpy.zeros((4, 2)))]
     [(4, 2)]
@@ -69,15 +69,15 @@ def blocks(array: Array, most: int = _BLOCK) -> Iterator[np.ndarray]:
 
 @functools.lru_cache(8)
 def _piece(sizes: tuple[int, ...], whole: NamedSharding) -> Any:
-    """A program that brings a block of this shape to every process."""
+    """Return a program that copies a block of this shape to every process."""
     return jax.jit(lambda x, at: jax.lax.dynamic_slice(x, list(at), sizes), out_shardings=whole)
 
 
 def named(array: Array) -> NamedSharding:
-    """The sharding of an array that spans processes.
+    """Return the sharding of an array that spans processes.
 
     Raises:
-        TypeError: it is not on a mesh.
+        TypeError: the array is not on a mesh.
     """
     if not isinstance(array.sharding, NamedSharding):
         raise TypeError(

@@ -1,8 +1,8 @@
-"""What the processes of one run tell each other: short texts.
+"""Short text messages between the processes of one run.
 
-They go through the service of `jax.distributed`, beside the devices' own traffic, so a thread may
-talk (of checkpoints) while the devices compute. Every process must make the same calls on a topic
-in the same order.
+They use the service of `jax.distributed`, apart from the traffic of the devices, so a thread may
+send messages (about checkpoints) while the devices compute. Every process must make the same calls
+on a topic in the same order.
 """
 
 import hashlib
@@ -18,67 +18,67 @@ from jax._src import distributed  # the client has no public name; Orbax takes i
 
 from .arrays import named, spans
 
-_PATIENCE = 86_400_000  # ms; who waits for a process that has ended is ended by `watch`
+_PATIENCE = 86_400_000  # ms; if a process has ended, `watch` ends those that wait for it
 
 _turns: defaultdict[tuple[tuple[int, ...], str], Iterator[int]] = defaultdict(itertools.count)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Processes that advance one run together. A process that is alone asks nobody.
+    """Processes that advance one run together. A single process exchanges no messages.
 
     >>> Group().alone, Group((0, 2, 5), number=2).rank
     (True, 1)
     """
 
-    members: tuple[int, ...] = (0,)  # their numbers in the job, rising
-    number: int = 0  # of this one
+    members: tuple[int, ...] = (0,)  # process indices in the job, ascending
+    number: int = 0  # index of this process
 
     @property
     def alone(self) -> bool:
-        """Whether nothing has to be agreed upon."""
+        """True if there is a single process."""
         return len(self.members) == 1
 
     @property
     def rank(self) -> int:
-        """The place of this process among them."""
+        """Position of this process among the members."""
         return self.members.index(self.number)
 
     @property
     def first(self) -> bool:
-        """Whether this process speaks for all: it shows the progress and writes what is common."""
+        """True if this process shows the progress and writes the common files."""
         return self.rank == 0
 
     def exchange(self, topic: str, said: str) -> list[str]:
-        """What each process says, in their order."""
+        """Return the text of each process, in the order of the members."""
         if self.alone:
             return [said]
         turn, name = self.turn(topic), f"{self.name}/{topic}"
-        # two rooms are enough: a room is used again when all have left it, and entered the other
+        # two rooms suffice: when one is reused, all processes have left it and entered the other
         room = f"{name}/{turn % 2}/"
         tell(f"{room}{self.rank:06d}", said)
         client().wait_at_barrier(name, _PATIENCE, list(self.members))
         return [text for _, text in sorted(client().key_value_dir_get(room))]
 
     def turn(self, topic: str) -> int:
-        """How often this topic came up before: the same number in every process."""
+        """Return how often this topic was used before; the count is equal in every process."""
         return next(_turns[self.members, topic])
 
     @property
     def name(self) -> str:
-        """Where its members leave what they say; short, of however many they are."""
+        """Prefix of the keys of its messages, short for any number of members."""
         return f"jaxgpu/{hashlib.sha256(repr(self.members).encode()).hexdigest()[:16]}"
 
     def decided(self, topic: str, value: Any) -> Any:
-        """What the first process says, a value that JSON can hold; alone, the value itself."""
+        """Return the value of the first process, which JSON can hold."""
         return value if self.alone else json.loads(self.exchange(topic, json.dumps(value))[0])
 
     def somewhere(self, topic: str, flag: bool) -> bool:
-        """Whether it is so in one of them at least."""
+        """Return True if `flag` is set in at least one process."""
         return flag if self.alone else "1" in self.exchange(topic, str(int(flag)))
 
     def agree(self, facts: dict[str, Any]) -> None:
-        """Refuse processes that do not run the same; `facts` are what must be equal.
+        """Raise if the processes do not run the same program: all `facts` must be equal.
 
         Raises:
             ValueError: the first difference, the same one in every process.
@@ -100,11 +100,11 @@ ALONE = Group()
 
 
 def joined(tree: Any) -> Group:
-    """The processes over which the arrays of a pytree are spread; `ALONE` where it is one.
+    """Return the processes over which a pytree is sharded; `ALONE` if it is one.
 
     Raises:
         ValueError: this process holds no part of them.
-        TypeError: an array in several processes that is not on a mesh.
+        TypeError: an array that spans several processes is not on a mesh.
 
     >>> import jax.numpy as jnp
     >>> joined({"x": jnp.zeros(3)}) == ALONE
@@ -124,9 +124,9 @@ def joined(tree: Any) -> Group:
 
 
 def leads() -> bool:
-    """Whether this process writes what is common to its job: process 0, or the only one.
+    """Return True if this process writes the common files of its job: process 0, or the only one.
 
-    It starts no backend.
+    It does not start a backend.
 
     >>> leads()  # in a program that has not joined others
     True
@@ -135,10 +135,10 @@ def leads() -> bool:
 
 
 def tell(key: str, text: str) -> None:
-    """Leave a text where every process of the job finds it."""
+    """Publish a text under a key that every process of the job can read."""
     client().key_value_set(key, text, allow_overwrite=True)
 
 
 def client() -> Any:
-    """The service through which the processes of the job speak."""
+    """Return the client of the service that carries messages between the processes."""
     return distributed.global_state.client

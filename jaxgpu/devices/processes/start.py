@@ -1,4 +1,4 @@
-"""The door over `jax.distributed`: processes find each other before any of them computes."""
+"""Start of a job with `jax.distributed`: processes find each other before any of them computes."""
 
 import os
 import socket
@@ -15,8 +15,8 @@ from .watch import ENDED
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _NUMBER = ranges.Range(least=0, whole=True, one=True, none=True)
 _WAIT = ranges.Range(above=0, one=True)
-_HEARTBEAT = 50  # s, of JAX: above the silence that `watch` allows, below a minute
-_GRACE = 60  # s; JAX itself gives up so much later, and ends the process with a page of C++
+_HEARTBEAT = 50  # s, timeout of JAX: above `SILENCE` of `watch`, below a minute
+_GRACE = 60  # s; JAX's own timeout is this much later, and prints a long C++ message
 
 
 def distributed(
@@ -26,23 +26,23 @@ def distributed(
     *,
     wait: float = 300.0,
 ) -> None:
-    """Join the processes of a job: afterwards `jax.devices()` and `mesh.devices()` are of them all.
+    """Join the processes of a job; `jax.devices()` and `mesh.devices()` then list all devices.
 
-    Call it once in every process, before anything is computed or placed. What is left out is taken
-    from the environment variables JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID,
-    and else asked of the launcher, where JAX knows it: SLURM, Open MPI, a Cloud TPU, Kubernetes.
-    Under SLURM and Open MPI each process then takes one GPU of its machine.
+    Call it once in every process, before anything is computed or placed. Missing arguments are
+    taken from the environment variables JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and
+    JAX_PROCESS_ID, and otherwise from the launcher, if JAX knows it: SLURM, Open MPI, a Cloud TPU,
+    Kubernetes. Under SLURM and Open MPI each process then uses one GPU of its machine.
 
     Args:
         address: host and port at which process 0 waits for the others, "10.0.0.1:1234".
-        count: how many processes the job has.
-        number: which of them this is, from 0.
-        wait: how long the others may take to come, s. Then the process ends with exit code 75.
+        count: number of processes in the job.
+        number: index of this process, from 0.
+        wait: timeout for the other processes to start, s. Then the process ends with exit code 75.
 
     Raises:
-        ValueError, TypeError: an address without a port or with one that is taken, a number that is
-            not below the count, or no launcher that tells what was left out.
-        RuntimeError: JAX has computed something already, or the processes are joined already.
+        ValueError, TypeError: an address without a port or with one in use, a number that is not
+            below the count, or no launcher that provides the missing arguments.
+        RuntimeError: JAX has computed something already, or the processes have joined already.
 
     >>> distributed("10.0.0.1:1234", count=2, number=2)
     Traceback (most recent call last):
@@ -57,7 +57,7 @@ def distributed(
     _refuse_late()
     if number == 0 and address is not None:
         _refuse_taken(address)
-    # all from the environment: the process owns its devices, and no launcher is to be asked
+    # all from the environment: the process owns its devices, and no launcher is queried
     told = None not in (address, count, number) and given == (None, None, None)
     clock = threading.Timer(float(wait), _give_up, (float(wait),))
     clock.daemon = True
@@ -81,7 +81,7 @@ def distributed(
 
 
 def _of_environment(value: Any, name: str, kind: type = str) -> Any:
-    """The argument, or what the environment says in its place."""
+    """Return the argument, or the value of an environment variable if it is None."""
     said = os.environ.get(name)
     if value is not None or not said:
         return value
@@ -110,7 +110,7 @@ def _check(address: Any, count: Any, number: Any) -> None:
 def _refuse_late() -> None:
     if jax.distributed.is_initialized():
         raise RuntimeError("distributed: the processes are joined already; call it once")
-    # JAX refuses by itself, at the price of a message of three sentences
+    # JAX raises an error by itself, but with a long message
     from jax._src import xla_bridge
 
     if xla_bridge.backends_are_initialized():
@@ -121,9 +121,9 @@ def _refuse_late() -> None:
 
 
 def _refuse_taken(address: str) -> None:
-    """JAX dies where it finds another program at the port that process 0 is to open."""
+    """Raise if the port of process 0 is in use: JAX would crash there."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # of a job that has just ended
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # if a job has just ended
         try:
             probe.bind(("", int(address.rpartition(":")[2])))
         except OSError as error:

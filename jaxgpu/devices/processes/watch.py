@@ -1,8 +1,8 @@
-"""A process that ends takes the others with it: soon, with one sentence, and so that a run resumes.
+"""Watchdog of a job: when one process ends, the others end soon, so that the run can be resumed.
 
-Nothing in a device's program notices that another process is gone: a collective waits for ever, or
-fails in words of its own. So while processes advance a run together, a thread in each shows every
-few seconds that it lives, and looks whether the others do. Whoever misses one leaves.
+A program on a device does not notice that another process has ended: a collective operation waits
+forever or fails with an obscure message. While processes advance a run together, a thread in each
+therefore sends heartbeats and checks those of the others. If one stops, the others exit.
 """
 
 import os
@@ -17,19 +17,19 @@ from . import group as groups
 from .group import Group
 
 ENDED = 75  # the exit code for "try again" of sysexits.h
-PERIOD = 2.0  # s between two looks
-SILENCE = 25.0  # s after which a process is given up
-GRACE = 10.0  # s for the others to end by themselves of what has ended one of them
-LAST = 3 * PERIOD  # s that process 0 stays longer: without its service the others are aborted
+PERIOD = 2.0  # s between two checks
+SILENCE = 25.0  # s without a heartbeat after which a process counts as lost
+GRACE = 10.0  # s for the others to fail by themselves of the same cause
+LAST = 3 * PERIOD  # s that process 0 exits later: without its service the others are aborted
 
-# what the errors of JAX say where another process, or the way to it, is gone
+# words in JAX's errors when another process, or the connection to it, is lost
 _LOST = "gloo", "nccl", "coordination", "barrier", "connection", "heartbeat", "peer", "socket"
 
 
 class Watch:
-    """While entered, this process shows that it lives, and leaves when another one is gone.
+    """Context in which this process sends heartbeats, and exits when another process is gone.
 
-    It does nothing in a group of one. `hint` ends the sentence: how to go on.
+    It does nothing in a group of one. `hint` ends the message: how to resume.
 
     >>> from jaxgpu.devices.processes import ALONE
     >>> with Watch(ALONE, "resume it"):
@@ -64,13 +64,13 @@ class Watch:
             self._leave("process 0 is gone")
 
     def _look(self) -> None:
-        """Beat and listen, until the run is over here."""
-        heard: dict[str, tuple[str, float]] = {}  # by process: what it said last, and since when
+        """Send and check heartbeats until the run is over in this process."""
+        heard: dict[str, tuple[str, float]] = {}  # by process: its last message and the time of it
         looked, beat = time.monotonic(), 0
         while not self._over.is_set():
             groups.tell(f"{self._room}{self._group.rank:06d}", str(beat := beat + 1))
             now, said = time.monotonic(), groups.client().key_value_dir_get(self._room)
-            if now - looked > 2 * PERIOD + 1:  # all were held up together, or this one was
+            if now - looked > 2 * PERIOD + 1:  # this process, or all of them, were suspended
                 heard.clear()
             looked = now
             for key, text in said:
@@ -89,7 +89,7 @@ class Watch:
             self._leave(f"process {number} has been silent for {silence:.0f} s")
 
     def _leave(self, why: str) -> None:
-        """End this process at once: the way out of Python waits for the others."""
+        """Exit immediately: a normal exit of Python would wait for the other processes."""
         print(f"jaxgpu: {why}; {self._hint}", file=sys.stderr, flush=True)
         if self._group.number == 0:
             time.sleep(LAST)
