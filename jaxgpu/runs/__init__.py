@@ -1,7 +1,7 @@
-"""The one loop, and the folder of a run: what is measured, saved and resumed.
+"""Run loop of the package, and the folder of a run: measuring, saving and resuming.
 
 Read `loop` first, then `program` (the compiled steps, with `placement`, `equal_functions` and
-`fresh_calls`), `saving` (the folder of a run) on top of `checkpoint` and `files`, and `interrupt`.
+`fresh_calls`), `saving` (the folder of a run, based on `checkpoint` and `files`) and `interrupt`.
 """
 
 from .loop import Run, rollout, run

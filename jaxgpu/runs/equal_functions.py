@@ -1,8 +1,8 @@
-"""Users' functions and specs that are written again, replaced by the equal ones before them.
+"""Reuse of equal functions and specs: a redefined function is replaced by its equal predecessor.
 
-A lambda in a loop is another function at each turn, and a program is compiled for it. Where its
-code and all that it refers to are the same, the one of the turn before stands for it. The same is
-done with the static fields of specs, such as a network with a lambda for its activation.
+A lambda in a loop is a new function in each iteration, and would be compiled each time. If its code
+and all values that it refers to are the same, the earlier function is used instead. The same
+applies to static fields of specs, such as a network with a lambda for its activation.
 """
 
 import types
@@ -13,19 +13,19 @@ from jaxgpu.inputs import references
 from jaxgpu.inputs.code_reads import Contents, contents
 
 _KEPT = 64  # functions
-_LARGE = 1 << 20  # bytes of arrays that a kept function may hold
+_LARGE = 1 << 20  # bytes of arrays that a cached function may refer to
 
 _met: OrderedDict[Contents, tuple[types.FunctionType, references.References]] = OrderedDict()
-# structures of pytrees, and their static leaves, by what they refer to
+# structures of pytrees with their static leaves, by their references
 _forms: OrderedDict[Any, tuple[Any, tuple[Any, ...]]] = OrderedDict()
 
 
 def find_equal(function: Any) -> Any:
-    """Return a function met before that is equal to `function`, or `function` itself.
+    """Return an earlier function that is equal to `function`, or `function` itself.
 
-    Equal are functions of one code, wherever it stands, that refer to the same: numbers and arrays
-    by value, what can be written to by itself too. Both are looked at now, so that a list that was
-    written to since makes another function. At most 64 are kept.
+    Functions are equal if they have the same code, wherever it is defined, and refer to the same
+    values: numbers are compared by value, JAX arrays by identity, mutable objects by both. They are
+    compared as they are now, so a change of a list makes another function. At most 64 are cached.
 
     >>> code, script = (lambda x: rate * x).__code__, {"rate": 2.0}  # of a user's module
     >>> first, second = (types.FunctionType(code, script) for _ in range(2))
@@ -51,9 +51,9 @@ def find_equal(function: Any) -> Any:
 
 
 def find_equal_form(structure: Any, static: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """Return the structure of a pytree and its static leaves met before that are equal to these.
+    """Return an earlier pytree structure with its static leaves that is equal to this one.
 
-    Equal are those whose functions and objects refer to the same, now. At most 64 are kept.
+    They are equal if their functions and objects now refer to the same. At most 64 are cached.
 
     >>> code, script = (lambda x: rate * x).__code__, {"rate": 2.0}  # of a user's module
     >>> first, second = (types.FunctionType(code, script) for _ in range(2))

@@ -1,6 +1,6 @@
-"""One way to write a file: a reader sees the old content or the new, and never a part of it.
+"""Atomic replacement of files: a reader sees either the old content or the new.
 
-And one way to keep a folder for a single writer.
+Locks of folders, for a single writer, are here too.
 """
 
 import contextlib
@@ -19,21 +19,21 @@ import psutil
 from jaxgpu.inputs.doors import explained
 
 try:
-    import fcntl  # not on Windows, where two processes may meet in one folder
+    import fcntl  # not on Windows, where two processes may write to one folder
 except ImportError:
     fcntl = None
 
-# device and number of the folders that this thread has locked: who holds one may lock it again
+# device and inode of the folders that this thread has locked; it may lock them again
 _held = threading.local()
 
 
 @contextlib.contextmanager
 def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """A file to write into, which takes the name `path` when the block ends without an error.
+    """Open a scratch file that is renamed to `path` if the block ends without an error.
 
-    The content is on the disk before it has the name, so a power cut leaves no empty file. The
-    scratch file beside it has a name of its own, so two processes cannot write into one, and it is
-    removed if the block fails. Folders that are missing are made.
+    The content is synced to disk before the renaming, so a power cut leaves no empty file. Each
+    writer has its own scratch file next to `path`, which is removed if the block fails. Missing
+    folders are created.
 
     Args:
         path: the file.
@@ -62,7 +62,7 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 @explained
 def sync(directory: Path) -> None:
-    """Put the names in a directory on the disk; only POSIX systems let a program ask for it.
+    """Flush the names in a directory to disk; only POSIX systems support it.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -79,13 +79,13 @@ def sync(directory: Path) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """`folder` for this process and thread alone; the system lets go of it when the process ends.
+    """Lock `folder` for this process and thread; the system unlocks it when the process ends.
 
-    Whoever holds it may lock it again. Windows, and file systems without locks, let all in.
+    The thread may lock it again. On Windows and on file systems without locks it does nothing.
 
     Raises:
-        BlockingIOError: another one holds it.
-        OSError: there is no such folder.
+        BlockingIOError: another process or thread holds the lock.
+        OSError: the folder does not exist.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -121,10 +121,10 @@ def _lock(system: Any, handle: int, folder: Path) -> None:
 
 
 def room(folder: Path, size: int) -> None:
-    """Refuse a folder on whose disk fewer than `size` bytes are free.
+    """Raise if fewer than `size` bytes are free on the disk of a folder.
 
     Raises:
-        OSError: with both figures.
+        OSError: with both sizes.
 
     >>> room(Path("."), 10**18)
     Traceback (most recent call last):
@@ -140,10 +140,10 @@ def room(folder: Path, size: int) -> None:
 
 @explained
 def sweep(folder: Path, pattern: str) -> None:
-    """Remove scratch files of writers that were killed, for files whose names match a pattern.
+    """Remove scratch files of killed writers, for files whose names match a pattern.
 
-    They are of this machine and of processes that are gone, or of this one: nothing else of it may
-    be writing there.
+    It removes those of this machine whose process has ended or is this one, so this process must
+    not be writing there.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

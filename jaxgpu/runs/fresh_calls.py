@@ -1,6 +1,6 @@
-"""Calls of jitted functions of this package that are given functions and classes of users.
+"""Calls of jitted functions of this package with functions and classes of users as arguments.
 
-`jax.jit` keeps their traces, and does not look at what they read.
+`jax.jit` caches the traces of these, and does not check whether the values that they read change.
 """
 
 import contextlib
@@ -19,16 +19,15 @@ from .program import Call
 from .saving import identity
 
 _KEPT = 16  # programs
-_LARGE = 1 << 24  # bytes of arrays that the functions of a kept program may hold
+_LARGE = 1 << 24  # bytes of arrays that the functions of a cached program may refer to
 _OUTSIDE = get_opaque_trace_state()
-_programs: OrderedDict[Any, Any] = OrderedDict()  # by what their functions refer to
+_programs: OrderedDict[Any, Any] = OrderedDict()  # by the references of their functions
 
 
 def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
-    """Return `f(*given)`, traced again if anything that `given` refers to has changed.
+    """Return `f(*given)`, traced again if a value that `given` refers to has changed.
 
-    Where `given` refers to the same as before, such as a spec that is made again, nothing is
-    traced.
+    Nothing is traced if `given` refers to the same values as before, such as an equal new spec.
 
     >>> class Rate:
     ...     __module__, value = "notes", 2.0
@@ -63,7 +62,7 @@ def _traces(
     key = call.key()
     if key is not None:
         return tracing(key[-1:])
-    # the program says it, but not what functions of the host in it read
+    # the digest covers the program, but not the values that its host functions read
     called: list[Any] = []
     with tracing(None):
         digest = identity.of_program(jax.make_jaxpr(f)(*given), called)
@@ -71,14 +70,14 @@ def _traces(
 
 
 def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: Any) -> Any:
-    """Return `body(functions, *given)`, outside of `jit` as a program kept for the next call.
+    """Return `body(functions, *given)`; outside of `jit` as one program, kept for the next call.
 
-    What partials and bound methods among the functions carry are operands of it, except
-    whole numbers. At most 16 programs are kept, and none whose functions hold more than 16 MB.
+    Arguments bound by partials and methods among the functions are its operands, except
+    integers. At most 16 programs are cached, and none whose functions hold more than 16 MB.
 
     Args:
         body: a function, or a partial of one.
-        functions: of users; where it cannot be told what they refer to there is no program.
+        functions: of users; if their references are unknown, no program is compiled.
         given: pytrees of arrays and numbers.
 
     >>> twice = lambda functions, x: functions[0](functions[0](x))
@@ -92,7 +91,7 @@ def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: 
         return body(functions, *given)
     try:
         program = _programs.pop(keys, None)
-    except TypeError:  # something that has no hash
+    except TypeError:  # an unhashable value
         return body(functions, *given)
     if program is None:
         program = jax.jit(functools.partial(_call_all, tuple(map(_drop_operands, calls))))

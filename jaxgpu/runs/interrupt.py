@@ -1,20 +1,20 @@
-"""Ctrl-C, or a request to end, as a request to stop at the next safe point."""
+"""Interrupts: Ctrl-C or SIGTERM as a request to stop at the next safe point."""
 
 import signal
 import threading
 from typing import Any
 
-# of a person, and of a scheduler that needs the machine
+# from a user, and from a scheduler that needs the machine
 _REQUESTS = signal.SIGINT, signal.SIGTERM
 _LEFT_ALONE = signal.SIG_IGN, None  # None: a handler that Python has not set and cannot set again
 
 
 class Interrupt:
-    """While entered, the first Ctrl-C or SIGTERM only sets `asked`; a second one stops at once.
+    """Context in which the first Ctrl-C or SIGTERM only sets `asked`; a second one stops at once.
 
-    A signal that is ignored stays ignored: a shell starts jobs in the background so, that Ctrl-C
-    for another does not end them. One that a handler outside of Python has stays with it. Outside
-    the main thread, where Python delivers no signals, it does nothing.
+    An ignored signal stays ignored: a shell starts background jobs like this, so that Ctrl-C does
+    not end them. A handler set outside of Python stays as well. Outside of the main thread, where
+    Python delivers no signals, this context does nothing.
 
     >>> import os
     >>> with Interrupt() as interrupt:

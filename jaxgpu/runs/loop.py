@@ -1,9 +1,9 @@
-"""The one loop of the package: many steps in one compiled program, in chunks.
+"""Run loop of the package: many steps in one compiled program, in chunks.
 
-A chunk is a compiled loop whose length is an argument, so that one program serves chunks of every
-length and any split of N steps gives the same bits. Between chunks the host reads the measures
-once, shows the progress, and hands a copy of the state to a thread that writes the checkpoint.
-`run` is that loop from the host; `rollout` is its pure twin.
+A chunk is a compiled loop whose length is an argument, so that one program serves chunks of any
+length, and any split of N steps gives bitwise identical results. Between chunks the host reads the
+measures, shows the progress, and passes a copy of the state to a thread that writes the checkpoint.
+`run` drives that loop from the host; `rollout` is its pure version.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ from .saving.store import Store
 
 _STEPS = ranges.Range(least=0, whole=True, one=True)
 _CHUNK = ranges.Range(least=1, whole=True, one=True, none=True)
-_CHUNK_SECONDS = 1.0  # between two contacts with the host, where the caller fixes no chunk
-_SHOWN = 5  # arrays of the state, and of the history, in a summary
+_CHUNK_SECONDS = 1.0  # duration of a chunk if the caller does not fix its length
+_SHOWN = 5  # arrays of the state and of the history that a summary lists
 
 
 def nothing(state: Any) -> tuple[()]:
-    """The measure of a run that records nothing.
+    """Return no measures: the default `measure` of a run.
 
     >>> nothing({"x": 1.0})
     ()
@@ -52,22 +52,22 @@ def nothing(state: Any) -> tuple[()]:
 
 @dataclass(frozen=True)
 class Timing:
-    """Where the seconds of a run went; those before a resume are not in them."""
+    """Durations of a run; time before a resume is not included."""
 
     compile: float  # s
     run: float  # s
-    steps: int  # taken in that time
+    steps: int  # number of steps taken in that time
 
 
 @dataclass(frozen=True, repr=False)
 class Run[S]:
-    """What a run returns. One-call forms return it, or a subclass that names its fields.
+    """Result of a run. One-call forms return it, or a subclass that names its fields.
 
     `repr` is a summary of at most 15 lines.
     """
 
     state: S  # as `step` returns it
-    # what `measure` returned, NumPy arrays and typed keys [1 + steps, ...]; row 0 is the start
+    # results of `measure`, NumPy arrays and typed keys [1 + steps, ...]; row 0 is the start
     history: Any
     timing: Timing
 
@@ -78,7 +78,7 @@ class Run[S]:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
     def summary(self) -> list[str]:
-        """The lines of the summary: what ran, how long, and the arrays that came of it."""
+        """Return the lines of the summary: steps, durations, and the resulting arrays."""
         t = self.timing
         first = f"{type(self).__name__}: {t.steps} steps in {t.run:.3g} s"
         lines = [f"{first}, compiled in {t.compile:.2g} s"]
@@ -103,7 +103,7 @@ def _type(leaf: Any) -> str:
 
 
 def _course(rows: Any) -> str:
-    """The type of rows [1 + steps, ...], and where they begin and end if they are numbers."""
+    """Return the type of rows [1 + steps, ...], and their first and last value if numeric."""
     told = not arguments.is_key(rows) and rows.ndim == 1 and len(rows)
     ends = f", {rows[0]:.6g} to {rows[-1]:.6g}" if told else ""
     return _type(rows) + ends
@@ -126,67 +126,67 @@ def run[S](
 ) -> Run[S]:
     """Advance `state` by `steps` steps and record `measure(state)` at the start and after each.
 
-    A program is compiled once for a function and a shape, and the next call uses it again: what a
-    bound method (its spec) or a `functools.partial` carries are operands, not parts of it. A
-    function written anew with the same code and the same values behind it, such as a lambda in a
-    loop, uses it too. All that the functions read counts as it is at the call. Under
+    A program is compiled once per function and shapes, and the next call uses it again: the spec of
+    a bound method and the arguments of a `functools.partial` are operands, not parts of it. A
+    redefined function with the same code and the same referenced values, such as a lambda in a
+    loop, uses it too. All values that the functions read are those at the time of the call. Under
     `jax.disable_jit` there is no program: step, measure and until are called with values, one step
-    after the other, to be looked into. Last digits may differ.
+    after the other, for debugging. Last digits may differ.
 
     Args:
         step: `step(state) -> state`, or `step(state, key)` where `key` is given: the method of a
             spec, a partial or a function. The key of step i is `fold_in(key, i)`, so it does not
-            depend on how the run was split.
-        state: pytree of arrays; their shapes and dtypes must be those that `step` returns. Where
-            it holds 64-bit arrays the whole run has 64-bit types enabled. A step marked by
+            depend on how the run is split.
+        state: pytree of arrays; `step` must return the same shapes and dtypes. If the state
+            holds 64-bit arrays, the complete run has 64-bit types enabled. A step marked by
             `precision.reassociated` is compiled with its options.
-        steps: how many in all, those of a resumed run counted in; at most so many with `until`.
-        key: typed key of the whole run.
-        measure: pytree of arrays and typed keys, computed on the device; nothing by default. That
-            of a step marked by `program.long` is a program of its own, which is compiled once.
+        steps: total number, including those before a resume; the maximum with `until`.
+        key: typed key of the complete run.
+        measure: `measure(state)` -> pytree of arrays and typed keys, computed on the device; empty
+            by default. For a step marked by `program.long` it is a separate program, compiled once.
         until: `until(state)` -> bool [], computed on the device at the start and after each step:
-            the run ends where it holds. It may be another one when the run is resumed.
-        check: looks at the state and the history so far after each chunk, before it is saved; what
+            the run ends when it is True. A resumed run may have a different one.
+        check: `check(state, history)` is called after each chunk, before it is saved; an error that
             it raises ends the run.
-        chunk: steps between two contacts with the host; about a second's worth by default.
-        out: folder for checkpoints, one after each chunk, the newest two kept, and for the history,
-            which is appended to files there and takes no memory. `jaxgpu.load` reads it.
-        resume: go on from the last good checkpoint in `out`, where there is one. It must be of the
-            same experiment: the same step with the same numbers in it, start, key and measure;
-            what differs is named, settings of JAX that change numbers among it. Other versions,
-            another kind of device or processor and other flags of the compiler are warned of. How
-            many steps there are in all may be another number. In place of True it may be the names
-            of values that may be others than they were, as the refusal says them, or the last part
-            of them: `resume=("eta",)`. The folder keeps what was changed, and at which step. With
-            `Branch(folder, step, changed)` the run begins at that step of another run, whose folder
-            is only read; `out` must be a new one, which receives the history so far.
-        keep: checkpoints that stay beside the newest two, for `jaxgpu.load(out, step=...)` and for
-            `Branch`: a whole number keeps every n-th step, `Logarithmic()` steps 1, 2, 4, 8 and so
-            on, `WallTime(seconds)` the first checkpoint after each interval. What is kept stays
-            when the run is resumed, with another rule or none. It is no part of what a run is, and
-            changes no bit: a chunk ends at each step that is kept.
+        chunk: steps per compiled loop, between visits of the host; about a second's by default.
+        out: folder for checkpoints, one after each chunk, of which the newest two remain, and for
+            the history, which is appended to files and takes no memory. `jaxgpu.load` reads it.
+        resume: continue from the last valid checkpoint in `out`, if there is one. It must be of the
+            same experiment: the same step with the same numbers in it, start, key and measure. An
+            error names the differences, including settings of JAX that change numbers. Other
+            versions, other devices or processors and other compiler flags cause a warning. The
+            total number of steps may differ. Instead of True, pass the names of values that may
+            differ, as the error lists them, or the last part of a name: `resume=("eta",)`. The
+            folder records the changes and their steps. With `Branch(folder, step, changed)` the run
+            starts at that step of another run, whose folder is only read; `out` must be a new one,
+            which receives the history so far.
+        keep: checkpoints that remain next to the newest two, for `jaxgpu.load(out, step=...)` and
+            for `Branch`: an integer n keeps every n-th step, `Logarithmic()` steps 1, 2, 4, 8 and
+            so on, `WallTime(seconds)` the first checkpoint after each interval. They remain when
+            the run is resumed, with another rule or none. The rule is not part of the experiment,
+            and results stay bitwise identical: a chunk ends at each step that is kept.
         guard: stop after the first chunk that leaves a nan or an infinity in the state or its rows
-            of the history, before it is saved, so the checkpoint before it stays the last. It
-            changes no bit, and costs a pass over the state a chunk. A state that holds infinities
-            on purpose, such as the best value before any was found, cannot be guarded.
+            of the history, before it is saved, so the previous checkpoint stays the last. Results
+            stay bitwise identical; it costs one pass over the state per chunk. A state with
+            intentional infinities, such as the best value before any was found, cannot be guarded.
 
     Returns:
-        The last state, the history [1 + steps, ...] and the timing, compilation apart.
+        The last state, the history [1 + steps, ...] and the timing, with compilation separate.
 
     Raises:
-        ValueError, TypeError: steps, chunk or keep that are no counts, a key, function or state
-            that is none, a guard that is neither True nor False, a branch into its own folder.
-        MemoryError: the program would not fit; nothing was started.
-        CheckpointError: checkpoints are there and none can be used, or they are of another
-            experiment; there is none of the step of a branch; or another run goes on in the folder.
-        OSError: the folder cannot be made or written.
-        FloatingPointError: with `guard`, a value that is not finite; with its name and the steps.
-        KeyboardInterrupt: after Ctrl-C, once the running chunk is done and saved.
+        ValueError, TypeError: an invalid steps, chunk, keep, key, function, state or guard, or a
+            branch into its own folder.
+        MemoryError: the program does not fit into memory; nothing was started.
+        CheckpointError: no checkpoint is usable, or they are of another experiment; the step of a
+            branch has none; or another run is active in the folder.
+        OSError: the folder cannot be created or written.
+        FloatingPointError: with `guard`, a value is not finite; with its name and the steps.
+        KeyboardInterrupt: after Ctrl-C, once the current chunk is finished and saved.
 
-    Where the state lies in several processes (`mesh.split` over `mesh.devices()` in a job that
+    If the state spans several processes (`mesh.split` over `mesh.devices()` in a job that
     `jaxgpu.distributed` has joined), all of them call `run` with the same arguments. Each writes
-    its part of the checkpoints, the first one shows the progress, and all of them return; what
-    ends one of them ends the others within a minute.
+    its part of the checkpoints, the first one shows the progress, and all of them return. If one
+    of them ends early, the others end within a minute.
 
     >>> run(lambda x: 2 * x, jnp.float32(1), 10, measure=lambda x: x).history[-3:]
     array([ 256.,  512., 1024.], dtype=float32)
@@ -211,7 +211,7 @@ def run[S](
         group.agree({"steps": steps, "chunk": chunk} | said)
         store.refuse_overwriting(resume)
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
-        del state  # the loop has a copy of its own
+        del state  # frees the memory; the loop has its own copy
         if out is not None or branch is not None:
             named = experiment.of(loop.calls[0], loop.calls[1], loop.state, key)
             store.name_experiment(loop.digests(), named, loop.called)
@@ -238,7 +238,7 @@ def run[S](
         with tqdm(total=steps, initial=done, disable=hidden, desc=store.name, leave=False) as bar:
             pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
             while done < steps and not ended:
-                # clocks and signals differ between processes: one decides, any one may ask
+                # clocks and signals differ between processes: one decides, any may request a stop
                 kept = store.kept.next_after(done) or steps
                 most = min(loop.capacity, steps - done, kept - done)
                 count = group.decided("run", pace.next(most))
@@ -261,15 +261,15 @@ def run[S](
 
 
 def _has_terminal() -> bool:
-    """Tell whether a bar can be drawn."""
+    """Return True if a progress bar can be drawn."""
     try:
         return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # None, as of services and after `2>&-`; or closed
+    except (AttributeError, ValueError):  # None in services and after `2>&-`, or closed
         return False
 
 
 def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
-    """Raise if an argument has another kind than `run` takes."""
+    """Raise if an argument has another type than `run` takes."""
     for name, f in functions.items():
         if f is not None or name == "step":
             arguments.function(f"run: {name}", f)
@@ -286,7 +286,7 @@ def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
 def _together(
     out: Any, key: Any, group: processes.Group, keep: Keep
 ) -> Iterator[tuple[Store, Interrupt]]:
-    """Open what surrounds a run: the watch over its processes, its folder, and Ctrl-C."""
+    """Open the contexts of a run: the watchdog of its processes, its folder, and Ctrl-C."""
     hint = "nothing was saved" if out is None else "start all processes again with resume=True"
     with (
         processes.Watch(group, hint),
@@ -304,9 +304,9 @@ def rollout[S](
     key: Array | None = None,
     measure: Callable[[S], Any] | None = None,
 ) -> tuple[S, Any]:
-    """The last state of `run` and its history [1 + steps, ...], as a pure function.
+    """Return the last state of `run` and its history [1 + steps, ...], as a pure function.
 
-    It can be jitted, mapped over and differentiated; the key of step i is that of `run`.
+    It supports `jit`, `vmap` and `grad`; the key of step i is the same as in `run`.
 
     >>> jax.grad(lambda x: rollout(lambda x: 2 * x, x, 10)[0])(1.0).item()
     1024.0
@@ -338,7 +338,7 @@ def _scan_steps[S](
 
 
 def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
-    """Steps of a run and of a chunk, held against their ranges."""
+    """Return the steps of a run and of a chunk, after checking their ranges."""
     ranges.refuse("run: steps", steps, _STEPS)
     ranges.refuse("run: chunk", chunk, _CHUNK)
     if steps > LONGEST:
@@ -347,19 +347,19 @@ def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
 
 
 class _Pace:
-    """How many steps the next chunk has: as many as take `_CHUNK_SECONDS`."""
+    """Length of the next chunk: as many steps as take `_CHUNK_SECONDS`."""
 
     def __init__(self, longest: int, fixed: bool):
         self.fixed, self.count, self.began = fixed, longest if fixed else 1, None
-        self.taken = self.count  # of the last chunk
+        self.taken = self.count  # steps of the last chunk
 
     def next(self, most: int = LONGEST) -> int:
-        """How many steps the next chunk has, of which there may be `most`."""
+        """Return the number of steps of the next chunk, at most `most`."""
         now = time.perf_counter()
         if not self.fixed and self.began is not None:
             growth = _CHUNK_SECONDS / max(now - self.began, 1e-6)
             count = max(1, int(self.taken * min(growth, 8.0)))
-            # a chunk that had to be short and took little time says nothing against a longer one
+            # a fast chunk that was limited by `most` must not shorten the next
             cut = self.taken < self.count and growth > 1
             self.count = max(count, self.count) if cut else count
         self.began, self.taken = now, min(self.count, most)

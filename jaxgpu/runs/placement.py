@@ -1,4 +1,4 @@
-"""Where the state and the operands of a run lie: copies on the devices that it is spread over."""
+"""Placement of the state and the operands of a run: copies on the devices of its mesh."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jaxgpu.devices.processes import place, spans
 from jaxgpu.inputs import arguments
 from jaxgpu.inputs.doors import explained, on_host
 
-_copied = jax.jit(jnp.copy)  # in an eighth of the time that `jnp.array` takes on the host
+_copied = jax.jit(jnp.copy)  # eight times faster on the host than `jnp.array`
 
 
 @explained
@@ -24,7 +24,7 @@ def own(leaf: Any) -> Array:
     False
 
     Raises:
-        ValueError: a whole number of Python that is too large.
+        ValueError: a Python integer that is too large.
     """
     weak = getattr(leaf, "weak_type", False)  # keys have none
     if isinstance(leaf, Array) and not weak and len(leaf.devices()) == 1:
@@ -41,7 +41,7 @@ def own(leaf: Any) -> Array:
 
 
 def beside(state: Any, operands: Any) -> Any:
-    """Return the operands on every device that the state is spread over; else as they are.
+    """Return the operands, replicated over the mesh of the state if it has several devices.
 
     >>> beside(jnp.zeros(3), {"rate": 0.1})
     {'rate': 0.1}
@@ -56,7 +56,7 @@ def beside(state: Any, operands: Any) -> Any:
 
 
 def everywhere(state: Any) -> NamedSharding | None:
-    """Return where results go that all processes read; None where one process has them.
+    """Return the sharding of results that all processes read; None for a single process.
 
     >>> everywhere({"x": jnp.zeros(3)})
     """

@@ -1,8 +1,8 @@
-"""Chunks of steps, compiled once for a shape and kept for the next run of the same step.
+"""Compiled chunks of steps, cached by shapes for the next run of the same step.
 
-A step is told apart into a function and the numbers that it carries (the spec of a bound method,
-the arguments of a partial): the function and the shapes make the program, the numbers are its
-operands. So a second run with another mass, bound or seed compiles nothing.
+A step is split into a function and its bound numbers (the spec of a bound method, the arguments
+of a partial): the function and the shapes determine the program, and the numbers are its operands.
+So a second run with another mass, bound or seed reuses the compiled program.
 """
 
 import functools
@@ -30,23 +30,23 @@ from .equal_functions import find_equal, find_equal_form
 from .placement import beside, everywhere, own
 from .saving import identity, settings
 
-_HISTORY_BYTES = 1 << 26  # the rows of one chunk, on the device
-_ROWS, _SMALL = 4096, 256  # rows of a chunk where they are of so many bytes at most
-_KEPT = 8  # programs of one function, the last used
+_HISTORY_BYTES = 1 << 26  # rows of one chunk, on the device
+_ROWS, _SMALL = 4096, 256  # rows of a chunk if each has at most `_SMALL` bytes
+_KEPT = 8  # most recently used programs of one function
 LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
-_MARK = "_jaxgpu_long"  # of steps
+_MARK = "_jaxgpu_long"  # attribute of marked steps
 
-# programs by the function of their step: they go when it goes
+# programs by the function of their step, and deleted with it
 _programs: weakref.WeakKeyDictionary[Any, OrderedDict[Any, Any]] = weakref.WeakKeyDictionary()
-# the same programs by their digest: functions that are traced to the same share one
+# the same programs by their digest: functions with equal traces share one
 _traced: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
 class Call:
-    """A function apart from what it carries: numbers, which are operands, and what is static.
+    """Function split from its bound arguments: numbers, which are operands, and static values.
 
-    Whole numbers and truth values that a partial carries are static, as sizes are; a spec's fields
-    are what their declaration says.
+    Integers and truth values bound by a partial are static, as sizes are; a spec's fields are
+    static or not as declared.
 
     >>> call = Call(functools.partial(jnp.add, 2.0))
     >>> call.operands, call.function is jnp.add, call.made(call.operands)(3.0).item()
@@ -74,26 +74,26 @@ class Call:
         self.structure, self._static = find_equal_form(structure, static)
 
     def key(self) -> Any:
-        """What makes another program, hashable; None where it cannot be told.
+        """Return a hashable key that determines the program; None if it is unknown.
 
-        Its last part says what the function and what it carries refer to.
+        Its last part holds the references of the function and of its bound arguments.
         """
         nodes = references.nodes(self.structure)
         inside = references.describe((self.function, self._static, *nodes))
         return None if inside is None else (self.structure, self._static, inside)
 
     def carried(self) -> dict[str, Any]:
-        """What the function is given beforehand, by the names of its parameters."""
+        """Return the bound arguments of the function by the names of its parameters."""
         args, named = self.given(self.operands)
         try:
             names = list(inspect.signature(self.function).parameters)
-        except (TypeError, ValueError):  # a function of C
+        except (TypeError, ValueError):  # a function written in C
             names = []
         names += [f"[{i}]" for i in range(len(names), len(args))]
         return dict(zip(names, args)) | named
 
     def given(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments and keywords that the function is given beforehand."""
+        """Return the bound positional and keyword arguments, with these operands."""
         rest, static = iter(operands), iter(self._static)
         leaves = [next(static if fixed else rest) for fixed in self._fixed]
         return jax.tree.unflatten(self.structure, leaves)
@@ -101,7 +101,7 @@ class Call:
     @explained
     @on_host
     def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
-        """The function again, with these operands for its own."""
+        """Bind these operands to the function again."""
         count = self._fixed.count(False)
         if len(operands) != count:
             raise ValueError(
@@ -119,13 +119,13 @@ def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Mark `step` as one that takes far longer than a contact with the host.
+    """Mark `step` as one that takes far longer than a visit of the host.
 
-    Its measure is a program of its own, compiled once for the start and for what follows each step.
-    That of others is compiled a second time, within their chunks.
+    Its measure is a separate program, compiled once for the start and the state after each step.
+    Measures of other steps are compiled a second time, as a part of their chunks.
 
     Raises:
-        TypeError: `step` cannot be called.
+        TypeError: `step` is not callable.
 
     >>> @long
     ... def million(x):
@@ -138,14 +138,14 @@ def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass
 class Program:
-    """What runs of one kind share; its parts are compiled when they are first wanted."""
+    """Shared parts of equal runs, which are compiled when they are first needed."""
 
-    row: Any  # shapes and dtypes of what is measured
-    digests: dict[str, str]  # of what the run depends on, by what it is of
-    called: list[Any]  # functions of the host in it
-    measure: Any = None  # compiled: the row of one state
-    words: Any = field(init=False)  # the row, with the words of keys in their place
-    # compiled chunks by their capacity: up to as many steps, their number an argument
+    row: Any  # shapes and dtypes of the measures of one state
+    digests: dict[str, str]  # of step, measure and `until`, by name
+    called: list[Any]  # host functions that the program calls
+    measure: Any = None  # compiled: the measures of one state
+    words: Any = field(init=False)  # the row, with keys as arrays of words
+    # compiled chunks by capacity, the maximum of steps; the number of steps is an argument
     chunks: dict[int, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -154,9 +154,9 @@ class Program:
 
 
 class Loop:
-    """Steps of one run: its state, its calls with their operands, and the program.
+    """State, functions with operands, and program of one run.
 
-    `state` is a copy, strongly typed, on every device over which one of its arrays is spread.
+    `state` is a strongly typed copy, on every device over which one of its arrays is sharded.
     With `jax.disable_jit` nothing is traced, and the functions are called with values.
 
     >>> loop = Loop(lambda s: {"x": 2 * s["x"]}, lambda s: s["x"], None, {"x": 1.0}, None, 8)
@@ -179,13 +179,13 @@ class Loop:
     ) -> None:
         memory.room("run: a copy of the state", memory.size(state))
         state = jax.tree.map(own, state)
-        self.state = state = beside(state, state)  # numbers beside arrays that are spread
+        self.state = state = beside(state, state)  # replicate scalars on the mesh
         self.calls = [Call(step), Call(measure), *([] if until is None else [Call(until)])]
         self.key, self.keyed = key, key is not None
         carried = [call.operands for call in self.calls]
         self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
         self.whole = everywhere(state)
-        # traced once for all that is asked of them, and in any program as if they stood there
+        # traced once for all uses, and inlined into any program
         self._step = jax.jit(self._stepped, inline=True)
         self._row = jax.jit(self._measured, inline=True)
         self.compile_time = 0.0
@@ -195,19 +195,19 @@ class Loop:
         self.capacity = self._room(longest)
 
     def rows(self, count: int, new: Any = np.zeros) -> Any:
-        """Return a history of `count` rows of zeros, with words in place of keys."""
+        """Return a history of `count` rows of zeros, with keys as arrays of words."""
         make = lambda leaf: new((count, *leaf.shape), leaf.dtype)
         return jax.tree.map(make, self.program.words)
 
     def measured(self) -> Any:
-        """Return the history [1, ...] of the state, as `rows`, by a program of its own."""
+        """Return the history [1, ...] of the state, as `rows`, by a separate program."""
         if not jax.tree.leaves(self.program.row):
             return self.program.row
         row = jax.device_get(self._measuring()(self.operands, self.state))
         return jax.tree.map(lambda leaf: leaf[None], row)
 
     def compile(self) -> None:
-        """Compile the chunk, where no run before has done so, and check that it fits."""
+        """Compile the chunk, unless an earlier run did, and check that it fits into memory."""
         program, state, apart = self.program, self.state, []
         if self._plain:
             return
@@ -215,7 +215,7 @@ class Loop:
             apart = [self._measuring()]
         if self.capacity not in program.chunks:
             began = time.perf_counter()
-            kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # an output is the next input
+            kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # each output is the next input
             row = () if self._long else program.words
             chunk = jax.jit(
                 functools.partial(self._chunk, row, self.capacity),
@@ -233,7 +233,7 @@ class Loop:
             memory.check(compiled, f"run of {name}", held)
 
     def advance(self, done: int, count: int) -> tuple[Any, int, bool]:
-        """Advance by at most `count` steps; return their rows, their number, and if it ended."""
+        """Advance by at most `count` steps; return the rows, their number, and if the run ended."""
         if not self._long:
             return self._advance(done, count)
         rows, made, ended = [], 0, False
@@ -245,8 +245,8 @@ class Loop:
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), made, ended
 
     def digests(self) -> dict[str, str]:
-        """Return digests of the program, the measure and the start, with their numbers."""
-        if not self.program.digests:  # they are those of a run with jit
+        """Return digests of the program, the measure and the start, including their numbers."""
+        if not self.program.digests:  # they equal those of a run with jit
             with jax.disable_jit(False), tracing(self._told):
                 self.program.digests |= self._digests(self.state, self.program.called)
         names = {"program": 0, "measure": 1}
@@ -256,7 +256,7 @@ class Loop:
         return found | {"start": identity.of_arrays(self.state)}
 
     def called(self) -> str:
-        """Return the digest of what functions of the host, which the program calls, read now."""
+        """Return the digest of the values that host functions, called by the program, read now."""
         return identity.joined(*map(references.digest, self.program.called))
 
     def _advance(self, done: int, count: int) -> tuple[Any, int, bool]:
@@ -269,7 +269,7 @@ class Loop:
         return jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows)), made, bool(ended)
 
     def _advance_plainly(self, done: int) -> tuple[Any, int, bool]:
-        """Advance by one step, or by none where the run ends before it, without a program."""
+        """Advance by one step without a program, or by none if the run ends before it."""
         if self._ended(self.operands, self.state):
             return (), 0, True
         new = self._step(self.operands, self.state, np.int32(done))
@@ -278,7 +278,7 @@ class Loop:
         return (), 1, bool(self._ended(self.operands, self.state))
 
     def _measuring(self) -> Any:
-        """The compiled measure; with jit disabled, the measure itself."""
+        """Return the compiled measure; with jit disabled, the measure itself."""
         program = self.program
         if self._plain:
             return lambda *given: jax.tree.map(jnp.asarray, self._words(*given))
@@ -292,13 +292,13 @@ class Loop:
         return program.measure
 
     def _found(self, state: Any) -> Program:
-        """The program of an earlier run like this one, or a new one.
+        """Return the program of an earlier equal run, or a new one.
 
-        It is known by what the functions refer to; or, where this cannot be told, by the digest of
-        what they were traced to.
+        It is found by the references of the functions, or by the digest of their traces if the
+        references are unknown.
         """
         keys = [call.key() for call in self.calls]
-        # one that cannot be told is traced for this loop alone
+        # without known references it is traced for this loop only
         self._told = (object(),) if None in keys else tuple(key[-1] for key in keys)
         if self._plain:
             row = jax.eval_shape(lambda row: row, self._row(self.operands, state))
@@ -308,14 +308,14 @@ class Loop:
         try:
             kept = _programs.setdefault(self.calls[0].function, OrderedDict())
             found = None if at is None else kept.get(at)
-        except TypeError:  # a function that no dictionary can hold
+        except TypeError:  # an unhashable function
             return self._new(state)
         if found is None:
             found = self._new(state)
             digest = shapes, str(self._options()), self._long, *found.digests.values()
             if (
                 not found.called
-            ):  # those of the host have been made anew, with variables of their own
+            ):  # host functions are new objects at each trace, with different closures
                 found = _traced.setdefault(digest, found)
             at = digest if at is None else at
         kept[at] = found
@@ -325,16 +325,16 @@ class Loop:
         return found
 
     def _shapes(self, state: Any) -> Any:
-        """Structure, types and places of what goes in, and the settings that change programs."""
+        """Return structure, types and shardings of inputs, and settings that change programs."""
         leaves, structure = jax.tree.flatten((state, self.operands))
         kinds = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
         return structure, kinds, settings.compiler_settings()
 
     def _room(self, longest: int) -> int:
-        """Steps of a chunk at most, for whose rows there is a buffer.
+        """Return the capacity of a chunk, for whose rows there is a buffer.
 
         It is the same for all runs with small rows, and a power of two for others, so that runs of
-        other lengths find the same program.
+        different lengths share a program.
         """
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.program.words))
         if size == 0 or self._long:
@@ -378,7 +378,7 @@ class Loop:
         return called("run: step", self.calls[0].made(carried[0]), state, *keys)
 
     def _words(self, operands: Any, state: Any) -> Any:
-        """Return what is measured, with words in place of keys: the host keeps arrays."""
+        """Return the measures with keys as arrays of words, since the host stores only arrays."""
         return jax.tree.map(binary.numbers_of, self._row(operands, state))
 
     def _measured(self, operands: Any, state: Any) -> Any:
@@ -404,7 +404,7 @@ class Loop:
         return jnp.asarray(ended)
 
     def _digests(self, state: Any, called: list[Any]) -> dict[str, str]:
-        """Digests of the functions without the numbers that they carry; what they call."""
+        """Return digests of the functions without their bound numbers; collect host functions."""
         step = lambda operands, state: self._step(operands, state, np.int32(0))
         traced = {"program": step, "measure": self._row, "until": self._ended}
         return {
@@ -422,7 +422,7 @@ class Loop:
 @explained
 @on_host
 def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
-    """What a function of the user gives, which must take these arguments and give numbers.
+    """Call a user's function, which must take these arguments and return numbers.
 
     >>> called("run: step", lambda x: 2 * x, 3.0)
     6.0
@@ -445,7 +445,7 @@ def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
 
 
 def refuse_changed(name: str, before: Any, after: Any) -> None:
-    """Refuse a step that changes a state to one of other arrays, shapes or types.
+    """Raise if a step changes the arrays, shapes or types of a state.
 
     >>> refuse_changed("run: step", {"x": np.zeros(3)}, {"x": np.zeros(2)})
     Traceback (most recent call last):

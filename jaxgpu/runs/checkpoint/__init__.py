@@ -1,9 +1,9 @@
-"""Checkpoints that are either exactly right or refused.
+"""Checkpoints: a checkpoint is either loaded exactly as it was saved, or raises an error.
 
-Read `sealed` (one file under one digest) first, then `tree` (the arrays of a pytree in it), `parts`
-(a checkpoint of which every process of a job writes its own) and `steps` (those of a run, which lie
-in one `folder`). `binary`, `members` and `plain` are the bytes, the archive and the JSON of a file,
-read as if a stranger had written them.
+Read `sealed` (one file with one checksum) first, then `tree` (the arrays of a pytree in it),
+`parts` (a checkpoint of which each process of a job writes a part) and `steps` (those of a run,
+which are in one `folder`). `binary`, `members` and `plain` read the bytes, the archive and the JSON
+of a file, and treat it as untrusted.
 """
 
 from .sealed import CheckpointError

@@ -1,6 +1,6 @@
-"""Arrays and keys as a file keeps them: raw bytes, beside the kind and the shape of each.
+"""Arrays and keys in a file: raw bytes, with the type and the shape of each.
 
-Kinds come from a closed list of numbers: bytes of a file never become pointers or texts.
+Types come from a closed list of numeric types: bytes of a file never become pointers or strings.
 """
 
 import math
@@ -35,7 +35,7 @@ def kind_of(leaf: Any) -> str:
 
 
 def is_kept(leaf: Any) -> bool:
-    """Tell whether a file can hold a leaf: a key, or numbers of a listed type.
+    """Return True if a file can hold a leaf: a key, or numbers of a listed type.
 
     >>> is_kept(np.zeros(2)), is_kept(np.array(["a"])), is_kept(np.array([print]))
     (True, False, False)
@@ -44,14 +44,14 @@ def is_kept(leaf: Any) -> bool:
 
 
 def numbers_of(leaf: Any) -> Any:
-    """Return the array that stands for a leaf: itself, or the words of a key."""
+    """Return the array that represents a leaf: itself, or the words of a key."""
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
 def describe(tree: Any) -> tuple[list[str], list[jax.ShapeDtypeStruct]]:
-    """Return the kinds of the leaves of a pytree, and the shapes of the arrays that stand for them.
+    """Return the types of the leaves of a pytree, and the shapes of the arrays that represent them.
 
-    The leaves may be shapes too.
+    The leaves may be shapes as well.
 
     >>> describe({"k": jax.random.key(0), "x": np.float32(1.0)})[0]
     ['key<threefry2x32>', 'float32']
@@ -66,7 +66,7 @@ def describe(tree: Any) -> tuple[list[str], list[jax.ShapeDtypeStruct]]:
 
 
 def dtype_of(kind: str) -> np.dtype:
-    """Return the dtype of the array that stands for a leaf of this kind.
+    """Return the dtype of the array that represents a leaf of this type.
 
     Raises:
         ValueError: a type that is not on the list.
@@ -84,10 +84,10 @@ def dtype_of(kind: str) -> np.dtype:
 
 
 def layout(kind: str, shape: Any) -> tuple[np.dtype, tuple[int, ...], int]:
-    """Return the dtype, the shape and the bytes of an array of which a file tells.
+    """Return the dtype, the shape and the size in bytes of an array that a file describes.
 
     Raises:
-        ValueError: a type that is not on the list, or a shape of other than whole numbers from 0.
+        ValueError: a type that is not on the list, or a shape that is not of integers >= 0.
 
     >>> layout("float32", [2, 3])
     (dtype('float32'), (2, 3), 24)
@@ -98,23 +98,23 @@ def layout(kind: str, shape: Any) -> tuple[np.dtype, tuple[int, ...], int]:
     return dtype, tuple(shape), math.prod(shape) * dtype.itemsize
 
 
-# raw bytes, since npy knows no bfloat16 and its own header would be a second truth
+# raw bytes, since npy does not support bfloat16, and its header could contradict this one
 
 
 def as_bytes(data: np.ndarray | bytes) -> np.ndarray:
-    """Return the bytes of an array, or bytes, as an array."""
+    """Return the bytes of an array, or bytes, as an array of uint8."""
     raw = data if isinstance(data, bytes) else np.ascontiguousarray(data).tobytes()
     return np.frombuffer(raw, np.uint8)
 
 
 def from_bytes(raw: np.ndarray, kind: str, shape: Any) -> np.ndarray:
-    """Return the array of a kind and a shape that was kept as bytes."""
+    """Return the array of this type and shape that was stored as bytes."""
     dtype, shape, _ = layout(kind, shape)
     return raw.view(dtype).reshape(shape)
 
 
 def leaf_of(numbers: np.ndarray, kind: str) -> Any:
-    """Return a leaf of a kind from the array that stood for it: that array, or a key."""
+    """Return the leaf of this type that an array represents: the array itself, or a key."""
     if not kind.startswith("key<"):
         return numbers
     return jax.random.wrap_key_data(jnp.asarray(numbers), impl=kind[4:-1])

@@ -1,10 +1,10 @@
-"""The checkpoints of a run: a sealed file for each step, or a folder of parts with a manifest.
+"""Names of the checkpoints of a run: a sealed file per step, or a folder of parts with a manifest.
 
-    step-000000000102.npz         one of the newest, until newer ones are there
-    step-000000000100-kept.npz    one that stays
+    step-000000000102.npz         one of the newest, deleted when newer ones exist
+    step-000000000100-kept.npz    one that is retained
 
-Whether a checkpoint stays is a part of its name: no reader opens it to know, and no rule by which
-later runs keep theirs can lose it.
+Whether a checkpoint is retained is part of its name: no reader has to open it to know, and a later
+run with another rule cannot delete it.
 """
 
 import re
@@ -16,13 +16,13 @@ from .sealed import CheckpointError
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{12})(-kept)?(\.npz)?")
-_NEAREST = 6  # steps that are named where the one that is asked for is not there
+_NEAREST = 6  # steps that an error message lists if the requested one does not exist
 
 
 def named(directory: Path, step: int, kept: bool = False) -> Path:
-    """Return the folder of the parts of a step; the one file of it has `.npz` behind the name.
+    """Return the folder for the parts of a step; a single file has `.npz` appended to this name.
 
-    A step that is kept stays so when it is written again.
+    A retained step stays retained when it is written again.
     """
     plain = directory / f"step-{step:012d}"
     stays = plain.with_name(f"{plain.name}-kept")
@@ -30,39 +30,39 @@ def named(directory: Path, step: int, kept: bool = False) -> Path:
 
 
 def file_of(path: Path) -> Path:
-    """Return the one file of a checkpoint, from the folder of its parts."""
+    """Return the single file of a checkpoint, from the folder of its parts."""
     return path.with_name(f"{path.name}.npz")
 
 
 def step_of(path: Path) -> int:
-    """Return the step of a checkpoint by its name; -1 where it is no name of one."""
+    """Return the step of a checkpoint from its name, or -1 for other names."""
     found = _NAME.fullmatch(path.name)
     return int(found[1]) if found else -1
 
 
 def is_kept(path: Path) -> bool:
-    """Tell whether a checkpoint stays, by its name."""
+    """Return True if a checkpoint is retained, by its name."""
     found = _NAME.fullmatch(path.name)
     return found is not None and found[2] is not None
 
 
 def newest_first(directory: Path) -> list[Path]:
-    """Return the paths of whole checkpoints, good or not: files, and folders with a manifest."""
+    """Return the paths of complete checkpoints, valid or not: files or folders with a manifest."""
     found = [*directory.glob("step-*.npz")]
     found += [manifest.parent for manifest in directory.glob(f"step-*/{MANIFEST}")]
     return sorted((path for path in found if step_of(path) >= 0), key=step_of, reverse=True)
 
 
 def steps_in(directory: Path) -> tuple[int, ...]:
-    """Return the steps of which there are checkpoints, good or not, in rising order."""
+    """Return the steps that have checkpoints, valid or not, in ascending order."""
     return tuple(sorted({step_of(path) for path in newest_first(directory)}))
 
 
 def find_step(directory: Path, step: int) -> list[Path]:
-    """Return the paths of the checkpoint of a step: a file, or a folder of parts, or both.
+    """Return the paths of the checkpoint of a step: a file, a folder of parts, or both.
 
     Raises:
-        CheckpointError: there is none; with the steps that are there.
+        CheckpointError: there is none; the message lists existing steps.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -84,7 +84,7 @@ def find_step(directory: Path, step: int) -> list[Path]:
 
 
 def refuse_renamed(path: Path, meta: dict[str, Any]) -> None:
-    """Refuse a checkpoint whose name says another step than its contents.
+    """Raise if the name of a checkpoint has another step than its contents.
 
     Raises:
         CheckpointError: it was renamed.
@@ -94,11 +94,11 @@ def refuse_renamed(path: Path, meta: dict[str, Any]) -> None:
 
 
 def drop_older(directory: Path, newest: Path, keep: int) -> None:
-    """Drop all up to `newest` but the newest `keep` checkpoints and those that are kept.
+    """Delete checkpoints up to `newest`, except the newest `keep` and the retained ones.
 
-    What was begun before `newest` and not ended goes too. Later ones, of a run that went back, stay
-    until it has come so far again. The manifest goes first: a folder that is half gone is no
-    checkpoint.
+    Unfinished folders of earlier steps are deleted too. Later checkpoints, of a run that went back,
+    remain until this run passes them. The manifest is deleted first, as a folder without one is not
+    a checkpoint.
     """
     last = step_of(newest)
     there = [path for path in newest_first(directory) if step_of(path) <= last]

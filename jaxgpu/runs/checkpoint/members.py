@@ -1,8 +1,8 @@
-"""The members of a sealed archive: bytes that lie in it as they are.
+"""Members of a sealed archive: raw bytes, stored uncompressed.
 
-NumPy writes them, and reads more than that: compressed members, any dtype, headers that are parsed
-as Python. Here a member is stored uncompressed and holds bytes, and all together take at most
-the size of the file.
+NumPy writes them, but its reader accepts more: compressed members, any dtype, headers that are
+parsed as Python. Here each member is uncompressed and holds bytes, and all together are at most as
+large as the file.
 """
 
 import re
@@ -15,14 +15,14 @@ import numpy as np
 from .plain import open_file
 
 _START = re.compile(rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((\d{1,18}),\), \} *\n")
-_PIECE = 1 << 22  # bytes that are read at once
+_PIECE = 1 << 22  # bytes per read
 
 
 class Members:
-    """Raw bytes by the names of their members, each read when it is asked for.
+    """Raw bytes by the names of the members, each read on access.
 
     Raises:
-        ValueError, BadZipFile: compressed, encrypted, overlapping, or no bytes.
+        ValueError, BadZipFile: compressed, encrypted or overlapping members, or not bytes.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "a.npz")
@@ -36,7 +36,7 @@ class Members:
         self._file = open_file(path, "rb")
         try:
             self._archive = zipfile.ZipFile(self._file)
-            self.size = path.stat().st_size  # of the file, and so of all members at most
+            self.size = path.stat().st_size  # of the file, the bound for all members together
             self._refuse_large()
         except BaseException:
             self._file.close()
@@ -66,7 +66,7 @@ class Members:
             for at in range(0, raw.size, _PIECE):
                 piece = member.read(min(_PIECE, raw.size - at))
                 raw[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
-            member.read(1)  # at the end the sum of the member is checked
+            member.read(1)  # reading to the end verifies the CRC of the member
             return raw
 
     def _refuse_large(self) -> None:

@@ -1,12 +1,12 @@
-"""A checkpoint of several processes: a folder in which each writes what it holds, and a manifest.
+"""Checkpoints of several processes: a folder with a part per process and a manifest.
 
     step-000000000102/part-00000.npz    sealed: pieces of arrays, and the boxes that they fill
-    step-000000000102/part-00001.npz    one a process; each piece is written once in the whole job
-    step-000000000102/manifest.json     the arrays, the seals of all parts, a digest of itself
+    step-000000000102/part-00001.npz    one per process; each piece is written once in the job
+    step-000000000102/manifest.json     the arrays, the checksums of all parts and its own
 
-The manifest is written last, by the first process, under a temporary name, synced and renamed: no
-manifest, no checkpoint. The folder must be one that all processes see. Whoever reads, in however
-many processes, fills each of its own pieces from the boxes that overlap it.
+The manifest is written last, by the first process, under a temporary name, synced and renamed:
+without a manifest there is no checkpoint. The folder must be visible to all processes. A reader,
+with any number of processes, fills each of its own pieces from the boxes that overlap it.
 """
 
 import hashlib
@@ -30,24 +30,24 @@ from .sealed import CheckpointError
 
 _FORMAT, _PART = "jaxgpu-checkpoint-of-parts", "jaxgpu-checkpoint-part"
 
-type Box = list[list[int]]  # from and to on each axis
-# by the number of an array and the part: its pieces there, by their number in the part
+type Box = list[list[int]]  # start and stop on each axis
+# by index of an array and path of a part: the pieces there, with their index in the part
 type Boxes = defaultdict[int, defaultdict[Path, list[tuple[int, Box]]]]
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What one process writes of a pytree, copied to the host, and what all of the pytree is."""
+    """Pieces of a pytree that one process writes, copied to the host, and a list of all arrays."""
 
-    leaves: list[list[Any]]  # name, kind and shape of every array
-    boxes: list[tuple[int, Box]]  # number of the array, and the box of it, of each piece
-    arrays: list[np.ndarray]  # their values, one a box
+    leaves: list[list[Any]]  # name, type and shape of every array
+    boxes: list[tuple[int, Box]]  # per piece: index of the array, and the box in it
+    arrays: list[np.ndarray]  # values of each box
 
 
 def pieces(tree: Any, group: Group) -> Pieces:
-    """The pieces of a pytree that are this process's to write: of each copy in the job, the first.
+    """Return the pieces of a pytree that this process writes: the first copy of each in the job.
 
-    What does not span processes is the same in all, and the first writes it.
+    Arrays that do not span processes are the same in all, and the first one writes them.
     """
     found = Pieces([], [], [])
     for number, (name, leaf) in enumerate(binary.named_leaves(tree)):
@@ -64,16 +64,16 @@ def pieces(tree: Any, group: Group) -> Pieces:
 
 
 def write(folder: Path, rank: int, mine: Pieces) -> str:
-    """Write the part of a process into the folder of a checkpoint; its seal."""
+    """Write the part of a process into the folder of a checkpoint; return its checksum."""
     header = sealed.stamp(_PART) | {"boxes": mine.boxes}
     return sealed.write(folder / _name(rank), header, mine.arrays)
 
 
 def commit(folder: Path, leaves: list[list[Any]], meta: dict[str, Any], seals: list[str]) -> None:
-    """Name the parts in a manifest: from now on they are a checkpoint."""
+    """Write the manifest, which makes the parts a checkpoint."""
     names = {_name(rank) for rank in range(len(seals))}
     for left in [part for part in folder.glob("part-*") if part.name not in names]:
-        left.unlink()  # by more processes, which ended before there was a manifest
+        left.unlink()  # left by a larger job that ended before it wrote a manifest
     manifest = sealed.stamp(_FORMAT) | {"leaves": leaves, "meta": meta, "parts": seals}
     with files.replacing(folder / MANIFEST) as file:
         file.write(json.dumps(manifest | {"digest": _digest(manifest)}, indent=1))
@@ -81,13 +81,13 @@ def commit(folder: Path, leaves: list[list[Any]], meta: dict[str, Any], seals: l
 
 
 def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
-    """The manifest, and a function that gives the part of an array which lies in a box.
+    """Return the manifest, and a function that reads the part of an array in a box.
 
-    This process looks at the seals of its share of the parts.
+    This process verifies the checksums of its share of the parts.
 
     Raises:
-        CheckpointError: no manifest or one that was altered, a part that is missing, torn, altered
-            or of another checkpoint.
+        CheckpointError: the manifest is missing or altered, or a part is missing, truncated,
+            altered or of another checkpoint.
     """
     manifest = _manifest(folder / MANIFEST)
     boxes: Boxes = defaultdict(lambda: defaultdict(list))
@@ -101,7 +101,7 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
             for i, (number, box) in enumerate(header["boxes"]):
                 sizes = [stop - start for start, stop in box]
                 _, _, size = binary.layout(manifest["leaves"][number][1], sizes)
-                if size > members.size:  # claimed, and not there
+                if size > members.size:  # claimed by the header, but not in the file
                     raise CheckpointError(f"{path}: holds less than its boxes; use another")
                 boxes[number][path].append((i, box))
     return manifest, partial(_filled, folder, manifest["leaves"], boxes)
@@ -128,7 +128,7 @@ def _filled(
     number: int,
     at: Any,
 ) -> np.ndarray:
-    """The part of an array that lies in a box, from all pieces that reach into it."""
+    """Return the part of an array in a box, assembled from all pieces that overlap it."""
     name, kind, shape = leaves[number]
     want = _box((slice(None),) * len(shape) if at is ... else at, shape)
     found = [
@@ -138,7 +138,7 @@ def _filled(
     ]
     found = [row for row in found if all(start < stop for start, stop in row[-1])]
     filled = sum(_volume(shared) for *_, shared in found)
-    if filled != _volume(want):  # before memory is taken for what a file claims
+    if filled != _volume(want):  # checked before allocating memory for the claimed size
         raise CheckpointError(
             f"{folder}: has {filled} of {_volume(want)} values of {name}; use another"
         )
@@ -156,12 +156,12 @@ def _volume(box: Any) -> int:
 
 
 def _within(inner: Any, outer: Box) -> tuple[slice, ...]:
-    """Where a box lies in an array that fills another one."""
+    """Return the slices of a box in an array that fills the box `outer`."""
     return tuple(slice(a - begin, b - begin) for (a, b), (begin, _) in zip(inner, outer))
 
 
 def _box(at: tuple[slice, ...], shape: Any) -> Box:
-    """From and to on each axis, of slices."""
+    """Return start and stop on each axis, from slices."""
     return [list(s.indices(length)[:2]) for s, length in zip(at, shape)]
 
 

@@ -1,19 +1,19 @@
-"""JSON and files of strangers, opened so that they can neither exhaust the reader nor block it."""
+"""Untrusted JSON and files, opened so that they can neither exhaust nor block the reader."""
 
 import json
 import re
 from pathlib import Path
 from typing import IO, Any
 
-DEPTH = 64  # lists and dictionaries, each within the next
+DEPTH = 64  # nested lists and dictionaries
 _MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def parse(text: str) -> Any:
-    """Return the value of a JSON text, whose depth is checked before it is parsed.
+    """Return the value of a JSON text, after checking its nesting depth.
 
     Raises:
-        ValueError: no JSON, or nested more than 64 deep.
+        ValueError: not JSON, or nested more than 64 deep.
 
     >>> parse('{"x": [1, 2]}')
     {'x': [1, 2]}
@@ -48,7 +48,7 @@ def open_file(path: Path, mode: str = "r") -> IO[Any]:
 
 
 def printable(text: Any) -> str:
-    r"""Return a text of a file for the terminal: control characters become escape sequences.
+    r"""Return a text for the terminal, with control characters as escape sequences.
 
     >>> print(printable("speed \x1b[2J in \u00b5m"))
     speed \x1b[2J in µm

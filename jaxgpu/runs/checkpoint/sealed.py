@@ -1,9 +1,9 @@
-"""A file of arrays that is either exactly right or refused: one digest over all of it.
+"""Sealed files: arrays with one checksum over the complete file.
 
-It is an uncompressed `.npz` archive whose last 64 bytes (the comment of the zip archive) are the
-SHA-256 of everything before them, so no flipped bit can pass. It is written to a temporary name,
-synced and renamed: a reader sees the whole file or none. Nothing is pickled. Saving costs one pass
-over the bytes and one hash of them.
+A sealed file is an uncompressed `.npz` archive. Its last 64 bytes (the comment of the zip archive)
+are the SHA-256 of all bytes before them, so every flipped bit is detected. It is written under a
+temporary name, synced and renamed: a reader sees the complete file or none. Nothing is pickled.
+Saving costs one pass over the bytes and one hash of them.
 """
 
 import contextlib
@@ -30,13 +30,13 @@ from .members import Members
 
 VERSION = 2
 _DIGEST = 64  # hexadecimal characters of a SHA-256
-# what a damaged file makes of zip, JSON, NumPy and JAX
+# errors of zip, JSON, NumPy and JAX for a damaged file
 _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError)
 _DAMAGE += (RecursionError, NotImplementedError, struct.error, zipfile.BadZipFile)
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that must not be used; the message names the file and the reason.
+    """Error for an unusable checkpoint; the message names the file and the reason.
 
     >>> from jaxgpu.runs.checkpoint import read
     >>> read("/nowhere/a.npz")
@@ -46,7 +46,7 @@ class CheckpointError(ValueError):
 
 
 def stamp(kind: str) -> dict[str, Any]:
-    """What every header begins with: what the file is, and which versions wrote it."""
+    """Return the first fields of every header: the format, and the versions that wrote it."""
     return {
         "format": kind,
         "version": VERSION,
@@ -56,7 +56,7 @@ def stamp(kind: str) -> dict[str, Any]:
 
 
 def write(path: Path, header: dict[str, Any], arrays: list[np.ndarray]) -> str:
-    """Write arrays, as bytes, and their header (what JSON can hold) to `path`; the seal of it."""
+    """Write arrays, as bytes, and their JSON header to `path`; return the checksum."""
     members: dict[str, Any] = {str(i): as_bytes(a) for i, a in enumerate(arrays)}
     with replacing(path, "wb+") as file:
         np.savez(file, header=as_bytes(json.dumps(header).encode()), **members)
@@ -65,10 +65,10 @@ def write(path: Path, header: dict[str, Any], arrays: list[np.ndarray]) -> str:
 
 @contextlib.contextmanager
 def opened(path: Path, kind: str) -> Iterator[tuple[dict[str, Any], Members]]:
-    """The header of a sealed file, and its members: raw bytes by the number of their array.
+    """Open a sealed file; yield its header and its members, raw bytes by index of the array.
 
     Raises:
-        CheckpointError: foreign or newer. The seal is not looked at.
+        CheckpointError: another format or version. The checksum is not verified.
     """
     with Members(path) as members:
         if "header" not in members:
@@ -79,7 +79,7 @@ def opened(path: Path, kind: str) -> Iterator[tuple[dict[str, Any], Members]]:
 
 
 def refuse_foreign(path: Path, header: dict[str, Any], kind: str) -> None:
-    """Refuse what is of another kind, or of another version of it."""
+    """Raise if the header is of another format, or of another version of it."""
     if header.get("format") != kind or header["version"] != VERSION:
         raise CheckpointError(
             f"{path}: format {header.get('format')} {header.get('version')}, this is "
@@ -89,7 +89,7 @@ def refuse_foreign(path: Path, header: dict[str, Any], kind: str) -> None:
 
 @contextlib.contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """Errors in what a file holds, as one sentence that names it."""
+    """Convert errors in the contents of a file to a `CheckpointError` that names the file."""
     try:
         yield
     except CheckpointError:
@@ -97,7 +97,7 @@ def as_written(path: Path) -> Iterator[None]:
     except (FileNotFoundError, IsADirectoryError) as error:
         raise CheckpointError(f"{error.filename}: {error.strerror}; use another folder") from None
     except (*_DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the file
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # seek before the start
             raise
         raise CheckpointError(
             f"{path}: sealed, but not as this version writes it ({error!r}); use another"
@@ -105,10 +105,10 @@ def as_written(path: Path) -> Iterator[None]:
 
 
 def jsonable(meta: Any) -> dict[str, Any]:
-    """Return `meta`, which JSON can hold."""
+    """Return `meta`; raise if it is not a dictionary that JSON can hold."""
     fault = None if isinstance(meta, dict) else arguments.shown(meta)
     try:
-        plain.parse(f"[[{json.dumps(meta)}]]")  # as deep as it will lie in a header
+        plain.parse(f"[[{json.dumps(meta)}]]")  # nested as deeply as in a header
     except (TypeError, ValueError, RecursionError) as error:
         fault = f"what JSON cannot hold ({error})"
     if fault:
@@ -128,10 +128,10 @@ def _seal(file: Any) -> str:
 
 
 def seal_of(path: Path) -> str:
-    """The seal of a file.
+    """Return the checksum of a file, after verifying it.
 
     Raises:
-        CheckpointError: there is no such file, or its bytes are not those that were sealed.
+        CheckpointError: there is no such file, or its bytes do not match its checksum.
     """
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
@@ -143,7 +143,7 @@ def seal_of(path: Path) -> str:
 
 
 def _digest(file: Any, end: int) -> bytes:
-    """SHA-256 of the first `end` bytes; leaves the file positioned there."""
+    """Return the SHA-256 of the first `end` bytes; leave the file positioned there."""
     file.seek(0)
     digest = hashlib.sha256()
     while end > 0:

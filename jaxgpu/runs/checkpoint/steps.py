@@ -1,4 +1,4 @@
-"""The folder of a run: a checkpoint after each chunk; the newest stay, and those that are kept."""
+"""Checkpoints of a run: one after each chunk; the newest and the retained ones remain."""
 
 import dataclasses
 import warnings
@@ -15,7 +15,7 @@ from .sealed import CheckpointError
 from .tree import load_as, save
 
 _STEP = ranges.Range(least=0, below=10**12, whole=True, one=True)  # twelve digits in a name
-_KEPT = 2  # of a run of several processes
+_KEPT = 2  # newest checkpoints of a run of several processes
 _KEEP = ranges.Range(least=1, whole=True, one=True)
 
 
@@ -27,18 +27,18 @@ def save_step(
     keep: int = 2,
     kept: bool = False,
 ) -> None:
-    """Write the checkpoint of `step` into `directory` and drop all but the newest `keep`.
+    """Write the checkpoint of `step` into `directory`; delete all but the newest `keep`.
 
     Args:
         directory: of the run.
         step: of the run.
         tree: pytree of arrays.
-        meta: what JSON can hold.
-        keep: how many of the newest stay.
-        kept: this one stays besides, whatever comes after it.
+        meta: a dictionary that JSON can hold.
+        keep: number of the newest that remain.
+        kept: True to retain this one, even when newer ones exist.
 
     Raises:
-        ValueError, TypeError: a step or a number to keep that is no count, besides those of `save`.
+        ValueError, TypeError: `step` or `keep` is not a valid integer; those of `save`.
 
     >>> import tempfile
     >>> import numpy as np
@@ -67,13 +67,13 @@ def save_parts(
     group: Group,
     kept: bool = False,
 ) -> None:
-    """Write the checkpoint of `step` together: every process of `group` calls it with its pieces.
+    """Write the checkpoint of `step`, each process of `group` with its own pieces.
 
-    It returns when the checkpoint is there, and raises in all of them where one could not write.
-    With `kept` it stays, as that of `save_step` does.
+    It returns when the checkpoint is complete, and raises in all processes if one could not write.
+    With `kept` the checkpoint is retained, as by `save_step`.
 
     Raises:
-        OSError: the disk of one of them does not take its part.
+        OSError: one process cannot write its part to disk.
 
     >>> import jax, tempfile
     >>> out, state = Path(tempfile.mkdtemp()), {"x": jax.numpy.arange(3.0)}
@@ -81,7 +81,7 @@ def save_parts(
     >>> load_last(out, lambda meta: state)[0]
     {'x': array([0., 1., 2.], dtype=float32)}
     """
-    # by one of them: the file systems of two may differ for a moment in what is there
+    # decided by one: the file system may show processes different files for a moment
     name = group.decided("save", folder.named(directory, step, kept).name)
     path, meta = directory / name, {**sealed.jsonable(meta), "step": step}
     seals = _together(group, lambda: parts.write(path, group.rank, mine))
@@ -101,14 +101,14 @@ def load_last(
     group: Group = ALONE,
     step: int | None = None,
 ) -> tuple[Any, dict[str, Any]] | None:
-    """Load the newest good checkpoint of `directory`; None where there is none at all.
+    """Load the newest valid checkpoint of `directory`; return None if there is none at all.
 
-    `template(meta)` gives the structure to expect, which may depend on how far the run was. Each
-    checkpoint that must be passed over is named in a warning. Several processes pass over what is
-    bad for one of them. With `step` it is the checkpoint of that step and no other.
+    `template(meta)` returns the expected structure, which may depend on how far the run was. Each
+    checkpoint that is skipped causes a warning. Several processes skip a checkpoint if it is
+    invalid for one of them. With `step` only the checkpoint of that step is loaded.
 
     Raises:
-        CheckpointError: checkpoints are there, and none can be used; there is none of that step.
+        CheckpointError: checkpoints exist but none is usable, or there is none of that step.
 
     >>> import tempfile
     >>> import numpy as np
@@ -146,7 +146,7 @@ def load_last(
 
 
 def _names(directory: Path, step: int | None) -> tuple[list[str], str]:
-    """The names of checkpoints to try, and what is wrong where that of a step is not there."""
+    """Return the names of checkpoints to try, and an error message if a step has none."""
     try:
         found = (
             folder.newest_first(directory) if step is None else folder.find_step(directory, step)
@@ -157,7 +157,7 @@ def _names(directory: Path, step: int | None) -> tuple[list[str], str]:
 
 
 def holds_any(directory: str | Path) -> bool:
-    """Whether there is a checkpoint in `directory`, good or not.
+    """Return True if `directory` has a checkpoint, valid or not.
 
     >>> import tempfile
     >>> out = Path(tempfile.mkdtemp())
@@ -169,7 +169,7 @@ def holds_any(directory: str | Path) -> bool:
 
 
 def _together(group: Group, write: Callable[[], str]) -> list[str]:
-    """What `write` returns in each process, once it has done so in all."""
+    """Call `write` in all processes and return their results; raise if it fails in one."""
     fault: OSError | None = None
     try:
         said = write()

@@ -1,4 +1,4 @@
-"""The arrays of a pytree in one sealed file, or in the parts that several processes wrote."""
+"""Pytrees in checkpoints: arrays in one sealed file, or in parts written by several processes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,14 @@ from .sealed import CheckpointError
 FORMAT = "jaxgpu-checkpoint"
 
 type Meta = dict[str, Any]
-# the part of an array, by its number, that lies in a box
+# returns the part of an array, by its index, in a box
 type Reader = Callable[[int, Any], np.ndarray]
 
 
 def save(path: str | Path, tree: Any, meta: Meta | None = None) -> None:
-    """Write the arrays of the pytree `tree`, and `meta` (what JSON can hold), to `path`.
+    """Write the arrays of the pytree `tree`, and `meta` as JSON, to `path`.
 
-    The file appears under its name complete and synced to disk, or not at all.
+    The file appears complete and synced to disk, or not at all.
 
     >>> import tempfile; from pathlib import Path
     >>> file = Path(tempfile.mkdtemp(), "a.npz")
@@ -34,7 +34,7 @@ def save(path: str | Path, tree: Any, meta: Meta | None = None) -> None:
     ({'x': array([0., 1., 2.])}, {'step': 7})
 
     Raises:
-        TypeError: a leaf that holds no numbers, or a `meta` that JSON cannot hold.
+        TypeError: a leaf is not numeric, or JSON cannot hold `meta`.
     """
     path = arguments.path("checkpoint.save: path", path, "a file")
     arguments.arrays("checkpoint.save: tree", tree)
@@ -58,12 +58,12 @@ def save(path: str | Path, tree: Any, meta: Meta | None = None) -> None:
 def load(path: str | Path, like: Any) -> tuple[Any, Meta]:
     """Read `path` into the structure of `like` and return it with its `meta`.
 
-    `like` fixes names, dtypes and shapes; its values are not used. Leaves come back as NumPy
+    `like` fixes names, dtypes and shapes; its values are not used. Leaves are returned as NumPy
     arrays (typed keys as keys).
 
     Raises:
-        CheckpointError: missing, torn, altered, foreign, newer, or of another structure.
-        TypeError: a leaf of `like` that holds no numbers.
+        CheckpointError: missing, truncated, altered, or of another format, version or structure.
+        TypeError: a leaf of `like` is not numeric.
     """
     path = arguments.path("checkpoint.load: path", path, "a file")
     arguments.arrays("checkpoint.load: like", like)
@@ -71,10 +71,10 @@ def load(path: str | Path, like: Any) -> tuple[Any, Meta]:
 
 
 def read(path: str | Path) -> tuple[dict[str, np.ndarray], Meta]:
-    """Read `path` without a template: arrays by the names of their leaves, and `meta`.
+    """Read `path` without a template: return arrays by the names of their leaves, and `meta`.
 
     Raises:
-        CheckpointError: missing, torn, altered, foreign or newer.
+        CheckpointError: missing, truncated, altered, or of another format or version.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp(), "a.npz")
@@ -89,10 +89,10 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], Meta]:
 
 
 def leaves(path: Path) -> tuple[list[Any], Meta]:
-    """The arrays and keys of a checkpoint in their order, and `meta`.
+    """Return the arrays and keys of a checkpoint in their order, and `meta`.
 
     Raises:
-        CheckpointError: missing, torn, altered, foreign or of another version.
+        CheckpointError: missing, truncated, altered, or of another format or version.
     """
     with sealed.as_written(path):
         header, array = _opened(path, ALONE)
@@ -101,10 +101,10 @@ def leaves(path: Path) -> tuple[list[Any], Meta]:
 
 
 def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -> tuple[Any, Meta]:
-    """What `load` returns, where `template(meta)` gives the structure.
+    """Load a checkpoint like `load`, into the structure that `template(meta)` returns.
 
-    Of several processes each reads what its own devices hold, and looks at the seals of its share
-    of the parts: all of them must come through before any uses what it has read.
+    Each of several processes reads the values of its own devices, and verifies the checksums of its
+    share of the parts. All must succeed before any uses the values.
     """
     with sealed.as_written(path):
         header, array = _opened(path, group)
@@ -116,7 +116,7 @@ def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -
 
 
 def _opened(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
-    """The header of a checkpoint, and a way to its arrays."""
+    """Return the header of a checkpoint, and a function that reads its arrays."""
     if path.is_dir():
         return parts.opened(path, group)
     sealed.seal_of(path)
@@ -148,7 +148,7 @@ def _compare(path: Path, leaves: list[list[Any]], like: Any) -> None:
 
 
 def _restored(array: Reader, number: int, old: Any) -> Any:
-    """An array of a checkpoint, in several processes where `old` is, else in the host's memory."""
+    """Return an array of a checkpoint: sharded as `old` if it spans processes, else on the host."""
     new = array(number, ...) if not spans(old) else _spread(array, number, binary.numbers_of(old))
     if is_key(old):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=str(jax.random.key_impl(old)))

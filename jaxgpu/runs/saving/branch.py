@@ -1,4 +1,4 @@
-"""A run that begins at a kept state of another, and what `resume=` may say."""
+"""Branches: runs that start at a retained state of another run, and the argument `resume=`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ _NEED = "True or False, or names in a tuple, such as ('eta',), or jaxgpu.runs.Br
 
 @dataclass(frozen=True)
 class Branch:
-    """A state of a run in a folder, from which `run(..., resume=Branch(...))` begins another.
+    """State of a run in a folder, from which `run(..., resume=Branch(...))` starts another.
 
     The new run has its own folder, `out`, which receives the history up to that step. The folder of
-    the old run is only read, also while that run goes on.
+    the old run is only read, even while that run is active.
 
     >>> import jax.numpy as jnp, jaxgpu, tempfile
     >>> from functools import partial
@@ -36,9 +36,9 @@ class Branch:
     'at step 5: rate was 2.0, is 3.0'
     """
 
-    folder: str | Path  # of the run that is branched from, its `out`
+    folder: str | Path  # `out` of the run to branch from
     step: int  # one of `jaxgpu.load(folder).steps`
-    changed: Sequence[str] = ()  # names of values that may be others than they were, as a refusal
+    changed: Sequence[str] = ()  # names of values that may differ, as in the error message
 
     def __post_init__(self) -> None:
         arguments.path("Branch: folder", self.folder)
@@ -74,7 +74,7 @@ def allowed_names(resume: Any) -> tuple[str, ...]:
 
 
 def source(out: Any, resume: Any) -> Any:
-    """Return the folder whose checkpoints a run goes on from: its own, or that of its branch.
+    """Return the folder whose checkpoints a run resumes from: its own, or that of its branch.
 
     >>> source("new", True), source("new", Branch("old", 5))
     ('new', 'old')
@@ -83,7 +83,7 @@ def source(out: Any, resume: Any) -> Any:
 
 
 def refuse_same(out: Any, branch: Branch) -> None:
-    """Refuse a branch into the folder that it comes from.
+    """Raise if a branch would be written into the folder that it is read from.
 
     Raises:
         ValueError: it is the same folder.

@@ -1,9 +1,9 @@
-"""The classes, methods and functions that a file may name; all others are but names.
+"""Allowlist of the classes, methods and functions that a file may name.
 
-A file says what a tree or a spec is made of. Whoever wrote it chooses the words, so they are looked
-up here and nowhere else: dataclasses and named tuples of the packages of jaxgpu that compute, the
-networks of Flax, the states of Optax, activation functions; and what modules define that the caller
-trusts. No attribute is asked for: a name is a key of a module's dictionary, or it is not there.
+A file describes the structure of a tree or a spec. Its author chooses the names in it, so they are
+looked up here and nowhere else: dataclasses and named tuples of the numerical packages of jaxgpu,
+networks of Flax, states of Optax, activation functions, and definitions in modules that the caller
+trusts. No attribute is accessed: names are looked up in the dictionaries of modules.
 """
 
 import dataclasses
@@ -22,23 +22,23 @@ from ..checkpoint import binary
 
 type Trusted = tuple[types.ModuleType | str, ...]
 
-# packages of jaxgpu whose dataclasses are numbers and settings, and which act in no other way
+# packages of jaxgpu whose dataclasses hold numbers and settings only, without side effects
 _OURS = re.compile(
     r"jaxgpu\.(evolution|geometry|numerics|physics|render|rl|studies)(\.[a-z][a-z0-9_]*)*"
 )
-# modules that may be imported for a name in them, and which of their classes are known
+# modules that may be imported to find a name, and modules of Flax with known classes
 _FLAX, _OPTAX = "flax.linen", "optax"
 _FLAX_STATES = ("flax.training.train_state", "flax.training.dynamic_scale")
-# methods of the protocols, and of networks: they compute, and write nothing
+# methods of the protocols and of networks, which compute and have no side effects
 _METHODS = frozenset("act apply ask evaluate init policy reset step tell update".split())
 _ELEMENTWISE = "abs cos exp log max mean min prod sin sqrt square sum tanh".split()
 
 
 def check(name: str, trusted: Any) -> tuple[str, ...]:
-    """Return the names of trusted modules, which must have been imported.
+    """Return the names of trusted modules; raise if one has not been imported.
 
     Raises:
-        TypeError, ValueError: no tuple of modules, or one that is not imported.
+        TypeError, ValueError: not a tuple of modules, or a module that is not imported.
 
     >>> check("load", (dataclasses, "re"))
     ('dataclasses', 're')
@@ -61,7 +61,7 @@ def check(name: str, trusted: Any) -> tuple[str, ...]:
 
 
 def find_class(name: str, trusted: tuple[str, ...] = ()) -> type | None:
-    """Return the class that a file names "module:name"; None where it may not, or there is none.
+    """Return the class that a file names "module:name"; None if it is not allowed or missing.
 
     >>> find_class("jaxgpu.numerics.sphere.mixture:Mixture").__name__
     'Mixture'
@@ -81,7 +81,7 @@ def find_class(name: str, trusted: tuple[str, ...] = ()) -> type | None:
 
 
 def find_function(name: str, trusted: tuple[str, ...] = ()) -> Callable[..., Any] | None:
-    """Return the function or class that a file names as a value; None where it may not.
+    """Return the function or class that a file names as a value; None if it is not allowed.
 
     >>> find_function("jax._src.nn.functions:silu") is jax.nn.silu
     True
@@ -97,7 +97,7 @@ def find_function(name: str, trusted: tuple[str, ...] = ()) -> Callable[..., Any
 
 
 def find_method(thing: Any, name: str, trusted: tuple[str, ...] = ()) -> Any:
-    """Return a method of an object that a file describes; None where it may not name it.
+    """Return a method of an object that a file describes; None if it is not allowed.
 
     >>> from jaxgpu.evolution.single import CMAES
     >>> find_method(CMAES(8), "ask").__name__, find_method(CMAES(8), "__init__")
@@ -112,7 +112,7 @@ def find_method(thing: Any, name: str, trusted: tuple[str, ...] = ()) -> Any:
 
 
 def tuple_fields(cls: type) -> list[str] | None:
-    """Return the fields of a named tuple; None of another class."""
+    """Return the fields of a named tuple, or None for another class."""
     fields = getattr(cls, "_fields", None) if issubclass(cls, tuple) else None
     return list(fields) if isinstance(fields, tuple) else None
 
@@ -129,12 +129,12 @@ def _is_trusted(module: str, trusted: tuple[str, ...]) -> bool:
 
 
 def _is_there(module: str) -> bool:
-    """Import a listed module; False where it is not listed, or there is none."""
+    """Import an allowed module; return False if it is not allowed or missing."""
     try:
         if _OURS.fullmatch(module):
             import_module(module)
         elif module.startswith("optax."):
-            import_module(_OPTAX)  # and with it its own, and no other for a name
+            import_module(_OPTAX)  # which imports its submodules; no other is imported by name
         else:
             return False
     except ImportError:
@@ -143,7 +143,7 @@ def _is_there(module: str) -> bool:
 
 
 def _find_definition(module: str, path: str) -> Any:
-    """Return the definition of a name in its own module, by dictionaries alone."""
+    """Return the object that a module defines under a name, by dictionary lookups only."""
     found: Any = sys.modules[module]
     for part in path.split("."):
         inside = vars(found) if isinstance(found, types.ModuleType | type) else {}
@@ -153,7 +153,7 @@ def _find_definition(module: str, path: str) -> Any:
 
 @functools.cache
 def _flax_classes() -> dict[str, type]:
-    """Public networks of Flax, and the states of its trainings."""
+    """Return public networks of Flax, and the states of its trainings, by name."""
     linen = import_module(_FLAX)
     found = [x for x in vars(linen).values() if isinstance(x, type) and issubclass(x, linen.Module)]
     for module in map(import_module, _FLAX_STATES):
@@ -163,7 +163,7 @@ def _flax_classes() -> dict[str, type]:
 
 @functools.cache
 def _activations() -> dict[str, Callable[..., Any]]:
-    """Functions of arrays and types of numbers that networks and measures are made with."""
+    """Return the functions of arrays that networks and measures use, by name."""
     found = [x for name, x in vars(jax.nn).items() if name[0] != "_" and callable(x)]
     found += [vars(jnp)[name] for name in _ELEMENTWISE]
     return {name_of(x): x for x in found}
@@ -171,7 +171,7 @@ def _activations() -> dict[str, Callable[..., Any]]:
 
 @functools.cache
 def _network_parts() -> dict[str, Callable[..., Any]]:
-    """Types of numbers, pools, and functions that networks of Flax have by default."""
+    """Return dtypes, pooling functions and default functions of Flax networks, by name."""
     linen = import_module(_FLAX)
     found = [linen.avg_pool, linen.max_pool, jnp.bool_]
     found += [x for name, x in vars(jnp).items() if name in binary.DTYPES]

@@ -1,8 +1,8 @@
-"""What a run is, by name: what its step and measure carry, its start and its key.
+"""Description of a run by named values: arguments of its step and measure, start and key.
 
-It lies beside the checkpoints in a file named by its own digest. Whether a run is the same is
-decided by the digests of `identity`, which miss nothing; the names here say what the difference is,
-let a caller allow it, and give the spec back without the script that made it.
+It is stored next to the checkpoints, in a file named by its own digest. The digests of `identity`
+decide whether a run is the same, and miss nothing. The names here describe the difference, let a
+caller allow it, and restore the spec without the script that made it.
 """
 
 import json
@@ -23,16 +23,16 @@ from . import identity, objects, settings, structure
 from .catalog import Trusted
 
 FORMAT = "jaxgpu-experiment"
-_DIGITS = 16  # of the digest, in the name of the file
+_DIGITS = 16  # characters of the digest in the name of the file
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a run is, as its file holds it."""
+    """Description of a run, as its file holds it."""
 
     # structures of "step" and "measure", values of "start", "key" and "settings"
     header: dict[str, Any]
-    arrays: list[Any]  # what the structures refer to
+    arrays: list[Any]  # arrays that the structures refer to
 
     @property
     def digest(self) -> str:
@@ -40,7 +40,7 @@ class Experiment:
         return identity.joined(text, *map(identity.of_arrays, self.arrays))
 
     def write(self, out: Path) -> None:
-        """Put it into the folder of a run, where it is not there yet."""
+        """Write it into the folder of a run, unless it is there already."""
         path = _file(out, self.digest)
         if not path.exists():
             arrays = [np.asarray(binary.numbers_of(a)) for a in self.arrays]
@@ -49,7 +49,7 @@ class Experiment:
             sealed.write(path, header, arrays)
 
     def names(self) -> dict[str, str]:
-        """Every value by its name."""
+        """Return all values, formatted, by their names."""
         found = {"key": self.header["key"]}
         found |= {f"start{name}": value for name, value in self.header["start"].items()}
         found |= {
@@ -59,7 +59,7 @@ class Experiment:
         return found | dict(self._named("step")) | self.header["settings"]
 
     def spec(self, trusted: Trusted = ()) -> Any:
-        """What the step carries: the spec whose method it is, or its arguments by their names."""
+        """Return the spec whose method the step is, or its bound arguments by name."""
         step = self.header["step"]
         found = {n: objects.build(part, self.arrays, trusted) for n, part in step["carried"]}
         return found["self"] if list(found) == ["self"] else found
@@ -74,11 +74,11 @@ class Experiment:
                 yield name or "spec", value
 
 
-NOTHING = Experiment({}, [])  # of a run that is not saved
+NOTHING = Experiment({}, [])  # for a run that is not saved
 
 
 def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
-    """The experiment of a run. All processes that share the state must call it.
+    """Describe a run. All processes that share the state must call it.
 
     >>> of(Call(abs), Call(abs), {"x": np.float32(1.0)}, None).names()["start['x']"]
     '1.0 (float32)'
@@ -92,7 +92,7 @@ def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
 
 
 def read(out: Path, digest: str) -> Experiment:
-    """The experiment of a digest in the folder of a run.
+    """Read the experiment with this digest from the folder of a run.
 
     Raises:
         CheckpointError: there is none, or it was altered.
@@ -112,9 +112,9 @@ def read(out: Path, digest: str) -> Experiment:
 
 
 def differences(was: Experiment, now: Experiment) -> dict[str, str]:
-    """By name what two experiments differ in, said as "was 0.02, is 0.2".
+    """Return the differences between two experiments by name, such as "was 0.02, is 0.2".
 
-    What only one of them has is left out where the value that it is a part of differs too.
+    Values of only one of them are omitted if the value that contains them differs too.
 
     >>> from functools import partial
     >>> calls = [Call(partial(lambda rate, x: rate * x, rate)) for rate in (0.1, 0.2)]
@@ -135,14 +135,14 @@ def differences(was: Experiment, now: Experiment) -> dict[str, str]:
 
 
 def _around(name: str, method: bool) -> list[str]:
-    """The names of the values that a value is a part of."""
+    """Return the names of the values that contain a value."""
     ends = [i for i, letter in enumerate(name) if letter in ".[" and i]
     spec = ["spec"] if method and part_of(name) == "step" and name != "function" else []
     return [name[:end] for end in ends] + [x for x in spec if x != name]
 
 
 def _order(name: str) -> tuple[bool, int]:
-    """Of arrays of the start: bodies' x, v and m first, and what follows from others, deeper, last.
+    """Return a sort key: x, v and m before other arrays of the start, deeper names last.
 
     >>> sorted(["start.bodies.stars.a", "start.gone.time", "start.bodies.pairs.m"], key=_order)
     ['start.bodies.pairs.m', 'start.gone.time', 'start.bodies.stars.a']
@@ -154,7 +154,7 @@ def _order(name: str) -> tuple[bool, int]:
 
 
 def allowed(name: str, allow: Iterable[str]) -> bool:
-    """Whether a name is one of those, ends as one of them does, or is a part of one.
+    """Return True if `name` equals one in `allow`, ends with it, or is inside the value it names.
 
     >>> [allowed("steps.eta", (word,)) for word in ("eta", "steps.eta", "steps", "beta")]
     [True, True, True, False]
@@ -166,7 +166,7 @@ def allowed(name: str, allow: Iterable[str]) -> bool:
 
 
 def part_of(name: str) -> str:
-    """Of what a value is: the step, the start, the measure or the key.
+    """Return the part of a run that a value belongs to: step, start, measure or key.
 
     >>> part_of("start['x']"), part_of("steps.eta")
     ('start', 'step')

@@ -1,4 +1,4 @@
-"""The first value of a run that is not finite, found between chunks and named."""
+"""Guard against values that are not finite: checks a run between chunks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +9,15 @@ import numpy as np
 
 from .store import Store
 
-_NAMED = 3  # arrays in a sentence
+_NAMED = 3  # arrays that an error message names
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Looks at the state and the new rows of the history after each chunk.
+    """Check of the state and the new rows of the history after each chunk.
 
-    The state is looked at where it lies: one pass over it, in a program of its own, so the bits of
-    a guarded run are those of a run without. Rows are looked at on the host, which has them.
+    The state is checked on its device, by one pass in a separate program, so a guarded run is
+    bitwise identical to one without a guard. Rows are checked on the host, where they are.
 
     >>> guard = Guard(Store(None, None), None)
     >>> guard.hold({"x": jnp.ones(3)}, {"energy": np.ones(5)}, 10, 15)
@@ -26,20 +26,20 @@ class Guard:
     FloatingPointError: run: history ['energy'] from step 12 on is not finite, in steps 11 to ...
     """
 
-    store: Store  # of the run
-    place: Any  # where results go that every process reads; None in one process
+    store: Store  # store of the run
+    place: Any  # sharding of results that every process reads; None for a single process
 
     def hold(self, state: Any, rows: Any, begin: int, end: int) -> None:
-        """Refuse what is not finite in the state of step `end` or in the rows since `begin`.
+        """Raise if the state of step `end` or the rows since `begin` are not finite.
 
         Args:
             state: pytree of arrays.
-            rows: the history of the steps begin + 1 to end.
-            begin: the step before, whose state was good; -1 before the first look.
+            rows: the history of steps `begin` + 1 to `end`.
+            begin: the step before, whose state was finite; -1 before the first check.
             end: the step of `state`.
         Raises:
-            FloatingPointError: a floating value that is not finite, named.
-            OSError: the checkpoint before could not be written.
+            FloatingPointError: a floating-point value is not finite; with its name.
+            OSError: the previous checkpoint could not be written.
         """
         finite = jax.jit(_all_finite, out_shardings=self.place)(state)
         faults = [
@@ -56,7 +56,7 @@ class Guard:
             raise FloatingPointError(f"run: {said} not finite, {self._advice(begin, end)}")
 
     def _advice(self, begin: int, end: int) -> str:
-        """When it was, and what is left to go on from."""
+        """Describe when it happened, and from which checkpoint the run can be resumed."""
         out = self.store.out
         if begin < 0 and end == 0:
             return "at the start; give one that is"
@@ -70,7 +70,7 @@ class Guard:
 
 
 def named(at: tuple[Any, ...]) -> str:
-    """What a reader is told of the place of an array in a pytree.
+    """Return the name of an array in a pytree, for an error message.
 
     >>> named(jax.tree.leaves_with_path({"x": 0.0})[0][0]), named(())
     ("['x']", 'all')
@@ -79,13 +79,13 @@ def named(at: tuple[Any, ...]) -> str:
 
 
 def _all_finite(state: Any) -> Any:
-    """Of each array of floating numbers whether all are finite, bool []."""
+    """Return for each floating-point array if all values are finite, bool []."""
     numbers = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
     return jax.tree.map(lambda x: jnp.isfinite(x).all() if numbers(x) else None, state)
 
 
 def _rows_at_fault(leaf: Any) -> np.ndarray:
-    """Whether each row holds a value that is not finite, bool [rows]."""
+    """Return a mask [rows] of the rows with a value that is not finite."""
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return np.zeros(len(leaf), bool)
     return ~np.isfinite(np.asarray(leaf)).reshape(len(leaf), -1).all(axis=1)

@@ -1,13 +1,13 @@
-"""The history of a run: rows that are only ever appended, in memory or in the folder of the run.
+"""History of a run: rows that are only appended, in memory or in the folder of the run.
 
-    history/journal.jsonl   a line of what the rows are, then a line for each segment of them
+    history/journal.jsonl   a line that describes the rows, then a line for each segment of them
     history/00000.rows      the rows of the first array, one after the other, as raw bytes
-    history/00001.rows      those of the second
+    history/00001.rows      the rows of the second array
 
-A segment is what one chunk of a run added. Its line holds how many rows there are up to its end,
-and a seal: a SHA-256 of the first line, of that number, and of all rows up to there. It is the same
-however a run was split into chunks, a checkpoint names its history by one, and a reader may follow
-while the run goes on: what has no line yet is not there. Nothing that has a line is written again.
+A segment holds the rows of one chunk. Its line holds the number of rows up to its end and a
+checksum: a SHA-256 of the first line, of that number, and of all rows so far. The checksum does not
+depend on how a run is split into chunks, and a checkpoint refers to its history by it. A reader may
+follow an active run: rows without a line do not exist yet. Rows with a line are never rewritten.
 """
 
 import contextlib
@@ -31,39 +31,39 @@ from .catalog import Trusted
 
 FOLDER, JOURNAL = "history", "journal.jsonl"
 FORMAT, VERSION = "jaxgpu-history", 1
-_PIECE = 1 << 24  # bytes that are read at once
+_PIECE = 1 << 24  # bytes per read
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Where a segment ends."""
+    """End of a segment."""
 
-    rows: int  # up to its end, from the start of the run on
-    seal: str  # of all of them
+    rows: int  # total number of rows from the start of the run
+    seal: str  # checksum of all these rows
 
 
 class Seals:
-    """The seal of all rows so far, which goes on with each row."""
+    """Running checksum of all rows so far."""
 
     def __init__(self, head: str, arrays: int) -> None:
         self._head = head
         self._arrays = [hashlib.sha256() for _ in range(arrays)]
 
     def add(self, array: int, rows: Any) -> None:
-        """Count bytes of rows of an array in."""
+        """Update the checksum with the bytes of rows of an array."""
         self._arrays[array].update(rows)
 
     def at(self, rows: int) -> Segment:
-        """The end of a segment of which these are all rows."""
+        """Return the end of a segment that completes the first `rows` rows."""
         digests = [digest.hexdigest() for digest in self._arrays]
         text = "\n".join([self._head, str(rows), *digests])
         return Segment(rows, hashlib.sha256(text.encode()).hexdigest())
 
 
 class Memory:
-    """Rows in memory; adding some costs what they are, however many there are.
+    """Rows in memory; the cost of adding rows does not depend on how many there are.
 
-    Keys are added as the words that stand for them, and come back as keys.
+    Keys are added as the words that represent them, and returned as keys.
 
     >>> memory = Memory({"x": jax.ShapeDtypeStruct((2,), "float32")}, most=3)
     >>> memory.add({"x": np.zeros((1, 2))}, 1)
@@ -78,12 +78,12 @@ class Memory:
         self._rows, self._room = self._empty(1), 1
 
     def begin(self) -> None:
-        """There is nothing to prepare, nor to close."""
+        """Do nothing: memory needs no preparation, and no closing."""
 
     close = begin
 
     def taken(self) -> list[Any]:
-        """Rows that wait for a seal: none."""
+        """Return no rows: none wait for a checksum."""
         return []
 
     def add(self, rows: Any, count: int) -> None:
@@ -100,7 +100,7 @@ class Memory:
         self.count = end
 
     def tree(self) -> Any:
-        """The history so far, arrays [rows, ...]."""
+        """Return the history so far, arrays [rows, ...]."""
         found = [binary.leaf_of(x[: self.count], kind) for x, kind in zip(self._rows, self._kinds)]
         return _tree(self.row, found)
 
@@ -125,13 +125,13 @@ class Journal:
 
     out: Path  # folder of the run
     row: Any  # shapes and dtypes of a row
-    count: int = 0  # rows so far, those without a seal among them
+    count: int = 0  # rows so far, including those without a checksum
     _seals: Seals = Seals("", 0)
-    _waiting: list[tuple[int, list[np.ndarray]]] = field(default_factory=list)  # without a seal
+    _waiting: list[tuple[int, list[np.ndarray]]] = field(default_factory=list)  # no checksum yet
     _files: list[Any] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Make the files of a run that starts, over what an unsaved one may have left."""
+        """Create the files of a new run; overwrite those that an unsaved run may have left."""
         head = json.dumps(_head(self.row))
         self._seals = Seals(head, len(jax.tree.leaves(self.row)))
         self._open()
@@ -139,8 +139,8 @@ class Journal:
             file.write(head + "\n")
 
     def resume(self, at: Segment, seals: Seals) -> None:
-        """Go on behind a segment, with what `verify` gave: what lies behind it is dropped."""
-        # rows stay where they are and are written over, as a reader may have them mapped
+        """Continue after a segment, with the result of `verify`; drop the rows after it."""
+        # rows are overwritten in place, as a reader may have mapped the file
         kept = [line for line, segment in _lines(self.out) if segment.rows <= at.rows]
         with files.replacing(_journal(self.out)) as file:
             file.writelines([json.dumps(_head(self.row)) + "\n", *(line + "\n" for line in kept)])
@@ -148,7 +148,7 @@ class Journal:
         self.count, self._seals = at.rows, seals
 
     def add(self, rows: Any, count: int) -> None:
-        """Append rows, which have no seal yet."""
+        """Append rows, which have no checksum yet."""
         leaves = [np.ascontiguousarray(leaf) for leaf in jax.tree.leaves(rows)]
         for file, leaf in zip(self._files, leaves):
             file.seek(self.count * math.prod(leaf.shape[1:]) * leaf.dtype.itemsize)
@@ -158,12 +158,12 @@ class Journal:
         self._waiting.append((self.count, leaves))
 
     def taken(self) -> list[tuple[int, list[np.ndarray]]]:
-        """The rows that wait for a seal, which `seal` is to be called with."""
+        """Return the rows that wait for a checksum, the argument of `seal`."""
         waiting, self._waiting = self._waiting, []
         return waiting
 
     def seal(self, waiting: list[tuple[int, list[np.ndarray]]]) -> Segment:
-        """Put rows on the disk, and the lines that make them part of the history; the last one."""
+        """Sync rows to disk, then the lines that make them part of the history; return the last."""
         for file in self._files:
             os.fsync(file.fileno())
         with open(_journal(self.out), "a") as file:
@@ -178,7 +178,7 @@ class Journal:
         return end
 
     def tree(self) -> Any:
-        """The history so far, arrays [rows, ...] that lie in the files, and keys."""
+        """Return the history so far, arrays [rows, ...] mapped from the files, and keys."""
         found = [
             (kind, _mapped(_rows_of(self.out, i), kind, [self.count, *x.shape]))
             for i, (kind, x) in enumerate(zip(*binary.describe(self.row)))
@@ -197,13 +197,13 @@ class Journal:
 
 
 def verify(out: Path, at: Segment) -> Seals:
-    """Read all rows up to a segment of a checkpoint, and hold them to its seal.
+    """Read all rows up to the segment of a checkpoint, and verify their checksum.
 
     Returns:
-        The seals so far, with which the history may go on.
+        The checksum so far, with which the history can continue.
 
     Raises:
-        CheckpointError: rows or lines that are missing or were altered.
+        CheckpointError: rows or lines are missing or altered.
     """
     file = _journal(out)
     with sealed.as_written(file):
@@ -232,15 +232,15 @@ def verify(out: Path, at: Segment) -> Seals:
 
 
 def copy(source: Path, out: Path, at: Segment) -> Seals:
-    """Copy the history of a run up to a segment into the folder of another, where there is none.
+    """Copy the history of a run up to a segment into another folder, which has none.
 
-    The journal comes last: without it there is no history.
+    The journal is written last: without it there is no history.
 
     Returns:
-        The seals of the copy, as `verify` gives them.
+        The checksum of the copy, as returned by `verify`.
 
     Raises:
-        CheckpointError: rows or lines that are missing or were altered.
+        CheckpointError: rows or lines are missing or altered.
     """
     with sealed.as_written(_journal(source)):
         head = _first(_journal(source))
@@ -266,22 +266,22 @@ def remove_journal(out: Path) -> None:
 
 
 def has_journal(out: Path) -> bool:
-    """Tell whether the folder of a run has a journal."""
+    """Return True if the folder of a run has a journal."""
     return _journal(out).exists()
 
 
 def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any:
-    """Return the history in the folder of a run, also of one that goes on: arrays [rows, ...].
+    """Return the history in the folder of a run, which may be active: arrays [rows, ...].
 
-    They are mapped from the files, so they cost no memory until they are looked at; keys do.
+    They are mapped from the files, so they take no memory until they are accessed; keys do.
 
     Args:
         out: folder of the run.
-        rows: how many; all that are sealed, if not said.
-        trusted: modules whose classes come back, as of `jaxgpu.load`.
+        rows: number of rows; by default all that have a checksum.
+        trusted: modules whose classes are restored, as for `jaxgpu.load`.
 
     Raises:
-        CheckpointError: there is no history, or not so many rows.
+        CheckpointError: there is no history, or it has fewer rows.
     """
     file = _journal(Path(out))
     with sealed.as_written(file):
@@ -290,12 +290,12 @@ def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any
 
 
 def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, np.ndarray]]:
-    """Return the name, the kind and the array of each part of the history in a folder.
+    """Return the name, the type and the array of each part of the history in a folder.
 
-    The array of keys holds their words.
+    Keys are returned as arrays of words.
 
     Raises:
-        CheckpointError: there is no history, or not so many rows.
+        CheckpointError: there is no history, or it has fewer rows.
     """
     out = Path(out)
     file = _journal(out)
@@ -314,10 +314,10 @@ def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, 
 
 
 def count(out: str | Path) -> int:
-    """Return how many rows in the folder of a run are sealed.
+    """Return the number of rows with a checksum in the folder of a run.
 
     Raises:
-        CheckpointError: there is no history, or one that was altered.
+        CheckpointError: there is no history, or it was altered.
     """
     with sealed.as_written(_journal(Path(out))):
         return max((segment.rows for _, segment in _lines(Path(out))), default=0)
@@ -331,7 +331,7 @@ def _head(row: Any) -> dict[str, Any]:
 
 
 def _first(file: Path) -> str:
-    """The first line of a journal, which says what the rows are."""
+    """Return the first line of a journal, which describes the rows."""
     with open_file(file) as lines:
         line = lines.readline()
     if not line:
@@ -340,7 +340,7 @@ def _first(file: Path) -> str:
 
 
 def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
-    """The lines of whole segments; one that a writer has not ended is not there yet."""
+    """Yield the lines of complete segments; an unfinished line does not count yet."""
     with open_file(_journal(out)) as lines:
         lines.readline()
         for line in lines:
@@ -350,16 +350,16 @@ def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
 
 
 def _pieces(file: Any, left: int) -> Iterator[bytes]:
-    """So many bytes of a file, or all that it has left, a little at a time."""
+    """Yield the next `left` bytes of a file, or all that remain, in pieces."""
     while left > 0 and (piece := file.read(min(left, _PIECE))):
         left -= len(piece)
         yield piece
 
 
 def _mapped(file: Path, kind: str, shape: list[int]) -> np.ndarray:
-    """Rows of a file as an array that may be written to, which does not change the file."""
+    """Map rows of a file as an array; writing to it does not change the file."""
     dtype, whole, size = binary.layout(kind, shape)
-    if not size:  # nothing can be mapped
+    if not size:  # an empty range cannot be mapped
         return np.zeros(whole, dtype)
     with open_file(file, "rb") as rows:
         if size > os.fstat(rows.fileno()).st_size:
@@ -376,8 +376,8 @@ def _journal(out: Path) -> Path:
 
 
 def _open_rows(file: Path) -> IO[bytes]:
-    """Open rows to write over, in a file that is made where it is not there."""
-    # a folder may come from a stranger: no link in it says which file is written over
+    """Open a file of rows for overwriting, and create it if it is missing."""
+    # an untrusted folder must not redirect writes to another file by a symbolic link
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     return os.fdopen(os.open(file, flags, 0o666), "r+b")
 

@@ -1,10 +1,10 @@
-"""What a run is: digests of its program and of the numbers that it starts from.
+"""Digests that identify a run: of its program and of the numbers at its start.
 
-Two programs have one digest where they do the same operations on the same constants: the digest is
-taken over the traced program (its jaxpr, with every program inside it) and over the values of the
-arrays and numbers that are closed over, so another function, bound, material or step size is
-another program. Names and lines of source do not count. Settings of JAX that change numbers only
-when a program is lowered count where the program has such operations.
+Two programs have the same digest if they apply the same operations to the same constants: the
+digest covers the traced program (its jaxpr, with all inner programs) and the values of arrays and
+numbers in closures, so another function, bound, material or step size is another program. Names and
+lines of the source do not count. Settings of JAX that change numbers only when a program is lowered
+count if the program has such operations.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from jaxgpu.devices.processes import blocks, spans
 from jaxgpu.inputs.references import is_fixed
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-# what an operation is called, where it was written, and rules of derivatives, which were traced
-# where they count
+# parameters that hold the name of an operation, its source location, or derivative rules, which
+# are traced already if they count
 _NAMES = set(
     "name name_and_src_info debug_info metadata fwd_jaxpr_thunk jvp_jaxpr_fun bwd out_trees policy "
     "fun fwd jvp_jaxpr_thunk".split()
 )
-# settings that decide what becomes of an operation, by how its name begins
+# settings that change how an operation is lowered, by the prefix of its name
 _LOWERED = {
     "random_": ("jax_threefry_partitionable", "jax_random_seed_offset"),
     "threefry": ("jax_threefry_partitionable",),
@@ -43,7 +43,7 @@ def of_program(traced: Any, called: list[Any] | None = None) -> str:
     """Return the digest of a traced program and its constants, 64 hexadecimal characters.
 
     Args:
-        called: receives the functions of the host that it calls. The digest leaves them out.
+        called: a list that receives the host functions that it calls. The digest excludes them.
 
     >>> one, two, same = (jax.make_jaxpr(lambda x, a=a: x + a)(0.0) for a in (1.0, 2.0, 1.0))
     >>> of_program(one) == of_program(same), of_program(one) == of_program(two)
@@ -70,7 +70,7 @@ def of_arrays(tree: Any) -> str:
 
 
 def joined(*digests: str) -> str:
-    """One digest of several.
+    """Combine several digests into one.
 
     >>> joined("of a program", "of a start")[:8]
     'f9dfd4ff'
@@ -79,7 +79,7 @@ def joined(*digests: str) -> str:
 
 
 class _Program:
-    """A pass over a program: what it does goes to `put`, what it calls on the host to `called`."""
+    """Traversal that hashes the operations of a program by `put` and collects host functions."""
 
     def __init__(self, put: Put, called: list[Any]) -> None:
         self.put, self.called = put, called
@@ -90,7 +90,7 @@ class _Program:
         self.jaxpr(program.jaxpr)
 
     def jaxpr(self, jaxpr: Any) -> None:
-        """Operations in their order; variables by the number of their first appearance."""
+        """Hash the operations in their order; variables count by their first appearance."""
         put, numbers = self.put, dict[int, int]()
 
         def name(atom: Any) -> None:
@@ -117,7 +117,7 @@ class _Program:
             name(atom)
 
     def parameter(self, value: Any) -> None:
-        """A parameter of an operation, without what differs between two processes."""
+        """Hash a parameter of an operation, without parts that differ between processes."""
         if hasattr(value, "jaxpr") and hasattr(value, "consts"):
             self.closed(value)
         elif hasattr(value, "eqns"):
@@ -135,7 +135,7 @@ class _Program:
         elif isinstance(value, (np.ndarray, np.generic, Array)):
             _value(self.put, value)
         elif hasattr(value, "vjp_fwd") and is_fixed(type(value)):
-            # a primitive as an object, such as a root: of its functions it holds the programs
+            # a primitive object, such as a root; it holds the programs of its functions as well
             inside = vars(value) | getattr(value, "params", {})
             self.put(type(value).__qualname__.encode())
             self.parameter({k: x for k, x in inside.items() if k != "params" and not callable(x)})

@@ -1,7 +1,7 @@
-"""The checkpoints of a run that stay beside the newest two: every n-th, by the clock, logarithmic.
+"""Rules for retained checkpoints: every n-th step, by wall time, or logarithmic.
 
-A checkpoint that stays has a name of its own in the folder (`checkpoint.folder`), so that no later
-run needs to know by which rule it was kept.
+A retained checkpoint has a different name in the folder (`checkpoint.folder`), so a later run does
+not have to know the rule.
 """
 
 import time
@@ -17,9 +17,9 @@ _FACTOR = ranges.Range(least=1.01, one=True)
 
 @dataclass(frozen=True)
 class WallTime:
-    """Checkpoints of a run that are kept by the clock: the first one after each interval.
+    """Rule that retains checkpoints by wall time: the first one after each interval.
 
-    Time between a kill and the resume does not count.
+    The time between a kill and the resume does not count.
 
     >>> import jax.numpy as jnp, tempfile
     >>> from jaxgpu.runs import run
@@ -29,7 +29,7 @@ class WallTime:
     ValueError: WallTime: seconds=0; it must be a finite number above 0, in s
     """
 
-    seconds: float  # s, of the clock, while the run goes on
+    seconds: float  # s, wall time while the run is active
 
     def __post_init__(self) -> None:
         ranges.refuse("WallTime: seconds", self.seconds, _SECONDS)
@@ -37,9 +37,9 @@ class WallTime:
 
 @dataclass(frozen=True)
 class Logarithmic:
-    """Steps of a run that are kept in geometric progression: by default 1, 2, 4, 8 and so on.
+    """Rule that retains steps in geometric progression, by default 1, 2, 4, 8 and so on.
 
-    Each is the one before times `factor`, rounded, and larger by one at least.
+    Each is the one before times `factor`, rounded, and at least one step later.
 
     >>> import jax.numpy as jnp, jaxgpu, tempfile
     >>> from jaxgpu.runs import run
@@ -49,8 +49,8 @@ class Logarithmic:
     (10, 40, 160)
     """
 
-    first: int = 1  # step that is kept first
-    factor: float = 2.0  # from one kept step to the next, at least 1.01
+    first: int = 1  # first retained step
+    factor: float = 2.0  # ratio of successive retained steps, at least 1.01
 
     def __post_init__(self) -> None:
         ranges.refuse("Logarithmic: first", self.first, _STEPS)
@@ -61,10 +61,10 @@ type Keep = int | WallTime | Logarithmic | None
 
 
 def check(name: str, keep: Any) -> Keep:
-    """Return the argument, a rule by which checkpoints are kept.
+    """Return the argument, a rule by which checkpoints are retained.
 
     Raises:
-        ValueError, TypeError: no such rule.
+        ValueError, TypeError: not such a rule.
 
     >>> check("run: keep", 0)
     Traceback (most recent call last):
@@ -83,7 +83,7 @@ def check(name: str, keep: Any) -> Keep:
 
 
 class KeptSteps:
-    """The rule by which a run keeps checkpoints, and the time since it kept the last one.
+    """State of a rule: the rule, and the time since it last retained a checkpoint.
 
     >>> kept = KeptSteps(Logarithmic())
     >>> kept.next_after(0), kept.next_after(5), kept.count(0, 100), kept.is_due(6)
@@ -92,10 +92,10 @@ class KeptSteps:
 
     def __init__(self, keep: Keep) -> None:
         self.keep = keep
-        self._began = time.monotonic()  # where the interval that runs would have begun
+        self._began = time.monotonic()  # start of the current interval, shifted by a resume
 
     def next_after(self, step: int) -> int | None:
-        """Return the first step behind `step` that is kept; None where no step is known to be."""
+        """Return the first retained step after `step`, or None if it is not known in advance."""
         if isinstance(self.keep, Logarithmic):
             kept, factor = int(self.keep.first), float(self.keep.factor)
             while kept <= step:
@@ -104,7 +104,7 @@ class KeptSteps:
         return (step // self.keep + 1) * self.keep if isinstance(self.keep, int) else None
 
     def count(self, begin: int, end: int) -> int:
-        """Return how many steps behind `begin`, up to `end`, are known to be kept."""
+        """Return the number of steps after `begin`, up to `end`, known to be retained."""
         if isinstance(self.keep, int):
             return end // self.keep - begin // self.keep
         found, kept = 0, self.next_after(begin)
@@ -113,16 +113,16 @@ class KeptSteps:
         return found
 
     def is_due(self, step: int) -> bool:
-        """Tell whether the checkpoint of a step, which is written now, is kept."""
+        """Return True if the checkpoint of a step, which is written now, is retained."""
         if isinstance(self.keep, WallTime):
             return self.seconds >= self.keep.seconds
         return step > 0 and self.next_after(step - 1) == step
 
     @property
     def seconds(self) -> float:
-        """Seconds that the run has taken since it kept a checkpoint by the clock."""
+        """Seconds of the run since it last retained a checkpoint by wall time."""
         return time.monotonic() - self._began
 
     def restart_clock(self, seconds: float = 0.0) -> None:
-        """Begin an interval, of which `seconds` have passed."""
+        """Start an interval of which `seconds` have passed."""
         self._began = time.monotonic() - seconds

@@ -1,8 +1,8 @@
-"""Objects made again of the words in a file, and of its arrays.
+"""Objects rebuilt from the description in a file and its arrays.
 
-Numbers, arrays and containers come back, and what `catalog` knows. Nothing is called: an object is
-made without its constructor, and no attribute of it is read. A dataclass that is not known comes
-back as a `SimpleNamespace`, a function as `Missing`.
+Numbers, arrays and containers are restored, and the classes and functions that `catalog` allows.
+Nothing is called: an object is created without its constructor, and none of its attributes is read.
+An unknown dataclass becomes a `SimpleNamespace`, an unknown function a `Missing`.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ from .structure import PLAIN, kind_of
 
 @dataclasses.dataclass(frozen=True)
 class Missing:
-    """A function or an object that a file can only name.
+    """Placeholder for a function or an object that a file can only name.
 
     >>> build({"named": "notes:force"}, [])
     Missing(name='notes:force')
     """
 
-    name: str  # "module:name", or how it was shown
+    name: str  # "module:name", or its repr
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -34,12 +34,12 @@ class Missing:
 
 
 def build(found: Any, arrays: list[Any], trusted: catalog.Trusted = ()) -> Any:
-    """Return the value that `structure.of` was given, of its result and the arrays.
+    """Return the value that `structure.of` described, from its result and the arrays.
 
     Args:
         found: a structure.
-        arrays: those that it refers to by their number.
-        trusted: modules, already imported, whose classes and functions come back too.
+        arrays: the arrays that it refers to by index.
+        trusted: imported modules whose classes and functions are restored too.
 
     Raises:
         LookupError, TypeError, ValueError: `found` is not a structure, or `trusted` not modules.
@@ -51,7 +51,7 @@ def build(found: Any, arrays: list[Any], trusted: catalog.Trusted = ()) -> Any:
 
 
 def _complete_network(new: Any) -> None:
-    """Add the attributes of Flax to the fields of a network, which has no parent then."""
+    """Add the attributes of Flax to a network without a parent."""
     linen = sys.modules.get("flax.linen")
     if linen is not None and isinstance(new, linen.Module):
         object.__setattr__(new, "parent", None)
@@ -84,7 +84,7 @@ class _Builder:
         if kind == "dtype":
             return binary.DTYPES.get(inside, Missing(str(inside)))
         if kind == "named":
-            closed = found.get("closed")  # a function with values of its own, which are not kept
+            closed = found.get("closed")  # a closure, whose values cannot be restored
             thing = None if closed else catalog.find_function(str(inside), self._trusted)
             return Missing(str(inside)) if thing is None else thing
         if kind == "shown":
@@ -98,7 +98,7 @@ class _Builder:
         return functools.partial(function, *map(self.make, args), **parts)
 
     def _object(self, name: str, fields: list[tuple[str, Any]]) -> Any:
-        """An object of a class, without running a line of it; a namespace where there is none."""
+        """Create an object of a class without running its code; a namespace if it is unknown."""
         cls, names = catalog.find_class(name, self._trusted), [field for field, _ in fields]
         if cls is None:
             return types.SimpleNamespace(**dict(fields))

@@ -1,4 +1,4 @@
-"""What a run has left in its folder, without the script that ran it."""
+"""Saved runs: read the folder of a run without the script that ran it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,43 +12,43 @@ from . import catalog, experiment, history, objects
 from .catalog import Trusted
 
 _STEP = ranges.Range(least=0, below=10**12, whole=True, one=True, none=True)
-_TRIES = 20  # of a folder whose checkpoints go while they are read, as their run makes newer ones
+_TRIES = 20  # attempts: an active run may delete checkpoints while they are read
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A run as its folder holds it, at its last good checkpoint or at one that was asked for."""
+    """Run as its folder holds it, at its last valid checkpoint or a requested one."""
 
-    step: int  # of the checkpoint
-    spec: Any  # what the step carries: the spec whose method it is, or its arguments by their names
-    state: Any  # of that step, NumPy arrays
+    step: int  # step of the checkpoint
+    spec: Any  # the spec whose method the step is, or its bound arguments by name
+    state: Any  # state at that step, NumPy arrays
     history: Any  # up to that step, arrays [1 + step, ...] mapped from files
-    values: dict[str, str]  # all that the run is, by name, as a refusal says it
-    changes: list[str]  # what was changed in it by `resume=`, and when
-    machine: dict[str, str]  # versions, device, processor and flags of the last to write it
-    steps: tuple[int, ...]  # of which the folder has checkpoints, good or not
+    values: dict[str, str]  # all values of the experiment, formatted, by name
+    changes: list[str]  # changes by `resume=`, with their steps
+    machine: dict[str, str]  # versions, device, processor and flags of the last writer
+    steps: tuple[int, ...]  # steps with checkpoints, valid or not
 
 
 def load(folder: str | Path, *, step: int | None = None, trusted: Trusted = ()) -> Saved:
-    """Return the last good checkpoint of a run, or that of a step, with its history and its spec.
+    """Load a run from its folder: state, history and spec at the last checkpoint or a given step.
 
-    The folder may be read while the run writes it, and it may be a stranger's: it gives numbers,
-    arrays, containers, and by their names, from a list, dataclasses of jaxgpu, networks of Flax,
-    states of Optax and activation functions. Other dataclasses come back as
-    `types.SimpleNamespace`, other functions as `Missing`; no code runs, and nothing is imported but
-    modules of jaxgpu, `flax.linen` and `optax`.
+    The run may be active, and the folder may be untrusted: it can provide numbers, arrays,
+    containers and, by names from an allowlist, dataclasses of jaxgpu, networks of Flax, states of
+    Optax and activation functions. Other dataclasses are returned as `types.SimpleNamespace`, other
+    functions as `Missing`. No code runs, and only modules of jaxgpu, `flax.linen` and `optax` are
+    imported.
 
     Args:
         folder: of the run, its `out`.
-        step: of the checkpoint, one of those that `keep` let stay; the last good one by default.
-        trusted: modules of yours (or their names), already imported, whose dataclasses and
-            functions come back as themselves. Pass them for folders of your own alone: whoever
-            wrote the folder chooses among all that they define.
+        step: of the checkpoint, one of those retained by `keep`; by default the last valid one.
+        trusted: imported modules of yours (or their names) whose dataclasses and functions are
+            restored. Use it only for folders of your own: the author of the folder can choose any
+            of their definitions.
 
     Raises:
-        CheckpointError: there is no checkpoint, none of that step, or none can be used.
-        ValueError, TypeError: a step that is no count, or `trusted` names a module that is not
-            imported, or no module.
+        CheckpointError: there is no checkpoint, none of that step, or none is usable.
+        ValueError, TypeError: `step` is not a valid integer, or `trusted` names a module that is
+            not imported, or is not of modules.
 
     >>> import tempfile, jax.numpy as jnp
     >>> from functools import partial
@@ -80,7 +80,7 @@ def load(folder: str | Path, *, step: int | None = None, trusted: Trusted = ()) 
 
 
 def _load(out: Path, names: list[Path], step: int | None, trusted: Trusted) -> Saved:
-    """Return that of a step, or the first that is good of the checkpoints with these names."""
+    """Return the checkpoint of a step, or the first valid one among these paths."""
     if not names:
         below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
         where = f"one of {', '.join(below)}" if below else "the one that out= named"

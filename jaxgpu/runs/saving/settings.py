@@ -1,4 +1,4 @@
-"""Settings of JAX that change what a program gives, or what it is compiled to."""
+"""Settings of JAX that change the results of a program, or its compilation."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ _OTHER = re.compile(
     "cache|dump|log(?!istic)|traceback|mtls|cross_host|explain|proxy|preemption|distributed|pgle|export|"
     "visible_devices|topology|timeout|mock|url|pprint|captured_constants|guard|leak|profile"
 )
-# what changes numbers, in the trace or in what becomes of it
+# settings that change numbers, when a program is traced or lowered
 _NUMBERS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
@@ -31,7 +31,7 @@ _NAMES = tuple(name for name in jax.config.values if not _OTHER.search(name))
 
 
 def compiler_settings() -> tuple[Any, ...]:
-    """Return the settings of JAX, hashable: under others a program is compiled again.
+    """Return the settings of JAX, hashable; with other settings a program is recompiled.
 
     >>> with jax.threefry_partitionable(False):
     ...     other = compiler_settings()
@@ -47,7 +47,7 @@ def compiler_settings() -> tuple[Any, ...]:
 
 
 def number_settings() -> dict[str, str]:
-    """Return the settings of JAX, and flags of XLA, that change numbers for certain, by name.
+    """Return settings of JAX and flags of XLA that definitely change numbers, by name.
 
     >>> number_settings()["jax_random_seed_offset"]
     '0'
@@ -56,7 +56,7 @@ def number_settings() -> dict[str, str]:
 
 
 def loose_flags() -> dict[str, str]:
-    """Return the flags of XLA that give up exact arithmetic, by name.
+    """Return the flags of XLA that relax exact arithmetic, by name.
 
     >>> loose_flags()
     {}

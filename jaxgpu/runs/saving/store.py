@@ -1,6 +1,6 @@
-"""Where a run keeps its checkpoints: written by a thread while the next chunk computes.
+"""Store of a run's checkpoints, written by a thread while the next chunk is computed.
 
-In a group of processes the thread of each writes what its process holds.
+In a group of processes each has such a thread, which writes its part.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from . import experiment, history, structure
 from .branch import Branch, Resume
 from .kept_steps import Keep, KeptSteps, WallTime
 
-# what makes two runs the same experiment, and what to say where they differ
+# entries that must be equal in the same experiment, and phrases for a difference
 _SAME = {
     "key": "another key",
     "generator": "a key of another kind",
@@ -35,16 +35,16 @@ _SAME = {
     "measure": "another measure",
     "called": "another function of the host",
 }
-# what their values are called
+# part of the experiment that holds their values
 _PARTS = {"program": "step", "generator": "key", "called": "step"}
 _BITS = ("jaxgpu", "jax", "jaxlib", "device", "processor", "instructions", "compiler flags")
-_NEWEST = 2  # checkpoints that stay whatever the rule
-_NAMED = 3  # differences in a sentence
+_NEWEST = 2  # newest checkpoints that remain under any rule
+_NAMED = 3  # differences that a message lists
 _UNTOLD = "was another, of which no value tells the difference"
 
 
 class Store:
-    """Checkpoints of a run, written by a thread while the next chunk computes.
+    """Checkpoints of a run, written by a thread while the next chunk is computed.
 
     >>> import tempfile
     >>> out = Path(tempfile.mkdtemp())
@@ -69,12 +69,12 @@ class Store:
             self.meta["generator"] = str(jax.random.key_impl(key))
         self.experiment = experiment.NOTHING
         self._called: Callable[[], str] = str
-        self._another = ""  # why the newest checkpoint is of another experiment
+        self._another = ""  # message if the newest checkpoint is of another experiment
         self.rows: history.Memory | history.Journal = history.Memory((), 0)
-        self._seals = history.Seals("", 0)  # of the history that was read
-        # folder of the checkpoint that is gone on from, and the argument that allows changes
+        self._seals = history.Seals("", 0)  # checksum of the history that was read
+        # folder of the checkpoint to resume from, and the argument that allows changes
         self._source, self._resume = self.out or Path(), "resume"
-        self._branched = history.Segment(0, "")  # the history that a branch takes over
+        self._branched = history.Segment(0, "")  # history that a branch copies
         self.writing: Future | None = None
 
     def __enter__(self):
@@ -92,7 +92,7 @@ class Store:
             self.wait()
 
     def _claim(self, entered: contextlib.ExitStack) -> None:
-        """Keep the folder for these processes, until `entered` ends, and take away what lay there.
+        """Lock the folder for these processes until `entered` ends, and remove scratch files.
 
         The first process does it for all.
         """
@@ -112,9 +112,9 @@ class Store:
             raise checkpoint.CheckpointError(f"{self.out}: {said}; wait, or give another folder")
 
     def refuse_overwriting(self, resume: Resume) -> None:
-        """Refuse a folder that holds a run where this one must not go on from it.
+        """Raise if the folder holds a run that this one must not resume.
 
-        The checkpoint of a branch that was killed before it had its history is no run yet.
+        A branch that was killed before its history was written does not count as a run.
         """
         if self.out is None or (resume and not isinstance(resume, Branch)):
             return
@@ -132,45 +132,45 @@ class Store:
         named: experiment.Experiment,
         called: Callable[[], str] = str,
     ) -> None:
-        """Write these digests and names into the folder, and resume from no other.
+        """Set the digests and the experiment that are saved, and required when resuming.
 
         Args:
-            digests: of the run's parts.
-            named: all values of the run.
-            called: gives the digest of what functions of the host read at that moment.
+            digests: of the parts of the run.
+            named: the experiment, with all values of the run.
+            called: returns the current digest of the values that host functions read.
 
         Raises:
-            ValueError: they are not the same in all processes.
+            ValueError: they differ between processes.
         """
         self.experiment = named
         self.meta |= digests | {"experiment": named.digest, "changes": []}
         self.group.agree(self.meta)
-        # of the first process: others may read other values. At the start, and as they were left
+        # of the first process only, as values may differ: at the start, and when last saved
         self._called, self.meta["called"] = called, [called()] * 2
         self.meta["machine"] = machine.describe()
 
     def begin(self, row: Any, most: int) -> None:
-        """Make room for a history of `most` rows with these shapes and dtypes."""
+        """Prepare a history of `most` rows with these shapes and dtypes."""
         if self.out is not None and self.group.first:
             self.rows = history.Journal(self.out, row)
         else:
             self.rows = history.Memory(row, most)
 
     def refuse_full(self, state: Any, done: int, steps: int, fresh: bool) -> None:
-        """Refuse a run that finds no room for what it will write, before any step is taken.
+        """Raise before the first step if there is not enough space for the files of a run.
 
         Args:
-            state: what checkpoints hold: two stay, one more is written beside them, and those of
-                kept steps, where these are known.
-            done: step that the run goes on from.
-            steps: how many are sure to be taken.
-            fresh: nothing of the run lies in the folder yet.
+            state: contents of a checkpoint: space is needed for two, one more while it is written,
+                and one per retained step, if these are known.
+            done: step that the run resumes from.
+            steps: number of steps that are certain to be taken.
+            fresh: True if the folder holds no files of the run yet.
 
         Raises:
-            MemoryError: the history does not fit; with a folder it is kept on the disk.
-            OSError: it does not fit onto the disk.
+            MemoryError: the history does not fit into memory; with a folder it is on disk.
+            OSError: the files do not fit on the disk.
         """
-        rows = steps + 1 + (done if fresh else 0)  # a branch has those before it copied
+        rows = steps + 1 + (done if fresh else 0)  # a branch copies the earlier rows
         need = rows * memory.size(binary.describe(self.rows.row)[1])
         if self.out is not None:
             states = (3 if fresh else 1) + self.kept.count(done, done + steps)
@@ -180,7 +180,7 @@ class Store:
             memory.room(f"run: a history of {steps} steps", need, advice)
 
     def start(self, row: Any) -> None:
-        """The first row of a run that starts."""
+        """Write the first row of a new run."""
         if self.out is not None and self.group.first:
             self.experiment.write(self.out)
         self.rows.begin()
@@ -189,14 +189,14 @@ class Store:
     def last(
         self, state: Any, allow: tuple[str, ...], branch: Branch | None = None
     ) -> tuple[int, Any] | None:
-        """Step and state of the last good checkpoint, each array where `state` has it.
+        """Return step and state of the last valid checkpoint, sharded like `state`.
 
-        The history goes on behind its rows; that of a branch once `begin_branch` was called.
+        The history continues after its rows; for a branch only after `begin_branch`.
 
         Args:
             state: the start of the run.
-            allow: names of values that may be others than they were.
-            branch: the checkpoint to take instead, in the folder of another run.
+            allow: names of values that may differ.
+            branch: the checkpoint to use instead, in the folder of another run.
         """
         out = (self.out or Path()) if branch is None else Path(branch.folder)
         self._source, self._resume = out, "resume" if branch is None else "changed"
@@ -204,7 +204,7 @@ class Store:
         changes: list[str] = []
 
         def expected(meta: dict[str, Any]) -> Any:
-            """What a checkpoint must hold, once its history was found whole, of this experiment."""
+            """Return the expected structure, after verifying the history and the experiment."""
             if self.group.first:
                 self._seals = history.verify(out, history.Segment(**meta["history"]))
             changes[:] = self._changes(meta, allow)
@@ -216,7 +216,7 @@ class Store:
         except checkpoint.CheckpointError:
             self._refuse_another()
             raise
-        self._refuse_another()  # and do not go back to an older one
+        self._refuse_another()  # instead of falling back to an older checkpoint
         if found is None:
             return None
         saved, meta = found
@@ -246,8 +246,8 @@ class Store:
     def begin_branch(self, step: int, state: Any) -> None:
         """Write the state that `last` took from another run into the folder, and its history.
 
-        The state comes first: whoever is killed before the history is there leaves a folder that no
-        run takes for its own, neither to go on in nor to begin in.
+        The state is written first. If the process is killed before the history is complete, no run
+        takes the folder for its own, neither to resume nor to start in.
         """
         if self.out is None:
             return
@@ -261,7 +261,7 @@ class Store:
             self.rows.resume(self._branched, seals)
 
     def _refuse_another(self) -> None:
-        """Raise in all processes what one of them has found of the newest checkpoint."""
+        """Raise in all processes if one has found that the newest checkpoint does not match."""
         said = [text for text in self.group.exchange("another", self._another) if text]
         if said:
             raise checkpoint.CheckpointError(f"{self._source}: {said[0]}") from None
@@ -277,7 +277,7 @@ class Store:
                 )
 
     def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
-        """What differs from the run that wrote `meta`, all of it allowed."""
+        """Return the differences from the run that wrote `meta`; raise if one is not allowed."""
         other = [n for n in _SAME if n != "called" and meta[n] != self.meta[n]]
         if self.group.first and self.meta["called"][0] not in meta["called"]:
             other.append("called")
@@ -293,7 +293,7 @@ class Store:
             part = _PARTS.get(kind, kind)
             named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
             if not named and retraced and kind in ("program", "measure", "called"):
-                continue  # traced otherwise by another version
+                continue  # another version traces differently
             named = named or {part: _UNTOLD}
             fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}
             if part not in allow and fresh:
@@ -306,7 +306,7 @@ class Store:
         return [f"{name} {said}" for name, said in changes.items()]
 
     def save(self, step: int, state: Any) -> None:
-        """Copy the state, then write it and the new rows; at most one write is under way."""
+        """Copy the state, then write it and the new rows; at most one write is in progress."""
         if self.out is None:
             return
         self.wait()
@@ -317,7 +317,7 @@ class Store:
         return self.rows.seal(waiting) if isinstance(self.rows, history.Journal) else None
 
     def _submit(self, step: int, state: Any, seal: Callable[[], history.Segment | None]) -> None:
-        """Copy the state, and let the thread write it with the history that `seal` gives."""
+        """Copy the state, and let the thread write it with the history that `seal` returns."""
         if self.group.alone:
             copy = jax.tree.map(_host_copy, state)
         else:
@@ -353,7 +353,7 @@ class Store:
 
 
 def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...], argument: str) -> str:
-    """Why a run cannot go on, by what is another and the values in it."""
+    """Return the message for a run that cannot be resumed, with the values that differ."""
     parts, names = [], list(allow)
     told = [kind for kind, named in refused.items() if [*named.values()] != [_UNTOLD]]
     for kind, named in refused.items():
@@ -369,7 +369,7 @@ def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...], argumen
 
 
 def _placed(new: Any, old: Array) -> Array:
-    """What a checkpoint holds, where `old` is, and a copy: the loop may overwrite it."""
+    """Return a copy of a restored array, sharded like `old`: the loop may overwrite it."""
     return jnp.copy(new if spans(new) else jax.device_put(new, old.sharding))
 
 

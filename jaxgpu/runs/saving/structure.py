@@ -1,6 +1,6 @@
-"""The words that say what a tree or a spec is made of, for JSON; arrays stay apart, by number.
+"""Description of trees and specs for JSON; arrays are stored separately, by index.
 
-`objects` makes the same again of them.
+`objects` rebuilds the values from it.
 """
 
 import dataclasses
@@ -24,9 +24,9 @@ from . import catalog
 _TRUSTED = set("jaxgpu jax jaxlib flax optax".split())
 PLAIN = bool | int | float | str | type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_SHOWN = 200  # characters of a thing that can only be shown
-_DEEP = 18  # objects within one another, of which each takes up to three levels of JSON
-_FEW = 4  # numbers of an array that are shown one by one
+_SHOWN = 200  # characters of the repr of an object that cannot be described
+_DEEP = 18  # nested objects, each of which takes up to three levels of JSON
+_FEW = 4  # size up to which the numbers of an array are listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class _Leaf:
 
 
 def of_tree(tree: Any) -> Any:
-    """The structure of a pytree whose arrays are numbered as `jax.tree.leaves` has them.
+    """Describe a pytree whose arrays are numbered in the order of `jax.tree.leaves`.
 
     >>> of_tree({"a": (1.0, None)})
     {'dict': [['a', {'tuple': [{'array': 0}, None]}]]}
@@ -46,9 +46,9 @@ def of_tree(tree: Any) -> Any:
 
 
 def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
-    """`value` for JSON; its arrays are appended to `arrays`.
+    """Describe `value` for JSON, and append its arrays to `arrays`.
 
-    What lies more than 18 objects deep is only shown, as JSON of a file may be 64 deep.
+    Values more than 18 objects deep are given by their repr, as JSON of a file may be 64 deep.
 
     >>> arrays = []
     >>> of({"rate": 0.1, "x": np.zeros(2)}, arrays), len(arrays)
@@ -57,7 +57,7 @@ def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
     inner = lambda part: of(part, arrays, depth + 1)
     if isinstance(value, _Leaf):
         return {"array": value.number}
-    if isinstance(value, PLAIN):  # of a subclass the number, as it will be read
+    if isinstance(value, PLAIN):  # a subclass becomes a plain number
         return value if type(value).__module__ == "builtins" else json.loads(json.dumps(value))
     if depth > _DEEP:
         return _shown(value)
@@ -85,7 +85,7 @@ def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
 
 
 def _other(value: Any, inner: Any) -> Any:
-    """Functions, what carries them, and all that can only be shown."""
+    """Describe functions, their wrappers, and objects that only have a repr."""
     if isinstance(value, functools.partial):
         named = [[name, inner(part)] for name, part in value.keywords.items()]
         return {"partial": inner(value.func), "args": list(map(inner, value.args)), "named": named}
@@ -95,7 +95,7 @@ def _other(value: Any, inner: Any) -> Any:
         return {"dtype": str(value)}
     if isinstance(value, types.FunctionType):
         return {"named": catalog.name_of(value)} | _inside(value, inner)
-    if not _is_trusted(value) and hasattr(value, "__wrapped__"):  # of `jax.jit` and its like
+    if not _is_trusted(value) and hasattr(value, "__wrapped__"):  # made by `jax.jit` or similar
         return inner(value.__wrapped__)
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         return {"named": catalog.name_of(value)}
@@ -111,10 +111,10 @@ def _shown(value: Any) -> dict[str, Any]:
 
 
 def _inside(function: types.FunctionType, inner: Any) -> dict[str, Any]:
-    """The code of a user's function, and the values that it closes over and reads."""
+    """Describe the code of a user's function, and the values that it closes over and reads."""
     names, cells = function.__code__.co_freevars, function.__closure__ or ()
     if _is_trusted(function) and not cells:
-        return {}  # of ours the name says it
+        return {}  # the name identifies a function of a trusted package
     closed = [[name, inner(value)] for name, cell in zip(names, cells) for value in _held(cell)]
     if _is_trusted(function):
         return {"closed": closed}
@@ -126,7 +126,7 @@ def _inside(function: types.FunctionType, inner: Any) -> dict[str, Any]:
 
 
 def _defaults(function: types.FunctionType) -> dict[str, Any]:
-    """Values of parameters that need not be given, by name."""
+    """Return the default values of parameters, by name."""
     values, code = function.__defaults__ or (), function.__code__
     names = code.co_varnames[: code.co_argcount][code.co_argcount - len(values) :]
     return dict(zip(names, values)) | (function.__kwdefaults__ or {})
@@ -135,12 +135,12 @@ def _defaults(function: types.FunctionType) -> dict[str, Any]:
 def _held(cell: types.CellType) -> list[Any]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # a cell that is still empty
+    except ValueError:  # an empty cell
         return []
 
 
 def _code(put: Any, function: Any, seen: set[Any]) -> dict[str, Any]:
-    """Hash the code of a function and of users' functions that it calls; the values they read."""
+    """Hash the code of a function and of users' functions it calls; return the values read."""
     seen.add(function)
     read: dict[str, Any] = {}
     for operation, constant in operations(function.__code__):
@@ -164,10 +164,10 @@ def _is_trusted(thing: Any) -> bool:
 
 
 def kind_of(found: Any) -> tuple[str, Any]:
-    """Return the first word of a structure, which says its kind, and what belongs to it.
+    """Return the first key of a structure, which is its type, and the value of this key.
 
     Raises:
-        ValueError: it has no word.
+        ValueError: it has no key.
     """
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{found!r:.40} is not a structure")
@@ -175,7 +175,7 @@ def kind_of(found: Any) -> tuple[str, Any]:
 
 
 def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
-    """The values in a structure by their names, each short enough for a sentence.
+    """Return the values in a structure by name, each short enough for an error message.
 
     >>> flat(of({"rate": 0.1, "x": np.zeros(2)}, held := []), held)
     {'rate': '0.1', 'x': 'float64[2] 0.0 0.0'}
@@ -215,7 +215,7 @@ def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
 
 
 def shown(leaf: Any) -> str:
-    """An array as its numbers where it is small, or as its type and the begin of a digest.
+    """Format an array by its numbers if it is small, otherwise by its type and part of a digest.
 
     >>> shown(np.float32(0.5)), shown(np.zeros(100))[:13]
     ('0.5 (float32)', 'float64[100] ')
@@ -229,7 +229,7 @@ def shown(leaf: Any) -> str:
 
 
 def of_bytes(a: np.ndarray) -> str:
-    """The SHA-256 of the bytes of an array.
+    """Return the SHA-256 of the bytes of an array.
 
     >>> of_bytes(np.zeros(0))[:8]
     'e3b0c442'

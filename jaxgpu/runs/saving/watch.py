@@ -1,4 +1,4 @@
-"""Runs as they go on, drawn in a terminal from what their folders hold."""
+"""Terminal display of active runs, from the contents of their folders."""
 
 import time
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ from ..checkpoint.plain import printable
 from . import history
 
 _WIDTH, _HEIGHT = 56, 4  # characters of a plot
-_PLOTS = 4  # arrays of a run that are drawn
-_TRIES = 20  # of a journal that is written anew while it is read
-# dots of a character of braille by row and column, counted from the top left
+_PLOTS = 4  # arrays of a run that are plotted
+_TRIES = 20  # attempts: a journal may be replaced while it is read
+# bits of the dots of a braille character by row and column, from the top left
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def drawn(folder: str | Path) -> str:
-    """Every run at and below a folder: how far it is, and the course of what it measures.
+    """Plot each run in a folder or below it: its step, and its measures over time.
 
-    Of an array that has several numbers a step their mean is drawn. Only the rows that are drawn
-    are read, so it costs the same however long a history is.
+    For an array with several numbers per step their mean is plotted. Only the plotted rows are
+    read, so the cost does not depend on the length of a history.
 
     Raises:
         CheckpointError: there is no run.
@@ -46,7 +46,7 @@ def drawn(folder: str | Path) -> str:
 
 
 def _run(journal: Path) -> list[str]:
-    """Return the lines of a run, of what lay there at one moment; none of one that was removed."""
+    """Return the lines for a run, all from the same moment; none if it was removed."""
     state = _state_of(journal)
     for _ in range(_TRIES):
         try:
@@ -61,7 +61,7 @@ def _run(journal: Path) -> list[str]:
 
 
 def _state_of(journal: Path) -> tuple[int, ...] | None:
-    """Return what differs once a journal was written; None where there is none."""
+    """Return a value that changes when a journal is written; None if there is none."""
     try:
         found = journal.stat()
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def _course(name: str, leaf: np.ndarray) -> Iterator[str]:
 
 
 def _plot(y: np.ndarray, low: float, high: float) -> list[str]:
-    """Numbers as lines of characters, a dot each; what is not finite has none."""
+    """Return numbers as lines of characters, one dot per number; none if it is not finite."""
     cells = np.zeros((_HEIGHT, _WIDTH), int)
     x = np.linspace(0, 2 * _WIDTH - 1, len(y)).astype(int)
     for column, value in zip(x, y):
