@@ -1,11 +1,11 @@
-"""A study's results as one HTML file that needs nothing beside it.
+"""Reports: the results of a study as one self-contained HTML file.
 
-A study returns a `Report`; `save` keeps it in the study's folder as JSON, figures inside, `write`
-draws every report below a folder into one page, and `compare` two runs of the same study into
-another. In a job of several processes process 0 writes them.
+A study returns a `Report`. `save` stores it in the study's folder as JSON, including its figures;
+`write` renders all reports below a folder into one page, and `compare` renders two runs of the same
+study side by side. In a job of several processes process 0 writes the files.
 
-Read `parts` first, then `drawing` (figures, in the one style of `render.palette`), `record` (what
-is kept), `form` (what a file must hold) and `page`, which puts the templates beside it together.
+Read `parts` first, then `drawing` (figures, in the style of `render.palette`), `record` (the stored
+JSON), `form` (its validation) and `page`, which renders the templates in this folder.
 """
 
 from .drawing import figure, film, of_seeds, view

@@ -1,4 +1,4 @@
-"""Figures of a report: pictures of matplotlib and films, and sentences about seeds under them."""
+"""Figures of a report: matplotlib images, videos, interactive views, and captions about seeds."""
 
 import base64
 import csv
@@ -14,9 +14,9 @@ from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 
 from .parts import DRAWN, Figure, must_be_text
 
-_LONGEST = 50_000  # rows of numbers that go with a picture; without them where there are more
+_LONGEST = 50_000  # maximum rows of numbers stored with a figure; larger data are omitted
 
-# an image of a page follows the page's own colours: `color-scheme` reaches into it
+# an image in a page follows its light or dark mode, as `color-scheme` applies to it
 _FOLLOWS = (
     f"<style>svg{{color:{LIGHT_INK};fill:currentColor}}"
     f"@media(prefers-color-scheme:dark){{svg{{color:{DARK_INK}}}}}</style>"
@@ -26,14 +26,15 @@ _FOLLOWS = (
 @explained
 @on_host
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
-    """Take a matplotlib figure with the numbers of its lines, and close it.
+    """Convert a matplotlib figure, with the numbers of its lines, and close it.
 
-    An SVG has no background, and what is drawn in black or in `render.palette.INK` follows the
-    page. It is shown at its own size; 9.4 inches fill the page. `render.palette.styled` gives a
-    drawing the letters and colours of all reports.
+    An SVG has no background, and black or `render.palette.INK` becomes the page's text colour. It
+    is shown at its own size; 9.4 inches fill the page. `render.palette.styled` gives a drawing the
+    fonts and colours of all reports.
 
     Raises:
-        ValueError, TypeError: `drawing` is no figure, `caption` no text, or `mime` not SVG or PNG.
+        ValueError, TypeError: not a figure, a caption that is not a string, or `mime` not SVG or
+            PNG.
 
     >>> import matplotlib.pyplot as plt
     >>> drawing, axes = plt.subplots()
@@ -50,7 +51,7 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
     file = io.BytesIO()
     with plt.rc_context({"svg.hashsalt": "jaxgpu"}):
         stamp = {"Date": None} if kind == "svg" else {}
-        clear = kind == "svg"  # letters of a PNG cannot follow the page, which needs its own ground
+        clear = kind == "svg"  # text in a PNG cannot follow the page, so it needs a background
         ground = {"transparent": True} if clear else {"facecolor": "white"}
         drawing.savefig(
             file,
@@ -68,7 +69,7 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
 
 
 def follows_page(svg: bytes) -> bytes:
-    """The SVG with letters and lines of ink in the colour of the page that shows it, light or dark.
+    """Make black text and lines of an SVG follow the text colour of the page, light or dark.
 
     >>> follows_page(b'<svg><path style="fill: #000000"/></svg>').count(b"currentColor")
     2
@@ -84,14 +85,14 @@ def follows_page(svg: bytes) -> bytes:
 @explained
 @on_host
 def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
-    """A film of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, shown at its own size.
+    """Make a video of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, shown at its own size.
 
     Args:
-        images: the frames; an odd height or width is cut by one pixel.
-        caption: what is seen.
-        seconds: each image is shown.
+        images: the frames; an odd height or width is cropped by one pixel.
+        caption: a sentence that describes the video.
+        seconds: duration of each image, s.
     Raises:
-        ValueError, TypeError: images of another shape, or a caption that is no text.
+        ValueError, TypeError: images of another shape, or a caption that is not a string.
         ModuleNotFoundError: the extra `viz` is not installed.
 
     >>> film(np.zeros((4, 16, 16, 3)), "Darkness.").mime
@@ -104,10 +105,10 @@ def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
 @explained
 @on_host
 def view(seen: View, caption: str) -> Figure:
-    """A view that can be turned by hand, as `jaxgpu.show` makes one.
+    """Make a figure of an interactive view, as returned by `jaxgpu.show`.
 
     Raises:
-        TypeError: `seen` is no view, or `caption` no text.
+        TypeError: `seen` is not a view, or `caption` not a string.
 
     >>> from jaxgpu import show
     >>> view(show(np.zeros((1, 3))), "A point at the origin.").mime
@@ -122,11 +123,11 @@ def view(seen: View, caption: str) -> Figure:
 
 @explained
 def of_seeds(seeds: int, many: str) -> str:
-    """What a caption says of lines over seeds: `many` with the number in it, or that it is one.
+    """Return the caption for lines over seeds: `many` with their number, or a note if it is one.
 
     Args:
-        seeds: how many there are.
-        many: said of two or more; `{n}` in it is their number.
+        seeds: number of seeds.
+        many: caption for two or more; `{n}` in it is their number.
 
     >>> of_seeds(8, "Lines are medians of {n} seeds."), of_seeds(1, "Lines are medians of {n}.")
     ('Lines are medians of 8 seeds.', 'One seed, so there is no spread to show.')
@@ -137,7 +138,7 @@ def of_seeds(seeds: int, many: str) -> str:
 
 
 def _numbers(drawing: Any) -> str:
-    """Points of all lines that are data, a row each; nothing if there are too many."""
+    """Return the points of all data lines as CSV, one per row; empty if there are too many."""
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(["panel", "line", "x", "y"])
@@ -146,7 +147,7 @@ def _numbers(drawing: Any) -> str:
         for line in axes.get_lines():
             x, y = (np.ravel(np.asarray(a)) for a in line.get_data(orig=True))
             name = str(line.get_label())
-            # a rule across the panel is no datum
+            # a reference line across the panel is not data
             if len(x) != len(y) or line.get_transform() != axes.transData:
                 continue
             count += len(x)

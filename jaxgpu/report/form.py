@@ -1,6 +1,6 @@
-"""The form of a record: what each of its fields must hold, since a file may come from anyone.
+"""Validation of the stored JSON of a report, which may come from an untrusted source.
 
-A check takes the name of a field and its value, and raises a ValueError that says what is wrong.
+A check takes the name and the value of a field, and raises a ValueError with the reason if invalid.
 """
 
 import base64
@@ -12,14 +12,14 @@ from jaxgpu.inputs import arguments
 
 type Check = Callable[[str, Any], None]
 
-_MOST_DIGITS = 1000  # significant ones of a number, far above what any has
+_MOST_DIGITS = 1000  # significant digits, far more than any number has
 
 
 def check_record(record: Any) -> None:
-    """Refuse a record that cannot be drawn.
+    """Raise if the JSON of a report cannot be rendered.
 
     Raises:
-        ValueError: one of its fields is missing, or holds something else than it must.
+        ValueError: a field is missing, or holds a value of another type.
 
     >>> check_record({"study": 3})
     Traceback (most recent call last):
@@ -35,7 +35,7 @@ def check_record(record: Any) -> None:
 
 
 def _anything(name: str, value: Any) -> None:
-    """Pass what is shown as it is."""
+    """Accept any value: it is shown as it is."""
 
 
 def _text(name: str, value: Any) -> None:
@@ -46,7 +46,7 @@ def _number(name: str, value: Any) -> None:
     good = isinstance(value, int | float) and not isinstance(value, bool)
     try:
         _hold(name, float(value) if good else value, good, "a number")
-    except OverflowError:  # a whole number above all floating ones
+    except OverflowError:  # an integer above the largest float
         _hold(name, value, False, "a number")
 
 

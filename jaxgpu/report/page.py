@@ -1,4 +1,4 @@
-"""The pages: all reports of a folder on one, and two runs of the same study side by side."""
+"""HTML pages: all reports of a folder, and two runs of the same study side by side."""
 
 import base64
 import csv
@@ -23,16 +23,16 @@ from jaxgpu.render import palette, view
 from .parts import ReportError
 from .record import read, ready, replace_text
 
-_LARGE = 100_000  # from here on the digits of whole numbers stand in groups of three
-_THIN = "\u202f"  # a space at which no line ends
+_LARGE = 100_000  # from here on the digits of integers are grouped by three
+_THIN = "\u202f"  # a narrow no-break space
 
 
 @explained
 def write(folder: Path) -> Path:
-    """Draw all reports in `folder` and right below it into `report.html`, oldest first.
+    """Render all reports in `folder` and its direct subfolders into `report.html`, oldest first.
 
     Raises:
-        ReportError: there is none, jinja2 is not installed, or a report is torn.
+        ReportError: there is none, jinja2 is not installed, or a report is truncated.
 
     >>> import tempfile
     >>> from jaxgpu.report import Report, Table, read, save
@@ -49,10 +49,10 @@ def write(folder: Path) -> Path:
 
 
 def found(folder: Path) -> list[dict[str, Any]]:
-    """The records in a folder and right below it, oldest first.
+    """Return the stored reports in a folder and its direct subfolders, oldest first.
 
     Raises:
-        ReportError: there is none, jinja2 is not installed, or one is torn.
+        ReportError: there is none, jinja2 is not installed, or one is truncated.
     """
     ready("jinja2")
     files = [*folder.glob("report.json"), *sorted(folder.glob("*/report.json"))]
@@ -63,11 +63,11 @@ def found(folder: Path) -> list[dict[str, Any]]:
 
 @explained
 def compare(one: Path, other: Path) -> Path:
-    """Draw two runs of the same studies side by side into `comparison.html` in the second folder.
+    """Render two runs of the same studies side by side: `comparison.html` in the second folder.
 
     Raises:
         ReportError: a folder has no results, or no study is in both; jinja2 is not installed, or a
-            report is torn.
+            report is truncated.
 
     >>> import tempfile
     >>> from jaxgpu.report import Report, Table, save
@@ -92,7 +92,7 @@ def compare(one: Path, other: Path) -> Path:
 
 
 def _drawn(file: Path, template: str, **given: Any) -> Path:
-    """The page, written by the process that leads."""
+    """Render a template to a file, written by process 0; return its path."""
     import jinja2
 
     loader = jinja2.FunctionLoader(_part)
@@ -124,7 +124,7 @@ def _part(name: str) -> str:
 
 
 def _policy() -> str:
-    """What a page may load: what is in it; of scripts, that of the page and that of views."""
+    """Return the content security policy: inline data, and the scripts of the page and of views."""
     scripts = " ".join(map(view.digest, (_part("page.js"), view.program())))
     return (
         "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
@@ -133,14 +133,14 @@ def _policy() -> str:
 
 
 def _framed(data: str) -> str:
-    """The page in a frame: a view is drawn anew of its numbers, so no script comes of a record."""
+    """Return the page in a frame; a view is rebuilt from its numbers, so no stored script runs."""
     page = _text(data)
     held = view.data_of(page)
     return page if held is None else view.page_of(held)
 
 
 def number(value: Any, digits: int) -> str:
-    """`digits` significant digits, without an exponent where a reader needs none.
+    """Format a number with `digits` significant digits, and an exponent only where it helps.
 
     >>> number(7409.19, 3), number(2.220446e-16, 9), number(1_500_000, 3).split(_THIN)
     ('7410', '2.22e-16', ['1', '500', '000'])
@@ -155,7 +155,7 @@ def number(value: Any, digits: int) -> str:
 
 
 def change(one: Any, other: Any) -> str:
-    """How the second number differs from the first, in per cent; words where they are no numbers.
+    """Return the relative change between two numbers in per cent, or a word for other values.
 
     >>> change(2.0, 3.0), change(2.0, 2.0), change("Sun", "Sun"), change("yes", "no")
     ('+50 %', '0', '', 'differs')
@@ -165,7 +165,7 @@ def change(one: Any, other: Any) -> str:
         return "0" if numbers else ""
     try:
         finite = numbers and math.isfinite(one) and math.isfinite(other)
-    except OverflowError:  # a whole number above all floating ones
+    except OverflowError:  # an integer above the largest float
         finite = False
     if not finite or one == 0:
         return "differs"
@@ -174,7 +174,7 @@ def change(one: Any, other: Any) -> str:
 
 
 def _seconds(value: float | None) -> str:
-    """A duration in a unit that a reader thinks in."""
+    """Format a duration in seconds, minutes or hours."""
     if value is None:
         return "not recorded"
     if value < 90:
@@ -183,7 +183,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _told(sentence: str) -> Any:
-    """A sentence with its words in backquotes as code."""
+    """Return a text as HTML, with words in backquotes as code."""
     import markupsafe
 
     return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence)))
@@ -194,18 +194,18 @@ def _text(data: str) -> str:
 
 
 def _link(content: str, mime: str) -> str:
-    """An address that holds the text itself."""
+    """Return a data URL that holds the text itself."""
     return f"data:{mime};base64,{base64.b64encode(content.encode()).decode()}"
 
 
 def _csv(table: dict[str, Any]) -> str:
-    """All digits of a table."""
+    """Return a table as CSV, with all digits."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([table["columns"], *table["rows"]])
     return file.getvalue()
 
 
 def _json(record: dict[str, Any]) -> str:
-    """A record without its pictures."""
+    """Return the stored report as JSON, without its figures."""
     report = {name: part for name, part in record["report"].items() if name != "figures"}
     return json.dumps({**record, "report": report}, indent=1)

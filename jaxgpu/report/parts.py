@@ -1,4 +1,4 @@
-"""What a report is made of, and what is refused in one."""
+"""Parts of a report, and their validation."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ SHOWN = (*DRAWN, "image/gif", "video/mp4", "text/html")
 
 
 class ReportError(ValueError):
-    """A report cannot be drawn; the message is one sentence that says what to do.
+    """Error for a report that cannot be rendered; the message gives the remedy.
 
     >>> from pathlib import Path
     >>> from jaxgpu.report import read
@@ -28,51 +28,51 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, a film or a self-contained page, as `mime` says, in base64.
+    """Image, video or self-contained HTML page in base64; `mime` gives its type.
 
-    Of pages, a view's can be turned by hand (`report.view` makes them); scripts in others do not
-    run, for a report runs none that comes out of a record.
+    Among pages, only views run scripts, so that they can be rotated by hand (`report.view` makes
+    them): a report runs no script that is stored with it.
     """
 
-    caption: str  # a sentence that says what is seen
+    caption: str  # a sentence that describes the figure
     mime: str  # image/svg+xml, image/png, image/gif, video/mp4, text/html
     data: str  # the file, in base64
-    numbers: str = ""  # what is drawn, as text of comma-separated values with a header
+    numbers: str = ""  # the plotted numbers, as CSV with a header
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows under their column names; numbers are shown to `digits` significant digits."""
 
-    caption: str  # a sentence that says what is listed
-    columns: list[str]  # their names, the unit in each
-    rows: list[list[Any]]  # as many values in each as there are columns
+    caption: str  # a sentence that describes the table
+    columns: list[str]  # names of the columns, with units
+    rows: list[list[Any]]  # one value per column in each
     digits: int = size(4, least=1)  # significant digits of numbers
 
 
 @dataclass(frozen=True)
 class Headline:
-    """One line of the cover: what was found, and what it stands beside."""
+    """Line of the summary: a result, and the value to compare it with."""
 
     what: str  # the quantity and its unit
     value: Any  # a number, or text that holds one
-    beside: str = ""  # a peer, a theory, a control, in words
+    beside: str = ""  # reference, in words: another package, a theory, a control
     digits: int = size(3, least=1)  # significant digits of a number
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a study found."""
+    """Results of a study."""
 
-    title: str  # of the study
+    title: str  # title of the study
     lead: str  # one or two sentences: the question and the answer
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # a sentence each
-    citations: list[str] = field(default_factory=list)  # of methods and data that were used
-    timing: dict[str, Timing] = field(default_factory=dict)  # by the name of the run
-    seed: int | None = None  # that all randomness came from; None where there was none
-    headlines: list[Headline] = field(default_factory=list)  # for the cover, at most three
+    findings: list[str] = field(default_factory=list)  # one sentence per finding
+    citations: list[str] = field(default_factory=list)  # references for methods and data
+    timing: dict[str, Timing] = field(default_factory=dict)  # by name of the run
+    seed: int | None = None  # seed of all random numbers; None without randomness
+    headlines: list[Headline] = field(default_factory=list)  # for the summary, at most three
 
 
 _PARTS = {"figures": Figure, "tables": Table, "findings": str, "citations": str, "timing": Timing}
@@ -80,7 +80,7 @@ _PARTS |= {"headlines": Headline}
 
 
 def from_record(held: dict[str, Any]) -> Report:
-    """The report that a record holds."""
+    """Return the report in a stored JSON value."""
     parts = {
         "figures": [Figure(**part) for part in held["figures"]],
         "tables": [Table(**part) for part in held["tables"]],
@@ -91,10 +91,10 @@ def from_record(held: dict[str, Any]) -> Report:
 
 
 def drawable(name: str, report: Any) -> None:
-    """Refuse a report of which a page would show something else than was meant.
+    """Raise if a report has a part that a page would not show as intended.
 
     Raises:
-        ValueError, TypeError: it is no `Report`, or a part of it is of another kind.
+        ValueError, TypeError: it is not a `Report`, or a part has another type.
     """
     if not isinstance(report, Report):
         raise TypeError(f"{name}: report={arguments.shown(report)}; it must be a Report")
@@ -115,7 +115,7 @@ def drawable(name: str, report: Any) -> None:
 
 
 def _even(name: str, table: Table) -> None:
-    """Refuse a table with a row of another length than its columns."""
+    """Raise if a table has a row of another length than its columns."""
     check(name, table)
     for part in (table.columns, table.rows):
         if not isinstance(part, list | tuple | np.ndarray | jax.Array):
@@ -132,6 +132,6 @@ def _even(name: str, table: Table) -> None:
 
 
 def must_be_text(name: str, value: Any) -> None:
-    """Refuse what is no text."""
+    """Raise if the value is not a string."""
     if not isinstance(value, str):
         raise TypeError(f"{name}={arguments.shown(value)}; it must be a text")

@@ -1,4 +1,4 @@
-"""A report in the folder of its study: the record of what ran, with what, where and how long."""
+"""Stored reports: JSON in a study's folder, with its options, environment and duration."""
 
 import dataclasses
 import datetime
@@ -28,7 +28,7 @@ from .parts import Report, ReportError, drawable, from_record, must_be_text
 
 @explained
 def ready(*packages: str) -> None:
-    """Ask for the packages that a report is drawn with, which a bare installation has not.
+    """Import the packages that render a report, which a minimal installation lacks.
 
     Raises:
         ReportError: one of them cannot be imported.
@@ -50,7 +50,7 @@ def ready(*packages: str) -> None:
 
 @explained
 def environment() -> dict[str, str]:
-    """Versions, device and precision: what a result depends on beside its options.
+    """Return the versions, device and precision that a result depends on.
 
     >>> environment()["jax"] == jax.__version__
     True
@@ -73,17 +73,17 @@ def environment() -> dict[str, str]:
 def save(
     out: Path, study: str, options: Any, report: Report, *, seconds: float | None = None
 ) -> None:
-    """Keep `report` in the folder of its study, with all that it depends on.
+    """Store `report` in the folder of its study, with its options and environment.
 
     Args:
         out: the folder.
         study: its name.
-        options: of the run, a dataclass. Those that are no defaults become the command of the page.
-        report: what was found.
-        seconds: that the run took by the clock, compilation and pictures counted in.
+        options: a dataclass. Options that differ from their defaults form the command of the page.
+        report: the results.
+        seconds: wall time of the run, including compilation and figures.
     Raises:
-        ValueError, TypeError: `options` or `report` are no dataclasses of their kinds, or a part of
-            the report cannot be drawn: a row of another length than the columns, no digits.
+        ValueError, TypeError: `options` or `report` is not a dataclass of its type, or a part of
+            the report cannot be rendered: a row of another length than the columns, invalid digits.
     """
     out = arguments.path("report.save: out", out)
     arguments.word("report.save: study", study)
@@ -106,7 +106,7 @@ def save(
 
 
 def command(study: str, options: Any) -> str:
-    """The line that runs a study with these options, those left out that are its defaults.
+    """Return the command that runs a study with these options, without default values.
 
     >>> command("coin", dataclasses.make_dataclass("Options", [("tosses", int, 9)])(20))
     'jaxgpu run coin --tosses 20'
@@ -125,7 +125,7 @@ def command(study: str, options: Any) -> str:
 
 
 def reduced(options: Any) -> dict[str, list[int]]:
-    """The sizes that were chosen below the study's own, beside those."""
+    """Return the sizes that are below the defaults of a study, with the defaults."""
     smaller = {}
     for field in dataclasses.fields(options):
         value, own = getattr(options, field.name), field.default
@@ -137,11 +137,11 @@ def reduced(options: Any) -> dict[str, list[int]]:
 
 @explained
 def read(file: Path) -> dict[str, Any]:
-    """The record that `save` wrote, whole.
+    """Read the complete JSON that `save` wrote.
 
     Raises:
-        ReportError: the file is missing, empty, torn, or no report; or one of its fields holds
-            something else than it must.
+        ReportError: the file is missing, empty, truncated or not a report, or one of its fields has
+            another type.
     """
     file = arguments.path("report.read: file", file, "a file")
     if not file.is_file():
@@ -165,10 +165,10 @@ def read(file: Path) -> dict[str, Any]:
 
 @explained
 def replace_text(path: Path, text: str) -> None:
-    """Put `text` under the name `path` as a whole: a reader sees the old text or the new.
+    """Replace the file `path` by `text` atomically: a reader sees the old text or the new.
 
     Raises:
-        ValueError, TypeError: `path` names no file, or `text` is no text.
+        ValueError, TypeError: `path` names no file, or `text` is not a string.
 
     >>> import tempfile
     >>> page = Path(tempfile.mkdtemp(), "page.html")
@@ -183,5 +183,5 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON holds for an array or a number of NumPy or JAX; the words of anything else."""
+    """Return an array or a number of NumPy or JAX as JSON holds it, and other values as strings."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic | jax.Array) else str(value)
