@@ -1,11 +1,11 @@
-"""Simulation, optimisation, learning and special functions as XLA programs: one `jit`, any two.
+"""Simulation, optimisation, learning and special functions as XLA programs.
 
-The pillars are there on first use: `import jaxgpu; jaxgpu.rl.make("cartpole")`. A job of many
-processes calls `jaxgpu.distributed()` first.
+All packages can be combined in one `jit`, and are imported on first use: `import jaxgpu;
+jaxgpu.rl.make("cartpole")`. A job of many processes calls `jaxgpu.distributed()` first.
 
-To read the core, begin with `inputs` (checks of what is given; states and specs as pytrees), then
-`devices` (memory, precision, meshes, processes) and `runs` (the one loop and the folder of a run).
-`geometry` and `render` stand on these; `report`, `studies` and `cli` meet the user.
+To read the core, start with `inputs` (argument checks; states and specs as pytrees), then `devices`
+(memory, precision, meshes, processes) and `runs` (the run loop and the folder of a run). `geometry`
+and `render` depend on these; `report`, `studies` and `cli` are the user interface.
 """
 
 from importlib import import_module as _import_module
@@ -15,7 +15,7 @@ from typing import Any as _Any
 __version__ = "0.1.0"
 __all__ = ["distributed", "evolution", "load", "numerics", "physics", "rl", "show"]
 
-# physics/, numerics/ and rl/ lie beside this folder and are linked into it. A checkout
+# physics/, numerics/ and rl/ are next to this folder and are linked into it. A checkout
 # without symbolic links (Windows, some archives) finds them one level up instead.
 _here = _Path(__file__).parent
 if not (_here / "physics").is_dir():
@@ -23,7 +23,7 @@ if not (_here / "physics").is_dir():
 
 
 def __getattr__(name: str) -> _Any:
-    """A pillar, imported when it is first asked for, so `import jaxgpu` costs next to nothing."""
+    """Import a package when it is first accessed, so that `import jaxgpu` is fast."""
     if name == "distributed":
         return _import_module(f"{__name__}.devices").distributed
     if name == "load":

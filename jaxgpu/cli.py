@@ -1,7 +1,7 @@
-"""The command `jaxgpu`: list, run and watch studies, assemble reports, describe the machine, cite.
+"""Command line `jaxgpu`: list, run and watch studies, build reports, show the hardware, cite.
 
-Options are the fields of the studies' dataclasses, turned into a command line by tyro. Bad input is
-one sentence and exit code 2.
+Options are the fields of the studies' dataclasses, which tyro converts to a command line. Invalid
+input gives a message of one sentence and exit code 2.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from jaxgpu.runs.checkpoint.plain import open_file, parse, printable
 from jaxgpu.runs.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
-# what to do where the disk does not do as it is told
+# remedies for errors of the file system
 _ADVICE = {
     errno.ENOSPC: "make room, and go on with --resume",
     errno.EDQUOT: "make room, and go on with --resume",
@@ -45,10 +45,10 @@ _ADVICE = {
     errno.ENOTDIR: "give a folder",
 }
 
-_CLEARED = "\x1b[H\x1b[2J"  # the terminal, from its top
+_CLEARED = "\x1b[H\x1b[2J"  # clears the terminal
 
-_EXHAUSTED = "RESOURCE_EXHAUSTED", "Out of memory"  # in what XLA says
-_OPTIONS = "options.json"  # in the folder of a run
+_EXHAUSTED = "RESOURCE_EXHAUSTED", "Out of memory"  # in error messages of XLA
+_OPTIONS = "options.json"  # file in the folder of a run
 
 _TITLE = "{jaxgpu}: simulation, optimisation, learning and special functions as XLA programs"
 _CITATION = f"""@software{{jaxgpu,
@@ -58,18 +58,18 @@ _CITATION = f"""@software{{jaxgpu,
   license = {{Apache-2.0}},
 }}"""
 
-# a command is parsed whole, options checked, before the call that it returns does anything
+# a command is parsed and its options are checked before the call that it returns runs
 type Call = Callable[[], None]
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run the command line `args` (default: those of the process); the exit code."""
+    """Run the command line `args` (default: those of the process); return the exit code."""
     args = sys.argv[1:] if args is None else args
     _open_missing_streams()
     if args == ["--version"]:
         print(f"jaxgpu {__version__}")
         return 0
-    said = io.StringIO()  # what the parser says
+    said = io.StringIO()  # error output of the parser
     try:
         found, args = _found(args)
         run = _run_command(found)
@@ -87,7 +87,7 @@ def main(args: list[str] | None = None) -> int:
             )
     except SystemExit as stop:
         return _refuse(_sentence(said.getvalue())) if stop.code else 0
-    except (TypeError, ValueError) as error:  # an option that its dataclass refuses
+    except (TypeError, ValueError) as error:  # an option that its dataclass rejects
         return _refuse(error)
     try:
         call()
@@ -121,11 +121,11 @@ def report_(
     folder: tyro.conf.Positional[Annotated[Path | None, tyro.conf.arg(metavar="[DIR]")]] = None,
     compare: Annotated[tuple[Path, Path] | None, tyro.conf.arg(metavar="DIR DIR")] = None,
 ) -> Call:
-    """Draw all results in a folder into one page, report.html, or two runs side by side.
+    """Build one page, report.html, from all results in a folder, or compare two runs.
 
     Args:
-        folder: what `jaxgpu run` wrote, or the folder above it; give it or --compare.
-        compare: two such folders, whose studies are compared in comparison.html in the second.
+        folder: a folder that `jaxgpu run` wrote, or its parent; give it or --compare.
+        compare: two such folders; the comparison is comparison.html in the second.
     """
     if folder is not None and compare is None:
         return lambda: print(report.write(folder).resolve())
@@ -139,12 +139,12 @@ def watch_(
     once: bool = False,
     seconds: float = 1.0,
 ) -> Call:
-    """Draw the course of runs in the terminal while they go on, until Ctrl-C.
+    """Plot active runs in the terminal until Ctrl-C.
 
     Args:
-        folder: what a run writes, or a folder above it.
-        once: draw what is there and end.
-        seconds: between two pictures.
+        folder: the folder of a run, or a folder above it.
+        once: plot the current state and exit.
+        seconds: between two plots.
     """
     ranges.refuse("watch: seconds", seconds, ranges.Range(above=0, most=86_400))
 
@@ -181,10 +181,10 @@ def cite() -> Call:
 
 
 def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
-    """Run `study` in the folder `out`, draw its report, and print the path of the page.
+    """Run `study` in the folder `out`, build its report, and print the path of the page.
 
-    Options are held to the ranges of their fields, and the packages that draw the report are asked
-    for, before anything is done. A folder in which nothing was saved is free again.
+    Options are checked against the ranges of their fields, and the packages that render the report
+    are imported, before anything runs. A folder in which nothing was saved can be used again.
 
     Raises:
         BadInput: an option outside its range, or a folder of another experiment.
@@ -204,9 +204,9 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
 
 
 def _open_missing_streams() -> None:
-    """Let a process without standard streams, such as a service, write to nowhere.
+    """Open the null device for missing standard streams, as in a service.
 
-    Libraries write to them unasked, and the next file that is opened would have their number.
+    Libraries write to them, and the next opened file would get their file descriptor.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -219,11 +219,11 @@ def _refuse(error: Exception | str) -> int:
 
 
 def _sentence(box: str) -> str:
-    """What the parser says in a box of several lines, in one."""
+    """Convert the parser's message, a box of several lines, to one line."""
     parts = [""]
     for line in box.splitlines():
         inner = line.strip("│| ")
-        if line[:1] in "╭╰+":  # its edges
+        if line[:1] in "╭╰+":  # edges of the box
             continue
         if inner.strip("─-"):
             parts[-1] = f"{parts[-1]} {inner}".strip()
@@ -233,8 +233,8 @@ def _sentence(box: str) -> str:
 
 
 def _said(error: OSError) -> str:
-    """An error of the disk in one sentence."""
-    if error.errno is None:  # one of ours
+    """Return the message for a file system error: file, reason and remedy."""
+    if error.errno is None:  # raised by jaxgpu
         return str(error)
     where = f"{error.filename}: " if error.filename else ""
     advice = _ADVICE.get(error.errno, "give another folder")
@@ -242,7 +242,7 @@ def _said(error: OSError) -> str:
 
 
 def _found(args: list[str]) -> tuple[list[Study], list[str]]:
-    """The studies to choose from, and the arguments with a file of one's own by its name."""
+    """Return the available studies, and the arguments with a study file replaced by its name."""
     at = 1 if args[:1] == ["run"] else len(args)
     if not args[at : at + 1] or not args[at].endswith(".py"):
         return studies(), args
@@ -252,7 +252,7 @@ def _found(args: list[str]) -> tuple[list[Study], list[str]]:
 
 
 def _run_command(found: list[Study]) -> Any:
-    """`run`, with one subcommand a study."""
+    """Make the command `run`, with one subcommand per study."""
     by_type = {_launch(study): study for study in found}
     kinds = [
         Annotated[
@@ -273,7 +273,7 @@ def _run_command(found: list[Study]) -> Any:
 
 
 def _launch(study: Study) -> type:
-    """The options of `study` and where to run it, as one dataclass for the parser."""
+    """Return a dataclass for the parser: the options of `study`, the folder and `resume`."""
     fields = [
         ("options", Annotated[study.options, tyro.conf.arg(name="")], study.options()),
         ("out", Annotated[Path, tyro.conf.arg(help="Folder of results.")], Path("out", study.name)),
@@ -286,9 +286,9 @@ def _launch(study: Study) -> type:
 
 @contextlib.contextmanager
 def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[None]:
-    """`out` as the folder of this experiment and process alone.
+    """Lock `out` for this experiment and process.
 
-    It is given back where the experiment ends before anything was saved in it.
+    It can be used again if the experiment ends before anything is saved in it.
     """
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; give a folder as --out")
@@ -304,7 +304,7 @@ def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[No
 
 
 def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
-    """Write down of what experiment `out` is, or say why it cannot be of this one."""
+    """Record the experiment of `out`; raise if it holds a run that this one cannot resume."""
     asked = {"study": study.name, **dataclasses.asdict(options)}
     asked = json.loads(json.dumps(asked, default=str))
     file = out / _OPTIONS
@@ -323,7 +323,7 @@ def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
 
 
 def _held(file: Path) -> dict[str, Any]:
-    """The options that a run was begun with."""
+    """Return the options that a run was started with."""
     with contextlib.suppress(ValueError), open_file(file) as text:
         held = parse(text.read())
         if isinstance(held, dict):
@@ -334,7 +334,7 @@ def _held(file: Path) -> dict[str, Any]:
 
 
 def _holds_work(out: Path) -> bool:
-    """Whether there is a report or a checkpoint in `out` or below."""
+    """Return True if there is a report or a checkpoint in `out` or below it."""
     kinds = "step-*.npz", f"step-*/{MANIFEST}"
     return (out / "report.json").exists() or any(any(out.rglob(kind)) for kind in kinds)
 
@@ -345,9 +345,9 @@ def _cache_folder() -> Path:
 
 
 def _enable_cache() -> None:
-    """Keep compiled programs between runs, in a folder that only its owner can write.
+    """Cache compiled programs between runs, in a folder that only its owner can write.
 
-    JAX runs what it finds there: where others can put programs into it, it is not used.
+    JAX executes programs from the cache, so it is not used if others can write to it.
     """
     folder = _cache_folder()
     try:
@@ -364,7 +364,7 @@ def _enable_cache() -> None:
 
 
 def _not_ours(folder: Path) -> str:
-    """Why others can write in a folder, and what to do; nothing where they cannot."""
+    """Return the reason why others can write to a folder, and the remedy; empty if they cannot."""
     if os.name != "posix":
         return ""
     found = folder.stat()
