@@ -1,4 +1,4 @@
-"""Strict JAX for every test: shapes never promote in silence, and neither do dtypes."""
+"""Strict JAX for every test: implicit rank and dtype promotion raise errors."""
 
 import collections
 import gc
@@ -11,7 +11,7 @@ import jax
 import program_cache
 import pytest
 
-# from the repository root a bare `import physics` would make a second copy of every class
+# from the repository root `import physics` would make a second copy of every class
 for _name in ("physics", "numerics", "rl"):
     sys.modules[_name] = None
 
@@ -20,7 +20,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 jax.config.update("jax_num_cpu_devices", 8)
 program_cache.use()
-# a tenth of the time went in looking at the objects of programs, which live on
+# the collector spent a tenth of the time on the long-lived objects of compiled programs
 gc.set_threshold(100_000, 20, 100)
 
 
@@ -31,7 +31,7 @@ def cpu_seconds():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    """Note the CPU seconds of each phase: they hardly depend on what else the machine does."""
+    """Record the CPU seconds of each phase, which hardly depend on the load of the machine."""
     report = yield
     now = cpu_seconds()
     report.cpu_seconds = now - item.config.stash.get(_MARK, now)
@@ -56,9 +56,9 @@ def x64():
 
 @pytest.fixture(autouse=True)
 def few_programs():
-    """Drop what JAX has compiled before a process has more pieces of memory than it may have.
+    """Clear JAX's compiled programs before the process has more memory maps than Linux allows.
 
-    Every program takes a few maps; Linux allows 65,530, and ends the process that asks for more.
+    Every program takes a few maps. Linux allows 65,530 and ends a process that requests more.
     """
     yield
     maps = Path("/proc/self/maps")
@@ -66,11 +66,11 @@ def few_programs():
         jax.clear_caches()
 
 
-_TESTS = itertools.count()  # to count the maps takes milliseconds
+_TESTS = itertools.count()  # counting the maps takes milliseconds
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what each part of the tests took: new tests pay for their seconds."""
+    """Print the CPU seconds of each part of the tests."""
     parts, tests = collections.Counter(), collections.Counter()
     for report in [r for group in terminalreporter.stats.values() for r in group]:
         if hasattr(report, "cpu_seconds") and hasattr(report, "when"):

@@ -1,7 +1,7 @@
-"""The largest errors of the log-Bessel functions in each region of the plane.
+"""Largest errors of the log-Bessel functions in each region of the plane.
 
-Errors of logarithms are in units of u times the condition of the question (`bessel_table`), others
-in u times their size or max(1, size).
+Errors of logarithms are in units of u times the condition number (`bessel_table`), others in u
+times their size or max(1, size).
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ DTYPES = (np.float64, np.float32)
 
 
 class Quantity(NamedTuple):
-    """What is measured, and the most that is promised of it."""
+    """A quantity to measure, and the promised bounds of its error."""
 
     name: str
     kind: str  # i or k
-    column: str  # of the table
-    bars: tuple[float, float]  # float64, float32
+    column: str  # column of the table
+    bars: tuple[float, float]  # bounds in float64 and float32
 
 
 QUANTITIES = [
@@ -37,13 +37,13 @@ QUANTITIES = [
 
 @cache
 def values(kind: str, dtype: type, table: Table) -> dict[str, np.ndarray]:
-    """What the functions of I or K give at the points of a table, by its columns."""
+    """Return the values of the I or K functions at the points of a table, by its columns."""
     return evaluate(family(kind), table["v"], table["x"], dtype)
 
 
 @cache
 def errors(quantity: Quantity, dtype: type, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The error at every point of the table, and the points at which there is one to speak of."""
+    """Return the error at every point of the table, and a mask of the points that count."""
     info = np.finfo(dtype)
     got = values(quantity.kind, dtype, table)[quantity.column]
     exact, rows = table[quantity.column], table.points(dtype)
@@ -59,7 +59,7 @@ def errors(quantity: Quantity, dtype: type, table: Table) -> tuple[np.ndarray, n
 
 
 def regions(dtype: type, table: Table) -> dict[str, np.ndarray]:
-    """Parts of the plane by the form that is used there."""
+    """Return masks of the parts of the plane, by the formula that is used there."""
     edge = 24 if dtype == np.float64 else 10
     v, x = table["v"], table["x"]
     with np.errstate(over="ignore"):
@@ -74,7 +74,7 @@ def regions(dtype: type, table: Table) -> dict[str, np.ndarray]:
 
 
 def rows(table: Table) -> list[list[str]]:
-    """Cells of the table: the name, the bound, the number of points and a region each."""
+    """Return the table's cells: name, bound, number of points, and one error per region."""
     found = []
     for quantity in QUANTITIES:
         for dtype, bar in zip(DTYPES, quantity.bars):
@@ -86,7 +86,7 @@ def rows(table: Table) -> list[list[str]]:
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
-    """The rows as the table of the page."""
+    """Return the rows as the Markdown table of the page."""
     head = ["", "bound", "points", *regions(np.float64, shipped())]
     lines = [head, ["---"] * len(head), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

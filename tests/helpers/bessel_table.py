@@ -1,6 +1,6 @@
 """Tables of log I_v(x), log K_v(x), their derivatives and ratios to 25 digits, and their metric.
 
-Arb and ball-arithmetic Debye sums made them (docs/make/bessel_points.py makes others of the kind).
+They were computed by Arb and ball-arithmetic Debye sums; docs/make/bessel_points.py makes others.
 """
 
 import csv
@@ -25,11 +25,11 @@ SHIPPED = [
     Path(__file__).parents[1] / "numerics" / name
     for name in ("log_bessel.csv.gz", "log_bessel_edges.csv.gz")
 ]
-WIDTH = 1024  # points that a program of `evaluate` takes at once
+WIDTH = 1024  # points per call of a program of `evaluate`
 
 
 class Table:
-    """Columns as float64, and what float64 leaves of them, under `low`."""
+    """Columns rounded to float64, with the rounding remainders in `low`."""
 
     def __init__(self, *texts: str):
         rows = [row for text in texts for row in csv.DictReader(io.StringIO(text))]
@@ -54,12 +54,12 @@ class Table:
         return self.columns[name]
 
     def points(self, dtype: type) -> np.ndarray:
-        """Rows whose v and x are exact in `dtype` and whose x is a normal number."""
+        """Return a mask of rows with v and x exact in `dtype` and x a normal number."""
         normal = self["x"] >= np.finfo(dtype).tiny
         return normal if dtype == np.float64 else normal & self.float32
 
     def condition(self, name: str) -> np.ndarray:
-        """|f| + |x df/dx| + |v df/dv|: what half an ulp in f, x and v can each do, over u."""
+        """Return |f| + |x df/dx| + |v df/dv|: the effects of half an ulp in f, x and v, over u."""
         v, x = self["v"], self["x"]
         with np.errstate(over="ignore", invalid="ignore"):
             if name == "log_iv":
@@ -70,7 +70,7 @@ class Table:
         return np.minimum(total, np.finfo(np.float64).max)
 
     def error(self, name: str, got: np.ndarray, scale: np.ndarray, dtype: type) -> np.ndarray:
-        """|got - exact| in units of u `scale`; below the least normal number nothing is asked."""
+        """Return |got - exact| in units of u `scale`; errors below the least normal are 0."""
         info = np.finfo(dtype)
         with np.errstate(all="ignore"):
             off = np.abs((np.asarray(got, np.float64) - self[name]) - self.low[name])
@@ -80,12 +80,12 @@ class Table:
 
 @cache
 def shipped() -> Table:
-    """The tables of the tests as one."""
+    """Return the tables of the tests as one."""
     return Table(*(gzip.decompress(path.read_bytes()).decode() for path in SHIPPED))
 
 
 def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64) -> Any:
-    """f(v, x) in `dtype`, an array or a pytree of them; one program serves all shapes."""
+    """Evaluate f(v, x) in `dtype`, as an array or a pytree; one program serves all shapes."""
     with np.errstate(over="ignore", under="ignore"):
         v, x = (np.asarray(a, dtype) for a in np.broadcast_arrays(v, x))
     blocks = [
@@ -105,22 +105,22 @@ def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64
 
 @cache
 def by_order(f: Callable) -> Callable:
-    """Derivative in v."""
+    """Return the derivative in v."""
     return lambda v, x: jax.jvp(lambda v: f(v, x), (v,), (jnp.ones_like(v),))[1]
 
 
 @cache
 def by_argument(f: Callable) -> Callable:
-    """Derivative in x."""
+    """Return the derivative in x."""
     return lambda v, x: jax.jvp(lambda x: f(v, x), (x,), (jnp.ones_like(x),))[1]
 
 
 @cache
 def family(kind: str) -> Callable:
-    """All functions of I or K with first derivatives of the logarithm, by their columns.
+    """Return a function of all I or K functions and first derivatives, by columns of the table.
 
-    They share most of their operations: one program of them compiles as fast as two of them alone.
-    The derivatives are those of orders that are not negative, without the branch for the others.
+    They share most of their operations: one program of all compiles as fast as two separate ones.
+    The derivatives are valid for non-negative orders only, without the branch for negative ones.
     """
     names = f"log_{kind}v", f"log_{kind}ve", f"{kind}v_ratio"
     value, scaled, ratio = (getattr(numerics, name) for name in names)
@@ -146,7 +146,7 @@ def _program(f: Callable) -> Callable:
 
 
 def worst(table: Table, error: np.ndarray, rows: np.ndarray) -> str:
-    """Where the largest error is."""
+    """Describe the location of the largest error."""
     i = np.flatnonzero(rows)[error[rows].argmax()]
     v, x = float(table["v"][i]), float(table["x"][i])
     return f"{error[i]:.2f} at v = {v!r}, x = {x!r} ({table.stratum[i]})"

@@ -1,7 +1,7 @@
-"""The steps by which an algorithm, a material, an environment, a sensor or a function is added.
+"""Steps for adding an algorithm, a material, an environment, a sensor or a function.
 
-CONTRIBUTING.md has each as a recipe. `missing` reads the files of a checkout as text and names, for
-each step that was left out, the file and the line to add.
+CONTRIBUTING.md has a recipe for each. `missing` reads the files of a checkout as text and names,
+for each missing step, the file and the line to add.
 """
 
 import ast
@@ -14,14 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of public thing: where it is defined and where else it must stand.
+    """A kind of public definition: its location and the further files that must mention it.
 
-    In the lines, `{name}` is the thing and `{module}` the file that defines it.
+    In the lines, `{name}` is the definition and `{module}` the file that contains it.
     """
 
     packages: tuple[str, ...]
-    is_one: Callable[[Any], bool]  # a definition in a module of the package
-    steps: tuple[tuple[str, str], ...]  # further files, and the line that each needs
+    is_one: Callable[[Any], bool]  # whether a definition in a module of the package is of this kind
+    steps: tuple[tuple[str, str], ...]  # further files, and the line to add to each
 
 
 type Definition = ast.FunctionDef | ast.ClassDef
@@ -98,7 +98,7 @@ KINDS = (
 
 
 def missing(root: Path) -> Iterator[str]:
-    """Yield "file: line to add" for each step that was left out in the checkout `root`."""
+    """Yield "file: line to add" for each missing step in the checkout `root`."""
     for kind in KINDS:
         for package in kind.packages:
             for module in sorted((root / package).glob("*.py")):

@@ -1,6 +1,6 @@
-"""Thirty accidents for each one-call form: what a user changed, and what a refusal must say of it.
+"""Thirty changes of each one-call form: a user's change, and text of the error it must cause.
 
-A change is a pair: values over those of `experiments.BASE`, and a part of the sentence.
+A change is a pair: values over those of `experiments.BASE`, and a part of the error message.
 """
 
 from typing import Any
@@ -15,20 +15,20 @@ type Change = tuple[dict[str, Any], str]
 
 
 def of_function(form: str, part: str, at: str) -> list[Change]:
-    """What can change in a function of a script: all that it reads, calls and is."""
+    """Return the changes of a user function: of all that it reads, calls and is."""
     body = BASE[form][part].get("body", LOSS)
     return [
-        ({part: {"target": 0.75}}, f"{at}.target was 0.5, is 0.75"),  # closed over
-        ({part: {"offset": 0.5}}, f"{at}.OFFSET was 0.25, is 0.5"),  # read from the module
+        ({part: {"target": 0.75}}, f"{at}.target was 0.5, is 0.75"),  # in the closure
+        ({part: {"offset": 0.5}}, f"{at}.OFFSET was 0.25, is 0.5"),  # a global of the module
         ({part: {"inner": "1.25 * x"}}, f"{at} was made.<locals>.loss, code "),  # called
         ({part: {"body": body.replace("sum", "max")}}, f"{at} was made.<locals>.loss, code "),
-        ({part: {"power": 4}}, f"{at}.power was 2, is 4"),  # by default
+        ({part: {"power": 4}}, f"{at}.power was 2, is 4"),  # a default argument
         ({part: {"scale": 2.0}}, f"{at}.scale was 1.0, is 2.0"),
     ]
 
 
 def of_values(*rows: tuple[str, Any, str]) -> list[Change]:
-    """Changes of one value each."""
+    """Return changes of one value each."""
     return [({name: value}, said) for name, value, said in rows]
 
 

@@ -1,4 +1,4 @@
-"""A dam that breaks and columns of sand that collapse, and what was seen of them in experiments.
+"""A dam break and collapsing columns of sand, with measurements from experiments.
 
 Water: Martin & Moyce (1952), doi:10.1098/rsta.1952.0006, a = 5.715 cm and height 2 a. Sand: the
 laws that Lube, Huppert, Sparks & Freundt (2005), doi:10.1103/PhysRevE.72.041301, fitted to
@@ -6,8 +6,8 @@ two-dimensional columns of width L and height a L,
 
     run-out / L = 1.2 a (a < 2.3), 1.9 a^(2/3) above;  height / L = a (a < 1.15), 0.65 a^(2/5).
 
-The sand rests at 30.5 degrees, its grains measure L / 100 (1 mm in 10 cm; both assumed), and its
-friction rises with the rate of shear as that of glass beads.
+The angle of repose is 30.5 degrees and the grain size is L / 100 (1 mm in 10 cm; both assumed). The
+friction rises with the shear rate as measured for glass beads.
 """
 
 import jax.numpy as jnp
@@ -33,14 +33,14 @@ REPOSE, GRAIN = 30.5, 0.01  # degrees, diameter / L
 
 
 def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """t sqrt(2 g / a), front x / a and height at the wall y / 2 a of a column `cells` wide."""
+    """Return t sqrt(2 g / a), front x / a and wall height y / 2 a of a column `cells` wide."""
     dx = A / cells
     x = fill_box((0.0, 0.0), (A, 2 * A), dx / 2)
     grid = Grid(dx, (int(length * cells), int(2.5 * cells)))
     scene = Scene((Body(x, Liquid(4e5), (dx / 2) ** 2),), grid, gravity=(0.0, -G))
 
     def seen(s):
-        # the surface is level at the wall; the particles that began there are drawn away from it
+        # the surface is level near the wall, and particles that start at the wall leave it
         x, y = jnp.where(s.bodies[0].active[:, None], s.bodies[0].x, 0).T
         return jnp.max(x) + dx / 4, jnp.max(jnp.where(x < A / 4, y, 0)) + dx / 4
 
@@ -49,7 +49,7 @@ def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np
 
 
 def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
-    """Mean error of the front against table 2 at the best delay of the gate, and that delay."""
+    """Return the mean error of the front against table 2 at the best gate delay, and that delay."""
     lags = np.linspace(0, 0.25, 26)
     seen = [np.interp(FRONT[0] - lag, time, front, left=1) / FRONT[1] - 1 for lag in lags]
     errors = np.abs(seen).mean(1)
@@ -57,10 +57,10 @@ def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
 
 
 def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray:
-    """Points [N, 2] of a column of width 1 m at rest; with no grain, friction knows no rate."""
+    """Return points [N, 2] of a column of width 1 m at rest; no grain: friction without rate."""
     dx, high, density = 1 / cells, aspect, 1600.0
     x = fill_box((0.0, 0.0), (1.0, high), dx / 2)
-    young = 100 * density * G * high  # it shortens by less than one per cent under its weight
+    young = 100 * density * G * high  # the column shortens by less than 1 % under its weight
     angle = np.arcsin(np.tan(np.deg2rad(REPOSE)))
     sand = DruckerPrager(young, friction_angle=angle, plane=True, grain=grain)
     longest = 2.0 + (1.6 * aspect if aspect < 2.3 else 2.6 * aspect ** (2 / 3))
@@ -73,7 +73,7 @@ def column(aspect: float, cells: int, grain: float | None = GRAIN) -> np.ndarray
 
 
 def measures(points: np.ndarray, cells: int) -> tuple[float, float, float]:
-    """Run-out of the foremost point, that of sand two grains deep, and the height at the wall."""
+    """Return the run-out of the foremost point and of sand two grains deep, and the wall height."""
     dx = 1 / cells
     deep = np.bincount((points[:, 0] * cells).astype(int)) * dx / 4
     deep = np.append(deep, 0.0)
@@ -88,7 +88,7 @@ def measures(points: np.ndarray, cells: int) -> tuple[float, float, float]:
 
 
 def laws(aspect):
-    """Run-out and height over the width, as published."""
+    """Return run-out and height over the width, as published."""
     low = np.asarray(aspect)
     run = np.where(low < 2.3, 1.2 * low, 1.9 * low ** (2 / 3))
     return run, np.where(low < 1.15, low, 0.65 * low**0.4)

@@ -1,8 +1,8 @@
-"""What every public function of the package must do; later modules only register into it.
+"""Rules that every public function of the package must obey; modules only register into it.
 
-`check(f, *args)` takes a function of pytrees of arrays and one example of its arguments, and holds
-it to design 8: one program, the same with and without jit and vmap, portable, and honest about
-precision. `check_state(step, state)` does so for a function that maps a state to the next one.
+`check(f, *args)` takes a function of pytrees of arrays and one example of its arguments, and tests
+design 8: one program, equal results with and without jit and vmap, portable, and with explicit
+precision. `check_state(step, state)` tests a function that maps a state to the next one.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ def check(
     rtol: float = 1e-5,
     beyond: bool = False,
 ) -> None:
-    """Hold `f(*args)` to the rules; `args` are arrays or pytrees of arrays.
+    """Test that `f(*args)` obeys the rules; `args` are arrays or pytrees of arrays.
 
     differentiable: positions of floating arguments whose gradient must be finite.
-    batched: positions to `vmap` over, against a Python loop.
-    rtol: how far jit and vmap may be from the plain call (they may fuse differently).
+    batched: positions to `vmap` over; the results are compared with a Python loop.
+    rtol: tolerance between jit or vmap and the plain call (they may fuse differently).
     beyond: as in `check_program`.
     """
     plain = f(*args)
@@ -50,13 +50,13 @@ def check(
 
 
 def check_state(step: Callable[[Any], Any], state: Any, rtol: float = 1e-5) -> None:
-    """Hold `step(state) -> state` to the rules, and to being a fixed point of types."""
+    """Test that `step(state) -> state` obeys the rules and preserves the types of its state."""
     check(step, state, rtol=rtol)
     assert avals(jax.eval_shape(step, state)) == avals(state), "step changes the type of its state"
 
 
 def avals(tree: Any) -> list[str]:
-    """Path, dtype, shape and weakness of every leaf."""
+    """Return path, dtype, shape and weak type of every leaf."""
     return [
         f"{jax.tree_util.keystr(path)} {jax.typeof(leaf)}"
         for path, leaf in jax.tree.leaves_with_path(tree)
@@ -64,7 +64,7 @@ def avals(tree: Any) -> list[str]:
 
 
 def same(got: Any, want: Any, rtol: float = 0.0) -> None:
-    """Equal structure, dtypes and shapes, and values within `rtol` of the largest."""
+    """Assert equal structure, dtypes and shapes, and values within `rtol` of the largest one."""
     assert jax.tree.structure(got) == jax.tree.structure(want)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
         assert jnp.asarray(a).dtype == jnp.asarray(b).dtype
@@ -78,18 +78,18 @@ def same(got: Any, want: Any, rtol: float = 0.0) -> None:
 
 
 def lane(tree: Any, i: int) -> Any:
-    """One of the copies in a pytree of stacked arrays."""
+    """Return one of the copies in a pytree of stacked arrays."""
     return jax.tree.map(lambda x: x[i] if _is_key(x) else np.asarray(x)[i], tree)
 
 
 def assert_deterministic(f: Callable[..., Any], *args: Any) -> None:
-    """Two calls give the same bits."""
+    """Assert that two calls return identical bits."""
     g = jax.jit(f)
     same(g(*args), g(*args))
 
 
 def compiles_once(f: Callable[..., Any], *args: Any) -> None:
-    """A second call with the same shapes compiles nothing."""
+    """Assert that a second call with the same shapes compiles nothing."""
     g = jax.jit(f)
     jax.block_until_ready(g(*args))
     with no_compile():
@@ -97,13 +97,13 @@ def compiles_once(f: Callable[..., Any], *args: Any) -> None:
 
 
 def exports(f: Callable[..., Any], *args: Any) -> None:
-    """The program lowers for every platform, on a machine that has none of them."""
+    """Assert that the program lowers for every platform, on a machine without accelerators."""
     checks = kernels.export_checks()
     jax.export.export(jax.jit(f), platforms=PLATFORMS, disabled_checks=checks)(*args)
 
 
 def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -> None:
-    """`vmap` over two copies, one of them scaled, equals two calls."""
+    """Assert that `vmap` over two copies, one of them scaled, equals two calls."""
     axes = tuple(0 if i in batched else None for i in range(len(args)))
     lanes = [_lane(args, batched, scale) for scale in (1.0, 1.0625)]
     stacked = [
@@ -117,7 +117,7 @@ def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -
 
 
 def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> None:
-    """Reverse and forward mode through the sum of all outputs are finite and agree."""
+    """Assert that reverse and forward derivatives of the sum of outputs are finite and agree."""
 
     def total(*args):
         leaves = [x for x in jax.tree.leaves(f(*args)) if jnp.issubdtype(x.dtype, jnp.floating)]
@@ -131,7 +131,7 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
     def both(args, tangents):
         return jax.grad(total, positions)(*args), jax.jvp(total, args, tangents)[1]
 
-    # one program: an operation by itself costs as much to compile as dozens in it
+    # One program: a separate operation costs as much to compile as dozens inside a program.
     grads, forward = jax.jit(both)(args, tangents)
     for path, leaf in jax.tree.leaves_with_path(grads):
         assert np.all(np.isfinite(leaf)), f"gradient at {jax.tree_util.keystr(path)} is not finite"
@@ -142,14 +142,14 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
 
 
 def check_program(f: Callable[..., Any], *args: Any, beyond: bool = False) -> None:
-    """Hold the program of a function to `check_jaxpr`."""
+    """Test the program of a function with `check_jaxpr`."""
     check_jaxpr(jax.make_jaxpr(f)(*args), beyond)
 
 
 def check_jaxpr(jaxpr: Any, beyond: bool = False) -> None:
-    """No callback, every product of matrices with a precision, no float64 out of float32.
+    """Assert no callbacks, explicit precision of matrix products, no float64 from float32.
 
-    beyond: whether some number of float64 in it is beyond float32's exponents; see `vanishing`.
+    beyond: True if some float64 value in it is outside float32's range; see `vanishing`.
     """
     found = vanishing(np.concatenate([np.zeros(0), *numbers(jaxpr.jaxpr, jaxpr.consts)]))
     assert bool(found.size) == beyond, f"numbers beyond float32's exponents: {np.unique(found)}"
@@ -166,7 +166,7 @@ def check_jaxpr(jaxpr: Any, beyond: bool = False) -> None:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Every equation of a program, those inside loops and calls included."""
+    """Yield every equation of a program, also inside loops and calls."""
     for eqn in jaxpr.eqns:
         yield eqn
         for value in eqn.params.values():
@@ -177,7 +177,7 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def numbers(jaxpr: Any, consts: Any = ()) -> Iterator[np.ndarray]:
-    """All numbers of float64 that stand in a program, [N] each."""
+    """Yield all float64 values in a program, [N] each."""
     for value in consts:
         yield from _wide(value)
     for eqn in jaxpr.eqns:
@@ -191,7 +191,7 @@ def numbers(jaxpr: Any, consts: Any = ()) -> Iterator[np.ndarray]:
 
 
 def vanishing(x: np.ndarray) -> np.ndarray:
-    """Those numbers that become 0 or inf where float64 has float32's exponents, as on a TPU."""
+    """Return the values that become 0 or inf if float64 has float32's exponents, as on a TPU."""
     size = np.abs(x[np.isfinite(x)])
     return size[((size > 0) & (size < 1e-38)) | (size > 1e38)]
 
@@ -203,7 +203,7 @@ def _wide(value: Any) -> Iterator[np.ndarray]:
 
 @contextlib.contextmanager
 def programs() -> Iterator[list[str]]:
-    """What is compiled inside, by the names of the functions."""
+    """Collect the names of the functions that are compiled in this context."""
     seen: list[str] = []
 
     def listen(event: str, *_: Any, **said: Any) -> None:
@@ -219,14 +219,14 @@ def programs() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def no_compile() -> Iterator[None]:
-    """Fail if anything is compiled inside."""
+    """Fail if anything is compiled in this context."""
     with programs() as seen:
         yield
     assert not seen, f"compiled {len(seen)} programs where none was expected"
 
 
 def _lane(args: tuple, batched: tuple[int, ...], scale: float) -> list[Any]:
-    """The arguments, those to batch over scaled where they are floating."""
+    """Return the arguments; floating ones among the batched positions are scaled."""
 
     def scaled(x: Any) -> Any:
         x = jnp.asarray(x)
@@ -248,7 +248,7 @@ def _shaped(aval: Any) -> bool:
 
 
 def flip_bit(data, random):
-    """Return the bytes with one bit flipped that is drawn at random."""
+    """Return the bytes with one random bit flipped."""
     flipped = bytearray(data)
     bit = random.randrange(8 * len(flipped))
     flipped[bit // 8] ^= 1 << bit % 8

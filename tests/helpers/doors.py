@@ -1,23 +1,23 @@
-"""Public functions under hostile input: a right answer or one sentence, nothing else.
+"""Public functions under hostile input: the result is a correct answer or one error message.
 
-A `Door` names a public function, how it is called, and arguments that are right. `attacks` makes
-the wrong ones: of each argument, and of each field of a spec, in turn. `hold` calls the door with
-one of them and demands what the house promises:
+A `Door` is an API case: a public function, its call, and valid arguments. `attacks` yields hostile
+ones: each argument, and each field of a spec, is replaced in turn. `hold` calls the function with
+one of them and asserts these rules:
 
-- a number outside the range that its field declares is refused;
-- a refusal is a ValueError or TypeError of one sentence, `name: what was given; what it must be`,
-  raised by our own code and not by a library below it;
-- lists, arrays of whole numbers and arrays of another dtype give the answer of the arrays that they
-  stand for, or are refused: all arguments at once, and one at a time where that is refused;
-- anything else is refused, unless the door says that there is a right answer (`right`), which must
-  then be finite, that there is a limit (`limits`), or that nan comes out as nan (`nan_passes`).
+- a value outside the range that its field declares raises an error;
+- an error is a ValueError or TypeError with one sentence, `name: the value; what it must be`,
+  raised by this package and not by a library below it;
+- lists, integer arrays and arrays of another dtype give the answer of the arrays that they
+  represent, or raise: all arguments together, and one at a time if that raises;
+- any other input raises, unless the case lists a correct answer (`right`), which must then be
+  finite, lists a limit (`limits`), or lets nan pass through (`nan_passes`).
 
-What must be refused is called plainly. An answer of a door that can be traced comes from one
-program per shape, after a trace in which the values are known, so that its checks see them: an
-operation by itself costs as much to compile as dozens in a program.
+Invalid input is passed in a plain call. A traceable case gets its answer from one program per
+shape, after a trace with known values, so that its checks can see them: a separate operation costs
+as much to compile as dozens inside a program.
 
-`doors_<pillar>.py` list the doors, `registry.py` holds them all, and
-`tests/core/test_conformance.py` walks them.
+`doors_<pillar>.py` list the cases, `registry.py` collects them, and
+`tests/core/test_conformance.py` tests them.
 """
 
 import contextlib
@@ -36,55 +36,55 @@ from jaxgpu.inputs.ranges import KEY
 
 ROOT = Path(__file__).parents[2]
 OURS = ("jaxgpu", "physics", "numerics", "rl")
-SAME = ("list", "integers", "other dtype")  # the same numbers in another form
+SAME = ("list", "integers", "other dtype")  # the same values in another representation
 
 
 @dataclasses.dataclass(frozen=True)
 class Door:
-    """A public function, and what may be done to its arguments."""
+    """An API case: a public function, valid arguments, and the permitted outcomes of attacks."""
 
     name: str  # "evolution.minimize", as users write it after `jaxgpu.`
     call: Callable[..., Any]  # takes `good` as keywords
     good: dict[str, Any]
-    right: tuple[str, ...] = ()  # attacks that have a right answer: "x: zero", or "x: *"
-    limits: tuple[str, ...] = ()  # whose right answer is inf, or nan where there is no value
-    nan_passes: tuple[str, ...] = ()  # arguments whose nan comes out as nan
-    pairs: tuple[tuple[str, str], ...] = ()  # arguments in order, to be given the wrong way round
-    normalised: tuple[str, ...] = ()  # arguments that are unit vectors, shares or rotations
-    refusals: bool = False  # what its ranges allow is not run: the answer costs seconds
-    wide: bool = False  # 64-bit types are switched on
-    rtol: float = 1e-3  # of the same numbers in another form
-    free: tuple[str, ...] = ()  # arguments that are no data (functions, keys, folders)
-    things: tuple[str, ...] = ()  # arguments of one kind: functions, keys, meshes, dictionaries
-    host: str = ""  # why it must see the values of its arrays; "" if it can be traced
-    alike: str = ""  # a machine that is run in place of it: this begins as the door does
-    beyond: bool = False  # its float64 needs numbers beyond float32's exponents
+    right: tuple[str, ...] = ()  # attacks with a correct answer: "x: zero", or "x: *"
+    limits: tuple[str, ...] = ()  # attacks whose correct answer is inf, or nan if undefined
+    nan_passes: tuple[str, ...] = ()  # arguments whose nan gives nan
+    pairs: tuple[tuple[str, str], ...] = ()  # ordered arguments, to be swapped
+    normalised: tuple[str, ...] = ()  # arguments that are unit vectors, fractions or rotations
+    refusals: bool = False  # values inside the ranges are not run: a run takes seconds
+    wide: bool = False  # run with 64-bit types enabled
+    rtol: float = 1e-3  # tolerance between representations
+    free: tuple[str, ...] = ()  # arguments to leave alone (functions, keys, folders)
+    things: tuple[str, ...] = ()  # arguments of one type: functions, keys, meshes, dictionaries
+    host: str = ""  # why it needs the values of its arrays; "" if it can be traced
+    alike: str = ""  # a `protocols.Machine` that is run instead, as it starts the same way
+    beyond: bool = False  # its float64 needs values outside float32's range
 
     @property
     def is_program(self) -> bool:
-        """It takes arrays, and can be traced."""
+        """True if the case takes arrays and can be traced."""
         return not self.host and bool(split(self, self.good)[0])
 
 
 @dataclasses.dataclass(frozen=True)
 class Attack:
-    """One wrong, or unusual, way to call a door."""
+    """One invalid or unusual way to call a public function."""
 
     name: str  # "spec.sigma: nan"
     arguments: dict[str, Any]
-    allowed: bool | None  # by the range that a field declares; None where none is declared
+    allowed: bool | None  # by the declared range of the field; None if there is none
     kind: str
     like: dict[str, Any] | None = None  # arguments with the same answer
 
 
 def split(door: Door, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments that are arrays, or pytrees of arrays and numbers, and the others."""
+    """Split arguments into arrays or pytrees of arrays and numbers, and all others."""
     kept = {k: v for k, v in given.items() if k not in door.things and _is_data(v)}
     return kept, {k: v for k, v in given.items() if k not in kept}
 
 
 def attacks(door: Door) -> Iterator[Attack]:
-    """Every argument and every field of a spec replaced, one at a time, by each hostile value."""
+    """Yield an attack for each hostile value of each argument and each field of a spec."""
     for argument, value in door.good.items():
         if argument in door.free:
             continue
@@ -102,7 +102,7 @@ def attacks(door: Door) -> Iterator[Attack]:
 
 
 def other_forms(door: Door, one_at_a_time: bool = False) -> Iterator[Attack]:
-    """The arrays as lists, as whole numbers and in another dtype, together or one at a time."""
+    """Yield the arrays as lists, as integers and in another dtype, together or one at a time."""
     arrays = {
         name: np.asarray(value)
         for name, value in door.good.items()
@@ -120,7 +120,7 @@ def other_forms(door: Door, one_at_a_time: bool = False) -> Iterator[Attack]:
 
 
 def hostile(door: Door) -> None:
-    """Hold the door to what is promised under each attack, and say all that went wrong."""
+    """Test the case under each attack, and report all violations together."""
     faults, programs = [], {}
 
     def tried(attack: Attack) -> bool:
@@ -140,9 +140,9 @@ def hostile(door: Door) -> None:
 
 
 def hold(door: Door, attack: Attack, programs: dict | None = None) -> bool:
-    """Call the door, hold what happens to what is promised, and tell whether it answered.
+    """Call the function with an attack, assert the rules, and return whether it answered.
 
-    programs: of the door, which attacks with the same shapes share.
+    programs: compiled programs of the case, shared by attacks with the same shapes.
     """
     programs = {} if programs is None else programs
     names = {attack.name, f"{attack.name.split(': ')[0]}: *"}
@@ -176,25 +176,25 @@ def hold(door: Door, attack: Attack, programs: dict | None = None) -> bool:
 
 
 def _answer(door: Door, attack: Attack, programs: dict) -> Any:
-    """What a door answers, out of a program where it can be traced with these values."""
+    """Return the answer of a case, from a compiled program if these values can be traced."""
     given, argument = attack.arguments, attack.name.split(":")[0]
     arrays, others = split(door, given)
     key = tuple((name, id(value)) for name, value in others.items())
     if not door.host and arrays:
         with contextlib.suppress(Exception):  # a plain call tells what is refused
             shapes = [(np.shape(a), jnp.result_type(a)) for a in jax.tree.leaves(arrays)]
-            if (argument, key, *shapes) not in programs:  # one of several values that are right
+            if (argument, key, *shapes) not in programs:  # trace once per set of shapes
                 known = jax.tree.map(lambda a: jnp.asarray(a) if _is_array(a) else a, arrays)
                 jax.eval_shape(lambda: door.call(**known, **others))
                 programs[argument, key, *shapes] = others
-            if key not in programs:  # the others live as long as it, so that no other has their id
+            if key not in programs:  # keep `others` alive, so that no object gets their id
                 programs[key] = others, jax.jit(lambda arrays: door.call(**arrays, **others))
             return programs[key][1](arrays)
     return door.call(**given)
 
 
 def _both(door: Door, given: dict[str, Any], like: dict[str, Any]) -> tuple[Any, Any]:
-    """The answers to two forms of the same numbers; one program of both is compiled once."""
+    """Return the answers to two representations of the same values; equal programs compile once."""
     if door.is_program:
         with contextlib.suppress(Exception):  # a plain call tells what is refused
             both = [known_program(lambda form=form: door.call(**form)) for form in (given, like)]
@@ -207,9 +207,10 @@ def _both(door: Door, given: dict[str, Any], like: dict[str, Any]) -> tuple[Any,
 
 
 def known_program(f: Callable[[], Any]) -> tuple[Any, list[Any]]:
-    """A program that was traced with known values, and these, which it takes as an argument.
+    """Return a program that was traced with known values, and these values, its argument.
 
-    As constants of the program XLA would compute with them while it compiles, at a snail's pace.
+    If they were constants of the program, XLA would fold them during compilation, which is very
+    slow.
     """
     closed, out = jax.make_jaxpr(f, return_shape=True)()
     tree = jax.tree.structure(out)
@@ -222,14 +223,14 @@ def known_program(f: Callable[[], Any]) -> tuple[Any, list[Any]]:
 
 @contextlib.contextmanager
 def as_users() -> Iterator[None]:
-    """The settings that users have, who promote dtypes and ranks in silence."""
+    """Apply the default settings of users: implicit promotion of dtypes and ranks."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
 
 @contextlib.contextmanager
 def cheap_programs() -> Iterator[None]:
-    """Compile without most optimizations: in a third of the time, to the same numbers."""
+    """Compile without most optimizations: in a third of the time, to the same values."""
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     try:
@@ -239,7 +240,7 @@ def cheap_programs() -> Iterator[None]:
 
 
 def refused_well(error: Exception) -> None:
-    """Hold an error to the form of the house: one sentence, our own."""
+    """Assert that an error is one sentence in the package's format, raised by the package."""
     text = str(error)
     last = traceback.extract_tb(error.__traceback__)[-1].filename
     shown = f"{type(error).__name__}: {text}"
@@ -251,7 +252,7 @@ def refused_well(error: Exception) -> None:
 
 
 def _hostile(path: str, value: Any, unit: bool) -> Iterator[tuple]:
-    """Path, kind, declared range and value."""
+    """Yield path, kind, declared range and hostile value."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             among = field.metadata.get(KEY)
@@ -283,7 +284,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _in_another_form(a: np.ndarray, kind: str) -> Any:
-    """The same numbers, rounded where they become whole; None where there is no such form."""
+    """Return the same values, rounded for integers, or None if there is no such representation."""
     if kind == "list":
         return a.tolist()
     if a.dtype.kind != "f" and a.dtype.name != "bfloat16":
@@ -306,7 +307,7 @@ def _numbers_for(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _instead_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """Things of another kind than a function, a key, a mesh, a device, ..."""
+    """Yield values of another type than a function, a key, a mesh or a device."""
     yield "word", "fast"
     yield "number", 3
     yield "zero", 0

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.physics.continuum`."""
+"""API cases of `jaxgpu.physics.continuum`."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ CAMERA = render.Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=8, height=6)
 
 
 def prepared(x=X, body=None, material=None, collider=None, source=None, grid=GRID, **fields):
-    """A scene through `prepare`, and its state through `init`."""
+    """Return the time step of a scene after `prepare`, and its initial state."""
     body = body or Body(x, material or Liquid(), 1e-4, capacity=6)
     scene = Scene(
         (body,),
@@ -33,14 +33,14 @@ def prepared(x=X, body=None, material=None, collider=None, source=None, grid=GRI
 
 
 def spaced(shape):
-    """A shape that turns in a box of three axes."""
+    """Prepare a scene with a shape that rotates in a three-dimensional box."""
     body = Body(np.full((1, 3), 0.5, np.float32), Liquid(), 1e-4)
     tool = Collider(shape, (0.5, 0.5, 0.5), mass=1.0, inertia=(1.0, 2.0, 2.0), spin=(1.0, 0.2, 0.3))
     return prepared(body=body, grid=Grid(0.1, (10, 10, 10)), collider=tool)
 
 
 BALL = Collider(sdf.Ball(0.1), (0.5, 0.5), v=(0.1, 0.0), mass=1.0, inertia=0.1, soft=Soft(0.1))
-# every material; protocols.py steps them
+# all materials; protocols.py steps them
 MATERIALS = {
     "Liquid": continuum.Liquid(1e4, viscosity=0.1),
     "HerschelBulkley": continuum.HerschelBulkley(1e4, yield_stress=1.0, consistency=1.0),
@@ -66,7 +66,7 @@ SHAPES = [
 
 
 def rolled(controls, substeps, budget):
-    """The state and measures of a rollout that is left alone."""
+    """Return the state and measures of a rollout without control."""
     scene = Scene((Body(X, Liquid(), 1e-4),), GRID).prepare()
     alone = lambda scene, state, _: (scene, state)
     start = scene.init()
@@ -166,7 +166,7 @@ DOORS = [
         lambda x, radius, reach: render.nearest(CAMERA, x, radius, reach),
         {"x": DRAWN, "radius": 0.1, "reach": 2},
         right=("x: zero", "x: negative", "x: wrong length", "radius: zero", "reach: zero"),
-        limits=("x: *", "radius: *", "reach: *"),  # depth is infinite where nothing is seen
+        limits=("x: *", "radius: *", "reach: *"),  # the depth of an empty view is infinite
     ),
     Door(
         "render.soft_depth",

@@ -1,7 +1,4 @@
-"""The doors of the core: runs, checkpoints, reports, meshes, memory, precision and ranges.
-
-Files are written in a folder of their own, which is gone when the door has answered.
-"""
+"""API cases of the core: runs, checkpoints, reports, meshes, memory, precision and ranges."""
 
 import contextlib
 import dataclasses
@@ -30,7 +27,7 @@ KEY = jax.random.key(0)
 PROGRAM = jax.jit(jnp.sin).lower(jnp.zeros(3)).compile()
 ROWS = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 6.0]])
 
-# what only passes through may be any number
+# data that are only transported may have any value
 DATA = ("zero", "negative", "empty", "wrong length", "narrow", "flat", "transposed", "complex")
 
 
@@ -43,7 +40,7 @@ def ends(name):
 
 
 def plain(tree):
-    """What came through, as one array of real numbers where it is that."""
+    """Return the transported data as an array of real numbers if possible."""
     a = np.asarray(tree)
     return a.astype(float) if a.dtype.kind in "if" else a.tolist()
 
@@ -109,7 +106,7 @@ def went(state=X, **given):
 
 
 def kept(rows=ROWS, table=None, headline=None, **given):
-    """The rows that a saved report holds, after its page was drawn."""
+    """Return the rows that a saved report stores, after its page is drawn."""
     table = table or Table("", ["a", "b"], rows)
     parts = {"title": "a", "lead": "b", "timing": {"run": Timing(1.0, 2.0, 3)}}
     arguments = {"out": "a", "study": "coin", "options": Table("", [], [])} | given
@@ -129,7 +126,7 @@ def drawn(drawing=None, **given):
 
 
 def written(f, **given):
-    """A function of a folder, or of a file, which holds one report."""
+    """Call a function of a folder or of a file that contains one report."""
     with elsewhere():
         report.save("a", "coin", Table("", [], []), Report("a", "b"))
         return f(**given)
@@ -326,7 +323,7 @@ DOORS = [
     Door("ranges.table", ranges.table, {"cls": Spring}),
 ]
 
-# what is given to these doors is of one kind, and anything else is refused
+# these arguments must have one type; any other raises an error
 THINGS = {
     "mesh.split: mesh": ("mesh_",),
     "mesh.replicate: mesh": ("mesh_",),

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.evolution`."""
+"""API cases of `jaxgpu.evolution`."""
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +24,12 @@ KEY = jax.random.key(0)
 F = np.array([[0.1, 0.9], [0.5, 0.4], [0.9, 0.1]], np.float32)
 FRONT = np.array([[0.0, 1.0], [1.0, 0.5]], np.float32)
 TWO = np.array([1.5, 2.5], np.float32)
-# fewer points, and points that are not better than the reference, are sets as well
+# fewer points, and points that do not dominate the reference, are also valid sets
 SETS = ("f: zero", "f: negative", "f: wrong length", "f: inf")
 FRONTS = ("front: transposed", "front: zero", "front: negative", "front: wrong length")
 LINES = das_dennis(2, 7)
 SPECS = {"RVEA": multi.RVEA(LINES), "MOEAD": multi.MOEAD(LINES, 3)}
-# sizes that do not fit together are refused when a spec is made
+# inconsistent sizes raise an error when a spec is constructed
 SIZED = {
     "NSGA2": multi.NSGA2,
     "NSGA3": lambda pop_size: multi.NSGA3(LINES, pop_size),
@@ -51,7 +51,7 @@ def values(x):
 
 
 def drawn(x):
-    """Values under one draw for all of them."""
+    """Return the values of all points under one random sample."""
     noisy = Drawn(lambda x, key: x + jax.random.normal(key, x.shape, x.dtype))
     return Stochastic(box(0.0, 1.0, 2), noisy, 2).evaluate(x, KEY, ())[:2]
 
@@ -62,7 +62,7 @@ def searched(lower, upper):
 
 
 def point(low, high, shape=None):
-    """The middle of a real variable."""
+    """Return the center of a real variable."""
     variable = Real(low, high, shape)
     return space.read(variable, jnp.full(space.dimension(variable), 0.5))
 

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.evolution.problems`."""
+"""API cases of `jaxgpu.evolution.problems`."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ def sacks_of(profit, weight, capacity):
 
 
 def told(problem):
-    """The objectives of the middle of the box."""
+    """Return the objectives at the center of the box."""
     return problem.function((problem.box.lower + problem.box.upper) / 2)
 
 

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.evolution.single`: every number of every spec, at `init`."""
+"""API cases of `jaxgpu.evolution.single`: every numeric field of every spec, at `init`."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from jaxgpu.evolution import single
 from jaxgpu.evolution.problem import Problem, box
 
 BOWL = Problem(box(-1.0, 1.0, 3), lambda x: jnp.sum(x * x, keepdims=True))
-# what the numbers of each spec may be, beyond those that are right for none
+# values that each spec accepts although they are invalid by default
 RIGHT = {
     "CMAES": ("start: zero",),
     "Restarts": ("start: zero", "tolerance: zero", "doublings: zero"),
@@ -26,7 +26,7 @@ GIVEN = {"pop_size": 8, "batch_size": 8, "evaluations": 500}
 
 
 def door(kind):
-    """A spec made of plain numbers, and its first candidates."""
+    """Return the case of a spec made of plain numbers and its first candidates."""
 
     def call(**numbers):
         spec = kind(**numbers)

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.physics.nbody` that make, weigh and follow clusters of stars."""
+"""API cases of `jaxgpu.physics.nbody` for models, diagnostics and evolution of star clusters."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def leave(argument, *kinds):
 
 
 def pulled(field):
-    """The field's pull and its derivatives along a path, after it was checked as a cluster's is."""
+    """Return a field's acceleration and derivatives along a path, after the checks of a cluster."""
     checks.start("init", Hermite(tide=tide.Tide(field, ORIGIN)), X, V, M, None)
     return potentials.derivatives(field, X, V, -X)
 
@@ -60,7 +60,7 @@ def pulled(field):
 VECTORS = leave("x", "negative") + leave("v", "negative", "zero")
 TRACED = leave("tracer_x", "negative", "zero") + leave("tracer_v", "negative", "zero")
 DOORS = [
-    # what the one call, and the states that it begins with, ask of bodies
+    # requirements of the one-call form and of its initial states
     Door(
         "physics.nbody.checks.bodies",
         lambda x, v, m, tracer_x, tracer_v: checks.bodies("evolve", x, v, m, (tracer_x, tracer_v)),

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.physics.nbody` that move planets, pairs and small systems."""
+"""API cases of `jaxgpu.physics.nbody` for planets, pairs and small systems."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ GM = np.array([1.0, 1e-3, 2e-3, 3e-4], np.float32)
 ONE = np.float32(1.0)
 SYSTEMS = [random.normal(size=(4, 2, 3)).astype(np.float32) for _ in range(2)]
 PAIR = {"x": X, "v": V, "gm": np.float32(2.0)}
-SIGNS = ("x: negative", "v: negative", "v: zero")  # a mirror, and bodies at rest
+SIGNS = ("x: negative", "v: negative", "v: zero")  # mirrored bodies, and bodies at rest
 
 
 def leave(argument, *kinds):
@@ -34,7 +34,7 @@ DOORS = [
         lambda spec, x, v, tracer_x, tracer_v: spec.init(x, v, (tracer_x, tracer_v)),
         {"spec": Planetary(GM, ONE), "x": X, "v": V, "tracer_x": X + 2, "tracer_v": V},
         right=(*SIGNS, "tracer_x: negative", "tracer_x: zero"),
-        free=("tracer_v",),  # as tracer_x, and each answer costs a second
+        free=("tracer_v",),  # behaves like tracer_x, and each answer takes a second
         refusals=True,
         alike="nbody.Planetary",
     ),

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.numerics`."""
+"""API cases of `jaxgpu.numerics`."""
 
 import jax
 import numpy as np
@@ -16,16 +16,16 @@ ROWS = np.array([[0.6, 0.8, 0], [0, 0.6, 0.8], [0, 0, 1], [1, 0, 0]], np.float32
 P = VonMisesFisher(NORTH, np.float32(2))
 MIXTURE = Mixture(ROWS[:2], np.float32([3, 1]), np.log(np.float32([0.5, 0.5])))
 
-# orders may be of either sign, and so may be what they make of an argument below 0, which is nan
+# orders may have either sign; an argument below 0 gives nan
 REAL = ("x: wrong length", "x: empty", "v: zero", "v: negative", "v: empty")
 ENDS = ("x: zero", "x: negative", "x: inf", "x: -inf", "v: inf", "v: -inf")
 TURNED = ("x: negative", "x: wrong length", "x: narrow")
 
 
-# Bessel functions are right to the ends of float64, beyond float32's exponents; their limits are
-# told apart there, and are wrong near these on a TPU
+# Bessel functions are accurate over the range of float64, outside float32's, where their limits
+# are distinguished; on a TPU they are wrong near these limits
 def special(f, first="v", second="x", x=X):
-    """The door of a function of two numbers, the names of which are given."""
+    """Return the case of a function of two numbers with the given argument names."""
     named = lambda words: tuple({"v": first, "x": second}[word[0]] + word[1:] for word in words)
     return Door(
         f"numerics.{f.__name__}",
@@ -98,7 +98,7 @@ DOORS = [
         beyond=True,
     ),
     Door(
-        "numerics.sphere.sampling.draw",  # of another dtype they are other draws
+        "numerics.sphere.sampling.draw",  # another dtype gives other samples
         lambda **given: np.linalg.norm(sampling.draw(**given), axis=1),
         {"key": KEY, "mean_direction": NORTH, "concentration": np.float32(2), "count": 3},
         right=(
@@ -112,7 +112,7 @@ DOORS = [
         host="makes a start in NumPy, once",
     ),
     Door(
-        "numerics.fit_mixture",  # vectors: the next door, which is the same
+        "numerics.fit_mixture",  # the next case tests the vectors
         lambda components, steps: fit_mixture(ROWS, components, KEY, steps=steps).mixture,
         {"components": 2, "steps": 2},
         right=("steps: zero",),
@@ -124,7 +124,7 @@ DOORS = [
         right=TURNED,
         normalised=("x",),
         free=("key",),
-        beyond=True,  # jax.random.categorical draws above finfo.tiny, which is 0 there
+        beyond=True,  # jax.random.categorical samples above finfo.tiny, 0 in float32
     ),
     Door(
         "numerics.Mixture.log_prob",

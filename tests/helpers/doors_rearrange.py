@@ -1,4 +1,4 @@
-"""The doors of cameras among solids, and of houses."""
+"""API cases of cameras among solids, and of houses."""
 
 import typing
 
@@ -18,16 +18,16 @@ BOXES = {
     "half": np.array([[0.5, 0.75, 1.0], [0.25, 1.5, 2.0]], np.float32),
     "turn": np.array([0.25, -1.5], np.float32),
 }
-# boxes may overlap, be flat, or not be there
+# boxes may overlap, be flat, or be padding
 ANY = ("zero", "negative", "flat")
 ROWS = tuple(f"{name}: {kind}" for name in BOXES for kind in ANY)
 FLOOR = jnp.ones((5, 4), bool).at[2, 1:].set(False)
 
 
 def _episodes():
-    """An episode, twice, in a bare house, which is drawn on the host alone.
+    """Return two identical episodes in an empty house, generated on the host only.
 
-    From a table of one XLA for CPUs makes code that LLVM refuses, in the step of mobile-pick.
+    A table of one episode makes XLA for CPUs emit code that LLVM rejects, in mobile-pick's step.
     """
     zeros, field = lambda *shape: np.zeros(shape, np.float32), (1, 20, 20)
     rows = zeros(1, 4, 8)
@@ -54,18 +54,18 @@ EPISODES = _episodes()
 
 
 def made(name):
-    """An environment, that in houses with an episode that costs nothing to draw."""
+    """Return an environment; tasks in houses get fixed episodes, which are free to generate."""
     return rl.make(name, **({"episodes": EPISODES} if name.startswith("rearrange/") else {}))
 
 
 def kind(name):
-    """The class of an environment, which is not made for that."""
+    """Return the class of an environment without constructing it."""
     maker = _REGISTRY[name]
     return maker if isinstance(maker, type) else typing.get_type_hints(maker)["return"]
 
 
 def _seen():
-    """Two boxes, seen."""
+    """Return two boxes as seen by a camera."""
     return render.sight(LOOK, Solids(Boxes(**BOXES)))
 
 

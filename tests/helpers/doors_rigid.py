@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.physics.rigid`."""
+"""API cases of `jaxgpu.physics.rigid`."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from doors import Door
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid.sensors import contact_forces
 
-# an arm on a slide, whose end touches a floor; a motor, a stop and friction in the joints
+# an arm on a slide whose end touches a floor, with an actuator, a joint limit and joint friction
 TEXT = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/>
 <body name="cart" pos="0 0 .5">
 <joint name="rail" type="slide" axis="1 0 0" range="-1 1" damping="1"/>
@@ -27,7 +27,7 @@ ANY = tuple(
 
 
 def _state(model, qpos, qvel):
-    """A state that was not looked at when it was made."""
+    """Return a state that bypasses the checks of `init`."""
     return dataclasses.replace(model.init(), qpos=qpos, qvel=qvel)
 
 

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.rl`; what its ranges allow is not run, a training costs seconds."""
+"""API cases of `jaxgpu.rl`; values inside the ranges are not run: a training takes seconds."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ KEY = jax.random.key(0)
 POLE, SWING = rl.make("cartpole"), rl.make("pendulum")
 DESCENT = plan.Descent(optax.sgd(0.1))
 PLANNERS = [plan.CEM(), plan.MPPI(), plan.TemporalExpansion(DESCENT), DESCENT]
-# one of each class; robots are alike, and have hundreds of numbers: one of them
+# one per class, and a single robot: robots are alike, and have hundreds of numbers
 ENVIRONMENTS = {
     kind(name): name
     for name in rl.names()
@@ -35,7 +35,7 @@ def bowl(actions, frames=None):
 
 
 def loaded(path):
-    """A policy of zeros out of a file in a folder of its own."""
+    """Load a policy of zeros from a file in a temporary folder."""
     like = jax.eval_shape(lambda key: rl.PQN(hidden_sizes=(2,)).init(POLE, key), KEY)
     zeros = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), (like.params, like.obs_stats))
     with elsewhere():

@@ -1,4 +1,4 @@
-"""The doors of `jaxgpu.physics.touch`."""
+"""API cases of `jaxgpu.physics.touch`."""
 
 import dataclasses
 

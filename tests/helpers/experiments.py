@@ -1,8 +1,8 @@
-"""Every one-call form that writes a folder, at toy size, as a function of how far and of values.
+"""Toy versions of every one-call form that writes a folder, as functions of length and values.
 
-`form(name, far, values, **where)` runs a form with `BASE[name]` and the values that are given over
-it. What a user would write into a script comes from a text that can be changed, moved to another
-line, and given the name of another module.
+`form(name, far, values, **where)` runs a form with `BASE[name]` overridden by `values`. The code of
+a user's script comes from a text that can be changed, moved to another line, and attributed to
+another module.
 """
 
 import types
@@ -52,7 +52,7 @@ WRITTEN = {
 
 
 def written(look: Callable[[Any], Any], **values: Any) -> Callable[[Any], Any]:
-    """A function of a user's script, of what `look` sees."""
+    """Return a function of a user's script whose input is `look(state)`."""
     values = WRITTEN | values
     module = types.ModuleType(values["module"])
     exec("\n" * values["lines"] + SCRIPT.format(**values), vars(module))
@@ -76,7 +76,7 @@ class Noise:
 
 @pytree.pytree
 class Walk:
-    """Downhill on a loss, with noise."""
+    """Noisy gradient descent on a loss."""
 
     rate: Any = 0.1  # []
     noise: Noise = Noise()
@@ -93,7 +93,7 @@ class Walk:
 
 @pytree.pytree
 class Climb(Walk):
-    """Uphill."""
+    """Noisy gradient ascent on a loss."""
 
     def step(self, state: Any, key: Any) -> Any:
         return Walk(-self.rate, self.noise, self.loss, self.rounds).step(state, key)
@@ -168,7 +168,7 @@ def stars_of(state: Any) -> Any:
 
 
 def bodies_of(p: dict[str, Any], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places, velocities and masses, with one number of each changed, and in another order."""
+    """Return positions, velocities and masses with one value of each changed, or reversed."""
     pick = np.random.default_rng(p["draw"])
     x, v, m = pick.normal(size=(count, 3)), 0.3 * pick.normal(size=(count, 3)), np.ones(count)
     x[1, 2] += p["x"]
@@ -303,7 +303,7 @@ def _learner(p: dict[str, Any]) -> Any:
 
 
 def _trained(p: dict[str, Any], where: dict[str, Any]) -> tuple[Any, Any]:
-    """The environment and the learner; the measure goes into `where`."""
+    """Return the environment and the learner, and add the measure to `where`."""
     if p["measure"]:
         where["measure"] = written(episodes_of, **p["m"])
     if p["loaded"]:
@@ -375,7 +375,7 @@ def _fit_mixture(far: int, p: dict[str, Any], **where: Any) -> Any:
         )
 
 
-# "loaded": the spec that `jaxgpu.load` has read, to go on with
+# "loaded": the spec that `jaxgpu.load` has read, with which to resume
 _USERS = {
     "f": {},
     "m": {},
@@ -470,7 +470,7 @@ _OF = {
 
 
 def form(name: str, far: int, values: dict[str, Any] | None = None, **where: Any) -> Any:
-    """Run a form so far: in steps, generations, updates or intervals."""
+    """Run a form up to `far` steps, generations, updates or intervals."""
     p = BASE[name] | (values or {})
     p |= {part: BASE[name][part] | p[part] for part in ("f", "m")}
     return _OF[name](far, p, **where)

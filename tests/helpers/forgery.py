@@ -1,4 +1,4 @@
-"""Sealed files that no version of jaxgpu writes: opened, changed, and sealed again."""
+"""Checksummed files that no version of jaxgpu writes: opened, changed, and checksummed again."""
 
 import hashlib
 import io
@@ -17,7 +17,7 @@ type Members = dict[str, bytes]
 
 
 def take_apart(path: Path) -> tuple[dict[str, Any], Members]:
-    """Return the header of a sealed file, and its other members as npy files."""
+    """Return the header of a checksummed file, and its other members as npy files."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     header = np.lib.format.read_array(io.BytesIO(members.pop("header.npy")))
@@ -25,14 +25,14 @@ def take_apart(path: Path) -> tuple[dict[str, Any], Members]:
 
 
 def to_npy(data: bytes) -> bytes:
-    """Return an npy file of bytes."""
+    """Return bytes as an npy file."""
     file = io.BytesIO()
     np.lib.format.write_array(file, np.frombuffer(data, np.uint8))
     return file.getvalue()
 
 
 def seal(path: Path, header: Any, members: Members, compression: int = zipfile.ZIP_STORED) -> None:
-    """Write a sealed file of a header (JSON, or bytes as they are) and of npy files."""
+    """Write a checksummed file of a header (JSON, or raw bytes) and of npy files."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     with open(path, "wb+") as file:
         with zipfile.ZipFile(file, "w", compression) as archive:
@@ -42,7 +42,7 @@ def seal(path: Path, header: Any, members: Members, compression: int = zipfile.Z
 
 
 def seal_bytes(path: Path, data: bytes) -> None:
-    """Write bytes, the last 64 of them replaced by the digest of the others."""
+    """Write bytes with the last 64 replaced by the digest of the others."""
     body = data[:-64]
     path.write_bytes(body + hashlib.sha256(body).hexdigest().encode())
 
@@ -93,7 +93,7 @@ def _npy(header: str, data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
 
 
-# what is done to a sealed file, by name
+# changes of a checksummed file, by name
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "a header 5000 deep": _nest_deeply,
     "a header of no JSON": lambda path: seal(path, b"\xff\xfe", take_apart(path)[1]),

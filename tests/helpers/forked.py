@@ -1,4 +1,4 @@
-"""Processes forked from one that has imported everything: their start costs no import."""
+"""Processes forked from a server that has imported everything, to start without imports."""
 
 import contextlib
 import multiprocessing
@@ -14,15 +14,15 @@ from tqdm import tqdm
 from jaxgpu import studies
 
 ROOT = Path(__file__).parents[2]
-# none of these starts a backend of JAX, after which no process may be forked
+# none of these modules starts a backend of JAX, after which forking is unsafe
 MODULES = ["matplotlib.pyplot", "jaxgpu.cli"]
 MODULES += [f"jaxgpu.studies.{module.name}" for module in pkgutil.iter_modules(studies.__path__)]
 
 
 def forked(cache: Path, function: Callable[..., int], *arguments) -> ForkServerProcess:
-    """A process that calls the function and exits with the code that it returns.
+    """Start a process that calls the function and exits with its return code.
 
-    It keeps every program that it compiles in the folder `cache`, for the processes after it.
+    It stores every program that it compiles in the folder `cache`, for later processes.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(MODULES)
@@ -36,6 +36,6 @@ def forked(cache: Path, function: Callable[..., int], *arguments) -> ForkServerP
 def called(cache, function, *arguments):
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    # no lock of tqdm's own, which a process that is killed would leave to the system
+    # tqdm's own lock would stay in the system if this process is killed
     tqdm.set_lock(contextlib.nullcontext())
     raise SystemExit(function(*arguments))

@@ -1,6 +1,6 @@
-"""A right call of every public name: from the doors, and from the examples that the tests execute.
+"""Valid calls of every public name, from the API cases and from the executed examples.
 
-An example is executed with each call in it written down: what was called, and with which arguments.
+An example is executed with each call in it recorded: the function and its arguments.
 """
 
 import ast
@@ -19,8 +19,8 @@ import jax
 sys.path.append(str(Path(__file__).parents[2] / "docs" / "make"))
 examples = importlib.import_module("examples")
 
-TWICE = 2  # calls of one name that are tried from one example
-# public names that are not called with hostile values, and why
+TWICE = 2  # recorded calls of one name per example
+# public names that are not called with hostile values, by reason
 SPARED = {
     "starts, joins or ends processes; tests/core/test_processes.py runs them": (
         "jaxgpu.devices.processes.",
@@ -34,16 +34,16 @@ SPARED = {
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A public function or method, and arguments that are right."""
+    """A public function or method, and valid arguments."""
 
-    name: str  # "jaxgpu.evolution.solve.minimize", or of a door "evolution.minimize"
+    name: str  # "jaxgpu.evolution.solve.minimize", or "evolution.minimize" of a case
     f: Callable[..., Any]
     arguments: dict[str, Any]
     wide: bool = False
-    long: bool = False  # a right call takes so long that none is made
+    long: bool = False  # True if a valid call takes too long to be made
 
     def __call__(self, arguments: dict[str, Any]) -> Any:
-        """What comes back."""
+        """Call the function with these arguments."""
         plain, named = [], {}
         for word, value in arguments.items():
             if word[0].isdigit():
@@ -56,7 +56,7 @@ class Call:
 
 @functools.cache
 def public() -> dict[str, Any]:
-    """Every public function and class, by the name of its definition."""
+    """Return every public function and class, by the name of its definition."""
     kept = examples.public()
     out = tuple(prefix for prefixes in SPARED.values() for prefix in prefixes)
     return {name: thing for name, thing in kept.items() if not name.startswith(out)}
@@ -64,7 +64,7 @@ def public() -> dict[str, Any]:
 
 @functools.cache
 def methods() -> dict[str, Any]:
-    """Every public method of every public class."""
+    """Return every public method of every public class."""
     found = {}
     for name, thing in public().items():
         if isinstance(thing, type):
@@ -77,7 +77,7 @@ def methods() -> dict[str, Any]:
 
 
 def chunks() -> dict[str, list[str]]:
-    """The pieces of work: each table of doors, and each module or page with the names it shows."""
+    """Return the work units: each table of cases, and each module or page with its public names."""
     from registry import TABLES
 
     work: dict[str, list[str]] = {table: [] for table in TABLES}
@@ -93,7 +93,7 @@ def chunks() -> dict[str, list[str]]:
 
 
 def of_chunk(chunk: str, names: list[str]) -> Iterator[Call]:
-    """The calls of one piece of work."""
+    """Yield the calls of one work unit."""
     if chunk.startswith("doors_"):
         for door in importlib.import_module(chunk).DOORS:
             yield Call(door.name, door.call, door.good, door.wide, door.refusals)
@@ -107,7 +107,7 @@ def of_chunk(chunk: str, names: list[str]) -> Iterator[Call]:
 
 
 class Recorder:
-    """Executes examples and keeps their calls of some public names."""
+    """Executes examples and records their calls of some public names."""
 
     def __init__(self, names: list[str]) -> None:
         self.of = {id(thing): name for name, thing in public().items() if name in names}
@@ -115,13 +115,13 @@ class Recorder:
         self.calls: list[Call] = []
 
     def run(self, example: Any) -> None:
-        """Execute the code of an example, with its calls written down."""
+        """Execute the code of an example, with its calls recorded."""
         tree = ast.fix_missing_locations(_Rewritten().visit(ast.parse(example.code)))
         scope = dict(example.scope) | {"__name__": "example", "_called": self.called}
         exec(compile(tree, example.of, "exec"), scope)
 
     def called(self, f: Any, *args: Any, **kwargs: Any) -> Any:
-        """Write a call down, and make it."""
+        """Record a call, and make it."""
         name, function, first = self._named(f)
         if name and not _traced((first, args, kwargs)):
             given = _bound(function, (*first, *args), kwargs)
@@ -155,7 +155,7 @@ class _Rewritten(ast.NodeTransformer):
 
 
 def _bound(f: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by their names; what has none is numbered."""
+    """Return arguments by name; those without a name are numbered."""
     try:
         parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
@@ -176,7 +176,7 @@ def _traced(tree: Any) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """The module in which a definition stands."""
+    """Return the module that contains a definition."""
     while name and name not in sys.modules:
         name = name.rpartition(".")[0]
     return name

@@ -1,9 +1,9 @@
-"""One process of the fuzzer: tries the calls of a piece of work, and writes down each outcome.
+"""One process of the fuzzer: tries the calls of its work units, and logs each outcome.
 
     python tests/helpers/fuzz_child.py '{CHUNK: [NAMES]}' LOG --seconds 8 --skip 0
 
-A line is written before each call and one after it, so that the parent knows which call ended the
-process; `--skip` goes on behind it.
+A line is written before and after each call, so that the parent knows which call ended the process;
+`--skip` continues after it.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 10  # seconds of one call
+LIMIT = 10  # time limit of one call, s
 
 
 def main() -> None:
-    """Try the calls of one piece of work."""
+    """Try the calls of all work units."""
     parser = argparse.ArgumentParser()
     parser.add_argument("group")
     parser.add_argument("log")
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
-    """Try a call with all hostile values, until its seconds are over."""
+    """Try a call with all hostile values, until its time is over."""
     from fuzz_outcomes import answer, refusal
     from fuzz_values import attacks
 
@@ -94,7 +94,7 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
             value = call(attack.arguments)
             signal.alarm(0)
             outcome, text = answer(call.name, value, good)
-            if good is None and outcome.startswith("silent"):  # unless the right answer has as many
+            if good is None and outcome.startswith("silent"):  # the valid answer may have as many
                 good = call(call.arguments)
                 outcome, text = answer(call.name, value, good)
         except BaseException as error:
@@ -106,7 +106,7 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
 
 
 def interrupted(*_: Any) -> None:
-    """End a call that takes too long."""
+    """Interrupt a call that takes too long."""
     from fuzz_outcomes import TookLong
 
     raise TookLong

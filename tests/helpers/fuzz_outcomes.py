@@ -1,4 +1,4 @@
-"""What came of a hostile call: refused in a sentence, accepted, or a fault, and of which kind."""
+"""Outcomes of hostile calls: rejected with a proper message, accepted, or a kind of violation."""
 
 import dataclasses
 import re
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from doors import refused_well
 
-# where nan or an infinity may come out, by the end of a name, and why
+# functions that may return nan or infinity, by the end of their names, and the reason
 PASSES = {
     "a number that is elementwise: nan gives nan, and limits are infinite": r"""numerics\.\S*
         (log_\w+|\w+_ratio|iv_ratio_inverse|matern) kepler\.\w+ elements\.\w+ relativity\.\w+
@@ -32,17 +32,17 @@ PASSES = {
         \S+\.(distance|normal|stress|evaluate|metrics|sample|residual|rewards?|render)
         Simulation\.step forward_dynamics inverse_dynamics mass_matrix forward_kinematics""",
 }
-# what calls a function of the user with the user's own arguments: an error in it is the user's
+# these call a function of the user with the user's arguments: its errors are the user's
 USERS = re.compile(r".*\b(in_float64|reassociated|over|program\.called|program\.Loop)$")
 _PASSES = [re.compile(rf".*\b{end}$") for ends in PASSES.values() for end in ends.split()]
 
 
 class TookLong(BaseException):
-    """A call that was interrupted, as by Ctrl-C, after its time."""
+    """Interruption of a call after its time limit, as by Ctrl-C."""
 
 
 def refusal(name: str, error: BaseException) -> tuple[str, str]:
-    """The outcome of an exception, and what is to be said of it."""
+    """Return the outcome of an exception, and its description."""
     if isinstance(error, TookLong):
         return "interrupted", ""
     try:
@@ -50,7 +50,7 @@ def refusal(name: str, error: BaseException) -> tuple[str, str]:
     except AssertionError:
         last = traceback.extract_tb(error.__traceback__)
         ours = [f for f in last if "/jaxgpu/" in f.filename and "site-packages" not in f.filename]
-        # the door itself, or a network of Flax that refuses a field, could not make the call
+        # the case itself, or a Flax network that rejects a field, could not make the call
         if "/tests/" in last[-1].filename or ("/flax/" in last[-1].filename and not ours):
             return "no call", name
         at = f"{ours[-1].filename.rpartition('/jaxgpu/')[2]}:{ours[-1].lineno}" if ours else ""
@@ -62,9 +62,9 @@ def refusal(name: str, error: BaseException) -> tuple[str, str]:
 
 
 def answer(name: str, value: Any, good: Any) -> tuple[str, str]:
-    """The outcome of a value that came back, beside that of the right call."""
+    """Return the outcome of a returned value, by comparison with the result of the valid call."""
     if dataclasses.is_dataclass(value) and name.endswith(type(value).__name__):
-        return "accepted", ""  # a spec that is made is checked where it is first used
+        return "accepted", ""  # a constructed spec is checked at its first use
     nan, inf = unfinite(value)
     nan_before, inf_before = unfinite(good)
     if (nan, inf) != (0, 0) and any(one.match(name) for one in _PASSES):
@@ -77,7 +77,7 @@ def answer(name: str, value: Any, good: Any) -> tuple[str, str]:
 
 
 def unfinite(value: Any) -> tuple[int, int]:
-    """How many numbers of what came back are nan, and how many infinite."""
+    """Return how many returned numbers are nan, and how many are infinite."""
     nan = inf = 0
     for leaf in floats(value):
         nan += int(np.isnan(leaf).sum())
@@ -86,7 +86,7 @@ def unfinite(value: Any) -> tuple[int, int]:
 
 
 def floats(value: Any, depth: int = 4) -> Iterator[np.ndarray]:
-    """All floating numbers in pytrees, dataclasses and objects of ours."""
+    """Yield all floating-point values in pytrees, dataclasses and objects of the package."""
     for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):
         if isinstance(leaf, bool | int | str | None):
             continue

@@ -1,7 +1,7 @@
-"""Hostile values, and the places in the arguments of a call where they are put.
+"""Hostile values, and the positions in the arguments of a call where they are put.
 
 `attacks(arguments)` replaces in turn each argument, each field of each spec in it, and each leaf of
-a pytree, by what does not belong there. Sizes beyond a machine's memory are not among the values.
+a pytree by a value that is invalid there. No value is larger than a machine's memory.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxgpu.inputs.ranges import KEY
 
-DEPTH = 4  # of specs within specs
-LEAVES = 6  # parts of one container
+DEPTH = 4  # depth of nested specs
+LEAVES = 6  # maximum elements of a container
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Attack:
 
     at: str  # "spec.rate"
     value: str  # "nan"
-    given: dict[str, Any]  # the arguments that are right
-    put: Callable[[Any], Any]  # what stands in place of the argument
+    given: dict[str, Any]  # the valid arguments
+    put: Callable[[Any], Any]  # makes the argument from the hostile value
     bad: Any
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments; a spec that refuses what is put into it as it is made does so here."""
+        """The arguments; a spec that rejects the hostile value on construction raises here."""
         name = self.at.partition(".")[0].partition("[")[0]
         return self.given | {name: self.put(self.bad)}
 
@@ -88,17 +88,17 @@ THINGS: dict[str, Any] = {"3": 3, "nan": np.nan, "an array": np.zeros(3, np.floa
 
 
 def attacks(arguments: dict[str, Any]) -> Iterator[Attack]:
-    """Every place of the arguments with every hostile value for it, whole arguments first."""
+    """Yield every position of the arguments with its hostile values, whole arguments first."""
     places = [place for name, value in arguments.items() for place in _places(name, value)]
     for at, value, unit, put in sorted(places, key=lambda place: place[0].count(".")):
-        if at == "self":  # nobody calls a method with another object for its own
+        if at == "self":  # a method always gets an object of its class
             continue
         for word, bad in hostile(value, unit).items():
             yield Attack(at, word, arguments, put, bad)
 
 
 def hostile(value: Any, unit: str = "") -> dict[str, Any]:
-    """Hostile values in place of one that is right, by what they are."""
+    """Return hostile values that replace a valid one, by description."""
     if isinstance(value, bool | np.bool_):
         return OTHERS | FLAGS
     if isinstance(value, int | float | np.number) or _is_array(value) and value.ndim == 0:
@@ -124,7 +124,7 @@ def hostile(value: Any, unit: str = "") -> dict[str, Any]:
 
 
 def _arrays(a: np.ndarray) -> Iterator[tuple[str, Any]]:
-    """An array of another shape, of another type, or with other numbers in it."""
+    """Yield arrays of another shape, of another type, or with other values."""
     if a.dtype.kind == "f" and a.size:
         for word, bad in (("nan", np.nan), ("inf", np.inf), ("-inf", -np.inf)):
             b = a.copy()
@@ -151,7 +151,7 @@ def _arrays(a: np.ndarray) -> Iterator[tuple[str, Any]]:
 
 
 def _places(at: str, value: Any, unit: str = "", depth: int = DEPTH) -> list[tuple]:
-    """Where in a value something may be put: its path, what stands there, and how it is put."""
+    """Return positions inside a value: path, value there, unit, and replacement function."""
     found: list[tuple[str, Any, str, Callable]] = [(at, value, unit, lambda bad: bad)]
     if depth == 0:
         return found

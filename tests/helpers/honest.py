@@ -1,7 +1,7 @@
-"""Steps of users' scripts, and the ways in which the same script is started again.
+"""Steps of user scripts, and equivalent ways to start the same script again.
 
-`python tests/helpers/honest.py WAY FOLDER STEPS` runs every step so far, in a folder each, and
-prints as JSON what its history is, or why it did not resume.
+`python tests/helpers/honest.py WAY FOLDER STEPS` resumes the step of every script in a separate
+folder, and prints as JSON its history, or the reason why it did not resume.
 """
 
 import json
@@ -168,7 +168,7 @@ HERE = ("as it was", "comments", "docstrings", "names", "another file", "a cell 
 
 
 def written(way: str, text: str) -> str:
-    """The text of a script that does the same."""
+    """Return the text of an equivalent script."""
     if way == "comments":
         return "# a comment\n\n\n" + text.replace(":\n", ":  # another\n").replace("\n", "\n\n")
     if way == "docstrings":
@@ -181,7 +181,7 @@ def written(way: str, text: str) -> str:
 
 
 def begin(way: str, name: str) -> Any:
-    """The step of a script."""
+    """Return the step of a script."""
     for turn in range(2 if way == "a cell run twice" else 1):
         module = types.ModuleType("__main__" if way == "main" else "script")
         before, sys.modules[module.__name__] = sys.modules.get(module.__name__), module
@@ -195,7 +195,7 @@ def begin(way: str, name: str) -> Any:
 
 
 def resume(way: str, name: str, out: Path, steps: int) -> list[float] | str:
-    """The history of a run to `steps` in all, or why it was not resumed without a word."""
+    """Return the history of a run of `steps` in total, or the error or warning of its resume."""
     from jaxgpu.runs.loop import run
 
     with warnings.catch_warnings():

@@ -1,8 +1,8 @@
-"""What XLA says the hot kernels cost: operations, bytes and temporaries, free of noise.
+"""Noise-free costs of the hot kernels as reported by XLA: operations, bytes and temporaries.
 
-`python tests/helpers/kernel_cost.py` writes `kernel_cost.json`, a section a jax version (the counts
-are the compiler's); tests/core/test_cost.py fails when a kernel grows by more than 2 %. A loop's
-body counts once.
+`python tests/helpers/kernel_cost.py` writes `kernel_cost.json`, with a section per jax version (the
+counts are the compiler's); tests/core/test_cost.py fails if a kernel grows by more than 2 %. A
+loop's body counts once.
 """
 
 import json
@@ -18,7 +18,7 @@ type Kernel = Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
 def cost(kernel: Kernel) -> dict[str, float]:
-    """Operations, transcendental functions, bytes moved and bytes of temporaries of one call."""
+    """Return operations, transcendentals, bytes moved and bytes of temporaries of one call."""
     f, args = kernel()
     compiled = jax.jit(f).lower(*args).compile()
     counts, memory = compiled.cost_analysis() or {}, compiled.memory_analysis()
@@ -47,7 +47,7 @@ KERNELS: dict[str, Kernel] = {
 
 
 def main() -> None:
-    """Measure all kernels with this jax and keep the counts."""
+    """Measure all kernels with this jax version and store the counts."""
     held = json.loads(FILE.read_text()) if FILE.exists() else {}
     held[jax.__version__] = {name: cost(kernel) for name, kernel in KERNELS.items()}
     FILE.write_text(json.dumps(held, indent=1, sort_keys=True) + "\n")

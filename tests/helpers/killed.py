@@ -1,4 +1,4 @@
-"""A command in a process of its own that is ended at a moment of chance, and what it leaves."""
+"""A command in a separate process that is ended at a random moment, and its remaining files."""
 
 import json
 import re
@@ -13,23 +13,23 @@ from jaxgpu.runs import checkpoint
 
 
 def finished(process: ForkServerProcess, seconds: float = 300) -> None:
-    """Wait for its end, which must be a good one."""
+    """Wait for the end of a process, which must be successful."""
     process.join(seconds)
-    process.kill()  # one that is late
+    process.kill()  # it may be late
     assert process.exitcode == 0, f"after at most {seconds} s it ended with {process.exitcode}"
 
 
 def newest(out: Path) -> Path | None:
-    """The newest checkpoint of a run's folder or below it."""
+    """Return the newest checkpoint in a run's folder or below it."""
     return max(out.rglob("step-*.npz"), default=None)
 
 
 def ended_at_random(
     process: ForkServerProcess, out: Path, longest: float, saved: bool, how=signal.SIGKILL
 ) -> bool:
-    """Whether it was sent a signal within `longest` seconds, if `saved` of its next save, not done.
+    """Send a signal within `longest` s (if `saved`, after its next save); return if it ended it.
 
-    One that catches the signal has then saved what it has, and ends by itself.
+    A process that catches the signal then saves its state and ends by itself.
     """
     before = newest(out)
     while saved and process.is_alive() and newest(out) == before:
@@ -45,13 +45,13 @@ def ended_at_random(
 
 
 def last_checkpoints(out: Path) -> dict[Path, Path]:
-    """Of every folder of a run, the last file: names before it depend on the chunks."""
+    """Return the last file of every folder of a run; names before it depend on the chunks."""
     files = sorted(file.relative_to(out) for file in out.rglob("step-*.npz"))
     return {file.parent: file for file in files}
 
 
 def assert_same_bits(out: Path, whole: Path) -> int:
-    """The last checkpoints and the report of two runs are the same; how many checkpoints."""
+    """Assert that last checkpoints and reports of two runs are equal; return their number."""
     last = last_checkpoints(whole)
     assert last == last_checkpoints(out)
     for file in last.values():
@@ -66,7 +66,7 @@ def assert_same_bits(out: Path, whole: Path) -> int:
 
 
 def untimed(tables: list[dict]) -> list[dict]:
-    """Tables without their columns of seconds, which no two runs share."""
+    """Return tables without their columns of seconds, which differ between runs."""
     kept = []
     for table in tables:
         columns = [

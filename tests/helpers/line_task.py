@@ -1,4 +1,4 @@
-"""A task that compiles in a moment, with all that studies of learners ask of theirs."""
+"""A task that compiles quickly, with everything that studies of learners require of a task."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxgpu.runs.loop import Run, Timing
 
 @pytree
 class Approach:
-    """The script of `Line`: it moves straight to zero."""
+    """Scripted policy of `Line`, which moves straight to zero."""
 
     aside: float = 1.0
 
@@ -22,7 +22,7 @@ class Approach:
 
 @pytree
 class Line:
-    """Move a point on a line to zero, seen as a vector or as the dictionaries of a touch task."""
+    """Task to move a point on a line to zero, observed as a vector or like a touch task."""
 
     observation: str = static(default="vector")
     max_steps: int = static(default=8)
@@ -63,7 +63,7 @@ class Line:
 
 
 def sweep_of_zeros(env, learner, keys, parts, every, measure=None, **saved):
-    """Stand in for `rl.sweep`: states of its shapes, and shares of successes that rise to 1."""
+    """Replace `rl.sweep`: states of its shapes, and success rates that rise to 1."""
 
     def blank(x):
         key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
@@ -77,5 +77,5 @@ def sweep_of_zeros(env, learner, keys, parts, every, measure=None, **saved):
 
 
 def film_of_zeros(env, policy, key, *told):
-    """Stand in for the film of a study."""
+    """Replace the video of a study."""
     return report.film(np.zeros((2, 8, 8, 3), np.uint8), "An episode.", 0.1)

@@ -1,4 +1,4 @@
-"""What every task of handling matter must do."""
+"""Properties that every task of handling materials must have."""
 
 import dataclasses
 
@@ -10,7 +10,10 @@ from jaxgpu.rl.plan import cost, trajectory
 
 
 def slope_is_that_of_differences(env, actions):
-    """Reward in `actions` [T, A] of short frames in float64, along one direction; call with x64."""
+    """Compare the reward's gradient in `actions` [T, A] with differences along one direction.
+
+    Frames are shortened and computed in float64; call with x64.
+    """
 
     def wide(a):
         return a.astype(jnp.float64) if jnp.asarray(a).dtype == jnp.float32 else a
@@ -21,14 +24,14 @@ def slope_is_that_of_differences(env, actions):
     way = jnp.cos(jnp.arange(float(actions.size))).reshape(actions.shape)
     exact = jnp.sum(value_and_slope(actions)[1] * way)
     assert abs(exact) > 0
-    # contact sets in node by node, so the loss has kinks: small steps, and 1e-3
+    # contact starts node by node, so the loss has kinks: use small steps and a tolerance of 1e-3
     price = lambda h: value_and_slope(actions + h * way)[0]
     central = [(price(h) - price(-h)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
     assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact)
 
 
 def places(particles):
-    """[D, N] of all slots, float64, and which are filled [N]."""
+    """Return the positions [D, N] of all slots in float64, and a mask [N] of filled slots."""
     return np.asarray(particles.x, float).T, np.asarray(particles.active)
 
 

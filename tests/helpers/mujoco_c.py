@@ -1,4 +1,4 @@
-"""C MuJoCo as an oracle: converged accelerations, and steps, of the same text."""
+"""C MuJoCo as an oracle: converged accelerations, and steps, of the same MJCF."""
 
 import dataclasses
 import functools
@@ -12,8 +12,8 @@ from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid import integrators
 
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
-# every kind of row: pyramids or ellipses of all dimensions, limits, friction loss, equalities;
-# bodies meet the floor, and two balls one another
+# All constraint rows: pyramidal or elliptic contacts of all condims, limits, friction loss and
+# equalities. Bodies collide with the floor, and two balls with each other.
 ROWS = """<mujoco><option cone="{cone}" impratio="3" integrator="{integrator}" timestep="0.004"/>
 <default><geom contype="2"/><default class="ball"><geom contype="4" conaffinity="5"/></default>
 </default>
@@ -46,7 +46,7 @@ ROWS = """<mujoco><option cone="{cone}" impratio="3" integrator="{integrator}" t
 
 
 def loaded(text: str, **options: int) -> tuple[mujoco.MjModel, mujoco.MjData, rigid.Model]:
-    """The model in C, with a solver that converges, its data, and ours in float64."""
+    """Return MuJoCo's model with a converged solver, its data, and jaxgpu's model in float64."""
     c = mujoco.MjModel.from_xml_string(text)
     c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
     sizes = {"contacts": 64, "iterations": 20, **options}
@@ -54,7 +54,7 @@ def loaded(text: str, **options: int) -> tuple[mujoco.MjModel, mujoco.MjData, ri
 
 
 def states(c: mujoco.MjModel, count: int, seed: int = 0) -> list[tuple[np.ndarray, ...]]:
-    """Coordinates near the rest pose, velocities, activations and controls, at random."""
+    """Return random coordinates near the rest pose, velocities, activations and controls."""
     random, out = np.random.default_rng(seed), []
     for _ in range(count):
         q = c.qpos0 + 0.2 * random.normal(size=c.nq)
@@ -65,13 +65,13 @@ def states(c: mujoco.MjModel, count: int, seed: int = 0) -> list[tuple[np.ndarra
 
 
 def started(model: rigid.Model, q: jax.Array, v: jax.Array, act: jax.Array) -> rigid.State:
-    """A state with activations."""
+    """Return a state with activations."""
 
     return dataclasses.replace(model.init(q, v), act=jnp.asarray(act, model.qpos0.dtype))
 
 
 def motion(model: rigid.Model):
-    """A program: state and controls to the state after a step, and to the forces at its start."""
+    """Make a program from state and controls to the next state and the forces at its start."""
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
     def both(state, ctrl=None):

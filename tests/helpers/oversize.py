@@ -1,9 +1,9 @@
-"""Requests for more memory than there is, each of which must end in a sentence.
+"""Requests for more memory than available, each of which must end with a proper error message.
 
     python tests/helpers/oversize.py 200 [--seed 0]
 
-runs so many, at random, in processes that may take 1 GB: in a control group where this user can
-make one, else under `ulimit -d`. It prints what was no sentence, and exits with how many.
+runs this number of random requests in processes limited to 1 GB: in a control group if this user
+can make one, else under `ulimit -d`. It prints other outcomes, and exits with their number.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-LIMIT = 10**9  # bytes of a process
-EACH = 10  # requests of a process, as long as they are refused
-SECONDS = 120  # of a processor for one request: some compile before they know
+LIMIT = 10**9  # memory limit of a process, bytes
+EACH = 10  # requests per process, as long as they are rejected
+SECONDS = 120  # CPU time limit of a request: some compile before they can tell
 
-# of studies, option and the least that surely takes more than the limit
+# for each study, an option and the minimum value that certainly exceeds the limit
 STUDIES = {
     "solar-system": {"tracers": 10_000_000},
     "cluster-tracers": {"stars": 40_000_000, "tracers": 20_000_000, "seeds": 1000},
@@ -40,7 +40,7 @@ STUDIES = {
     "locomotion": {"seeds": 9000},
     "robot-front": {"members": 1_000_000},
 }
-# of calls, by Python text with the size as {n}, and the least that is too much
+# for each call, as Python text with the size {n}, the minimum size that is too large
 CALLS = {
     "nbody.plummer(key, {n})": 3e7,
     "nbody.king(key, {n}, 5.0)": 3e7,
@@ -80,7 +80,7 @@ camera = lambda n: render.Camera((0.0, -5, 0), (0.0, 0, 0), (0.0, 0, 1), width=n
 
 
 def requests(count: int, seed: int) -> Iterator[list[str]]:
-    """So many requests, at random: a command line, or a text of Python."""
+    """Yield `count` random requests: a command line, or Python text."""
     chance = random.Random(seed)
     options = [(name, *option) for name, most in STUDIES.items() for option in most.items()]
     for _ in range(count):
@@ -96,7 +96,7 @@ def requests(count: int, seed: int) -> Iterator[list[str]]:
 
 
 def most_of(study: str, option: str) -> int:
-    """The most that a study's option may be."""
+    """Return the maximum of a study's option."""
     from jaxgpu.inputs.ranges import KEY
     from jaxgpu.studies import studies
 
@@ -105,7 +105,7 @@ def most_of(study: str, option: str) -> int:
 
 
 def said(request: list[str]) -> str:
-    """What became of a request in this process: "sentence: ...", or what else."""
+    """Return the outcome of a request in this process: "sentence: ..." or another one."""
     from jaxgpu import cli
 
     if len(request) == 1:
@@ -125,7 +125,7 @@ def said(request: list[str]) -> str:
 
 
 def child(batch: list[list[str]], group: str) -> None:
-    """Limit this process, which has not imported JAX, and answer requests, a line each."""
+    """Limit this process, which has not imported JAX, and answer requests, one per line."""
     if group:
         Path(group, "cgroup.procs").write_text(str(os.getpid()))
     else:
@@ -134,18 +134,18 @@ def child(batch: list[list[str]], group: str) -> None:
         spent = resource.getrusage(resource.RUSAGE_SELF)
         most = int(spent.ru_utime + spent.ru_stime) + SECONDS
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
-        signal.alarm(10 * SECONDS)  # one that waits for ever spends nothing
+        signal.alarm(10 * SECONDS)  # a request that waits forever uses no CPU time
         print("ANSWER", json.dumps(said(request)), flush=True)
 
 
 @contextlib.contextmanager
 def limited() -> Iterator[str]:
-    """The folder of a control group with the limit; no name where none can be made."""
+    """Yield the folder of a control group with the limit, or "" if none can be made."""
     group = Path("/sys/fs/cgroup/memory") / f"oversize-{os.getpid()}"
     try:
         group.mkdir()
         (group / "memory.limit_in_bytes").write_text(str(LIMIT))
-    except OSError:  # no control groups of version 1, or none that this user can make
+    except OSError:  # no control groups of version 1, or no permission
         yield ""
         return
     try:
@@ -155,12 +155,12 @@ def limited() -> Iterator[str]:
 
 
 def answered(asked: list[list[str]]) -> Iterator[tuple[list[str], str]]:
-    """Every request, and what became of it."""
+    """Yield every request and its outcome."""
     left = list(asked)
     with limited() as group:
         while left:
             batch = left[:EACH]
-            # it limits itself: a `preexec_fn` would fork this process, whose threads JAX may hold
+            # the child limits itself: a `preexec_fn` would fork this process with JAX's threads
             command = [sys.executable, __file__, "--child", json.dumps(batch), "--group", group]
             done = subprocess.run(command, capture_output=True, text=True)
             late = -done.returncode in (signal.SIGXCPU, signal.SIGALRM)

@@ -1,11 +1,11 @@
-"""What a program takes of memory at its peak, beside its forecast: a line of JSON.
+"""Peak memory of a program and its forecast, as a line of JSON.
 
     python tests/helpers/peak.py run solar-system --tracers 1000000
     python tests/helpers/peak.py gradient cluster
 
-The first launches a step of the study's first large program, the second the gradient of a rollout
-by its first state. A launch is ended after `LONG` seconds, when a program that repeats itself has
-long been at its peak. Linux alone: the peak is set back before the launch.
+The first runs a step of the study's first large program, the second the gradient of a rollout with
+respect to its first state. A run ends after `LONG` seconds, when a program that repeats itself has
+long reached its peak. Linux only: the peak counter is reset before the run.
 """
 
 import ctypes
@@ -36,28 +36,28 @@ from jaxgpu.rl import plan
 from jaxgpu.runs import program
 from jaxgpu.runs.loop import rollout
 
-LEAST = 10_000_000  # bytes of a program that is looked at
+LEAST = 10_000_000  # minimum bytes of a program that is measured
 LONG = 300
 advance = program.Loop.advance
 
 
 def peak() -> int:
-    """Most bytes of this process so far, or since it was set back."""
+    """Return the peak memory of this process, bytes, since the counter was reset."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(re.findall(r"VmHWM:\s+(\d+)", status)[0])
 
 
 class Heap(ctypes.Structure):
-    """What the C library says of its heap."""
+    """Statistics of the C library's heap."""
 
     NAMES = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
     _fields_ = [(name, ctypes.c_size_t) for name in NAMES.split()]
 
 
 def fill() -> None:
-    """Take what is free in the heap in pieces of 64 kB and more, and touch none of them.
+    """Allocate all free heap in pieces of 64 kB or more, without touching them.
 
-    Arrays of the launch get mappings of their own then, which go back to the system when they are
+    Arrays of the run then get separate mappings, which are returned to the system when they are
     freed. In holes of the heap, of which compilation leaves many, they would stay and count.
     """
     libc = ctypes.CDLL("libc.so.6")
@@ -73,7 +73,7 @@ def fill() -> None:
 
 
 def launched(compiled: Any, held: int, *arguments: Any) -> None:
-    """Launch a program, and end with its forecast and what it took; `held` are its arguments."""
+    """Run a program, print its forecast and peak, and exit; `held` are its arguments' bytes."""
     fill()
     Path("/proc/self/clear_refs").write_text("5")
     forecast, before = memory.forecast(compiled), psutil.Process().memory_info().rss
@@ -89,7 +89,7 @@ def launched(compiled: Any, held: int, *arguments: Any) -> None:
 
 
 def measured(loop: Any, state: Any, done: int, count: int) -> Any:
-    """In place of a loop's steps: one, measured, if its program is large."""
+    """Replace a loop's steps: measure one step if its program is large."""
     chunk = loop.program.chunks[loop.capacity]
     if memory.forecast(chunk) < LEAST:
         return advance(loop, state, done, count)
@@ -106,7 +106,7 @@ def of_study(*options: str) -> None:
 
 
 def planets() -> tuple[Callable[[Any], Array], Any]:
-    """100 systems of ten bodies, 500 steps of the Wisdom-Holman map, each kept for the way back."""
+    """Return 100 systems of ten bodies, 500 Wisdom-Holman steps, all stored for reverse mode."""
     gm, radius = jnp.append(1.0, jnp.full(9, 1e-6)), jnp.append(0.0, 1.0 + jnp.arange(9.0))
     speed = jnp.append(0.0, (1.0 + jnp.arange(9.0)) ** -0.5)
     turn = jax.random.uniform(jax.random.key(0), (100, 10, 1), maxval=2 * jnp.pi)
@@ -124,7 +124,7 @@ def planets() -> tuple[Callable[[Any], Array], Any]:
 
 
 def matter() -> tuple[Callable[[Any], Array], Any]:
-    """A block of jelly, of 64,000 particles, that falls for 64 frames of four steps."""
+    """Return a block of jelly of 64,000 particles that falls for 64 frames of four steps."""
     x = fill_box((0.3, 0.3, 0.3), (0.7, 0.7, 0.7), 0.01)
     scene = Scene((Body(x, NeoHookean(1e4), 1e-6),), Grid(0.02, (50, 50, 50)), dt=2e-4)
 
@@ -136,7 +136,7 @@ def matter() -> tuple[Callable[[Any], Array], Any]:
 
 
 def task(name: str, copies: int, steps: int) -> tuple[Callable[[Any], Array], Any]:
-    """Rewards of copies of a task by all their actions."""
+    """Return the cost of copies of a task as a function of all their actions."""
     env, key = rl.make(name), jax.random.key(0)
     states = jax.jit(jax.vmap(lambda key: env.reset(key)[0]))(jax.random.split(key, copies))
 
@@ -156,7 +156,7 @@ ROLLOUTS: dict[str, Callable[[], tuple[Callable[[Any], Array], Any]]] = {
 
 
 def of_rollout(name: str) -> None:
-    """The gradient of a rollout by the state that it begins with."""
+    """Measure the gradient of a rollout with respect to its initial state."""
     loss, start = ROLLOUTS[name]()
     compiled = jax.jit(jax.grad(loss)).lower(start).compile()
     launched(compiled, memory.size(start), start)

@@ -1,4 +1,4 @@
-"""Values of other programs, and the points they belong to; see `make_peers.py`."""
+"""Reference values of other programs, and the points they belong to; see `make_peers.py`."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ def points(problem, count=3):
 
 
 def assert_like_the_peer(problems, tolerance=1e-12):
-    """Hold the values of {name: problem} against the peer's; the points fix the boxes as well.
+    """Compare the values of {name: problem} with the peer's; the points also check the boxes.
 
-    One program for all of them: it compiles in a fraction of the time.
+    All problems share one program, which compiles in a fraction of the time.
     """
     x = {name: jnp.asarray(points(problem)) for name, problem in problems.items()}
     got = jax.jit(lambda x: {name: problems[name].evaluate(x[name]) for name in x})(x)

@@ -1,7 +1,7 @@
 """A run in one of several processes, as a program: `process_job.py FOLDER STEPS DEVICES [EVENT]`.
 
-The processes find each other by what their environment says. Each writes what came of the run to
-FOLDER/NUMBER.json; at turn 12 of the last process an EVENT befalls it.
+The processes find each other through environment variables. Each writes the result of the run to
+FOLDER/NUMBER.json. At turn 12 an EVENT, if given, happens to the last process.
 """
 
 import json
@@ -27,7 +27,7 @@ ROWS, CHUNK, TURN = 96, 5, 12
 
 
 def start():
-    """A state whose arrays are spread, one of keys among them, beside some that are whole."""
+    """Return a state with sharded arrays, including random keys, and replicated ones."""
     devices = mesh.devices()
     x = np.linspace(-1, 1, 3 * ROWS, dtype=np.float32).reshape(ROWS, 3)
     keys = jax.random.split(jax.random.key(3), ROWS)
@@ -41,7 +41,7 @@ def start():
 
 
 def step(rate, state, key):
-    """Elementwise: the same bits on any number of devices and processes."""
+    """Advance the state elementwise: the bits are independent of devices and processes."""
     noise = jax.vmap(lambda key: jax.random.normal(key, (3,)))(state["keys"])
     x = (
         jnp.sin(rate * state["x"])
@@ -58,7 +58,7 @@ def step(rate, state, key):
 
 
 def measure(state):
-    """Sums over devices, which round as they are grouped, and a number that does not."""
+    """Return sums over devices, which round differently by grouping, and an exact number."""
     devices = mesh.devices()
     (axis,) = devices.axis_names
     total = lambda x: jax.lax.psum(jnp.sum(x), axis)
@@ -70,7 +70,7 @@ def measure(state):
 
 
 def go(out: Path, steps: int, check=None, keep=None, resume=True) -> Run:
-    """The run, from the last checkpoint on, if there is one."""
+    """Run from the last checkpoint, if there is one."""
     key = jax.random.key(7)
     return run(
         partial(step, 0.9),
@@ -87,7 +87,7 @@ def go(out: Path, steps: int, check=None, keep=None, resume=True) -> Run:
 
 
 def befall(event: str):
-    """A check that lets something happen to the last process at a turn."""
+    """Return a check that sends a signal to the last process at a turn."""
 
     def check(state, history):
         if jax.process_index() == jax.process_count() - 1 and len(history["turn"]) > TURN:
@@ -100,9 +100,9 @@ def befall(event: str):
 
 
 def main(folder: Path, steps: int, devices: int, event: str = "") -> None:
-    """Join the others, run, and say what came of it."""
+    """Join the other processes, run, and write the result."""
     jax.config.update("jax_num_cpu_devices", devices)
-    # the settings of the tests, which a traced program shows
+    # the settings of the tests, on which a traced program depends
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     watch.SILENCE, watch.GRACE, watch.LAST = 4.0, 2.0, 3.0

@@ -1,8 +1,8 @@
-"""A compilation cache for the tests, kept between runs in the user's cache folder.
+"""A compilation cache for the tests, stored between runs in the user's cache folder.
 
-The folder is named after the versions, the processor and the XLA flags, so that no process loads
-a program that was compiled for another machine. `JAXGPU_TEST_CACHE` names another folder; an empty
-value turns the cache off.
+The folder is named after the versions, the processor and the XLA flags, so that no process loads a
+program that was compiled for another machine. `JAXGPU_TEST_CACHE` names another folder; an empty
+value disables the cache.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 import jax
 import jaxlib
 
-BOUND = 4 << 30  # bytes; a whole run of the tests writes less than half of it
+BOUND = 4 << 30  # bytes; a complete run of the tests writes less than half of it
 
 
 def processor() -> str:
@@ -28,7 +28,7 @@ def processor() -> str:
 
 
 def _features() -> str:
-    """Return what the processor can do, as Linux lists it."""
+    """Return the features of the processor, as Linux lists them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -37,7 +37,7 @@ def _features() -> str:
 
 
 def folder() -> Path | None:
-    """Return the cache folder of this machine, or None if the cache is turned off."""
+    """Return the cache folder of this machine, or None if the cache is disabled."""
     chosen = os.environ.get("JAXGPU_TEST_CACHE")
     if chosen == "":
         return None
@@ -65,7 +65,7 @@ def use() -> None:
 
 
 def trim(bound: int = BOUND) -> None:
-    """Delete folders of other machines and versions, then the oldest programs beyond the bound."""
+    """Delete folders of other machines and versions, then the oldest programs over the bound."""
     path = folder()
     if path is None or not path.exists():
         return

@@ -1,8 +1,8 @@
-"""What steps, at its smallest: algorithms, matter, bodies, stars, environments and learners.
+"""Steppers at minimal size: algorithms, materials, bodies, stars, environments and learners.
 
-A `Machine` names the classes that it covers and makes `init(key) -> state` and
-`step(state, key) -> state` in a precision. The rules below hold for every protocol; each public
-class that has a method of a protocol must be covered by one of the machines.
+A `Machine` names the classes that it covers and makes `init(key) -> state` and `step(state, key) ->
+state` in a given precision. The rules below hold for every protocol. Each public class that has a
+method of a protocol must be covered by one of the machines.
 """
 
 from collections.abc import Callable
@@ -34,15 +34,15 @@ REF_DIRS = das_dennis(3, 4)
 
 @dataclass(frozen=True)
 class Machine:
-    """Something that steps: how it begins and goes on, in either precision."""
+    """A test case that initialises and steps a state, in either precision."""
 
     name: str
     covers: tuple[type, ...]
     make: Callable[[Any], tuple[Callable, Callable]]  # dtype -> init(key), step(state, key)
-    floats: str = "same"  # "same": those of the state are of the dtype; "own": of its own
-    alike: str = ""  # what has the same program but for few numbers, and is run in place of this
-    rtol: float = 1e-4  # between one step under jit or vmap, and a plain one
-    compared: Any = np.float32  # the precision in which the two are compared
+    floats: str = "same"  # "same": floats of the state have the dtype; "own": fixed ones
+    alike: str = ""  # a machine with nearly the same program, which is run instead of this
+    rtol: float = 1e-4  # tolerance between a step under jit or vmap and a plain one
+    compared: Any = np.float32  # the precision of this comparison
 
 
 def algorithm(spec: Any, name: str) -> Machine:
@@ -85,7 +85,7 @@ ALGORITHMS = {
 
 
 def matter(dtype: Any) -> tuple[Callable, Callable]:
-    """Bodies of all materials side by side, and a tool."""
+    """Make a scene with one body per material, and a tool."""
     materials = list({type(material): material for material in MATERIALS.values()}.values())
     shape = (len(materials), 8, 3)
     x = np.random.default_rng(0).uniform(0.3, 0.7, shape).astype(dtype)
@@ -105,7 +105,7 @@ def joints(dtype: Any) -> tuple[Callable, Callable]:
 
 
 def grasp(dtype: Any) -> tuple[Callable, Callable]:
-    """A peg that hangs in a hand above its socket."""
+    """Make a peg that is held by a gripper above its socket."""
     spec = touch.Grasp.of(*touch.peg_and_socket(), taxels=(4, 3))
     hand = jnp.asarray([0.01, 0.0, 0.1], dtype)
     start = spec.init(hand, hand.at[2].add(dtype(-0.02)))
@@ -113,7 +113,7 @@ def grasp(dtype: Any) -> tuple[Callable, Callable]:
     return lambda key: start, lambda state, key: spec.step(state, shift)
 
 
-# three bodies of unlike masses, and two tracers
+# three bodies of different masses, and two tracers
 GM = np.array([1.0, 1e-3, 3e-4])
 X = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-0.3, 2.1, 0.2]])
 V = np.array([[0.0, 0.0, 0.0], [-0.1, 1.0, 0.05], [-0.68, -0.1, 0.0]])
@@ -121,7 +121,7 @@ TRACERS = np.array([[0.0, 1.5, 0.1], [3.0, 0.0, -0.2]])
 
 
 def near(a: np.ndarray, key: Any, dtype: Any) -> Any:
-    """Return the numbers, each multiplied by a random factor near 1."""
+    """Return the values, each multiplied by a random factor near 1."""
     return jnp.asarray(a, dtype) * (1 + dtype(1e-3) * jax.random.normal(key, a.shape, dtype))
 
 
@@ -151,7 +151,7 @@ def leapfrog(dtype: Any) -> tuple[Callable, Callable]:
 
 
 def stars(spec: Any, name: str) -> Machine:
-    """Five stars of unlike masses and two tracers."""
+    """Return a machine of five stars of different masses and two tracers."""
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
         rng = np.random.default_rng(1)
@@ -165,7 +165,7 @@ def stars(spec: Any, name: str) -> Machine:
     return Machine(f"nbody.{name}", (type(spec),), make)
 
 
-# machines whose step takes less than 1.5 s to run, and those whose trace takes more
+# machines whose step runs in less than 1.5 s, and machines whose trace takes more
 QUICK = """rl.acrobot rl.cartpole rl.cartpole-masked rl.mountain-car rl.mountain-car-continuous
     rl.pendulum rl.surgical/ecm-reach rl.surgical/ecm-reach-compat nbody.Leapfrog""".split()
 SLOW = """continuum.Scene evolution.NSGA2 nbody.Ensemble nbody.Hermite nbody.Hermite6
@@ -183,7 +183,7 @@ def slow(name: str, rule: str) -> bool:
     return dear or name.endswith(("-dynamic", "-contact"))
 
 
-# environments that the first one of their kind is exported and run for
+# groups of similar environments, of which only the first is exported and run
 ALIKE = {
     "reacher": """ant half-cheetah hopper humanoid humanoid-standup inverted-double-pendulum pusher
         swimmer walker2d""",
@@ -199,7 +199,7 @@ ALIKE = {
 
 
 def environment(name: str) -> Machine:
-    """An environment under actions that are drawn."""
+    """Return a machine of an environment under random actions."""
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
         env = made(name)
@@ -218,13 +218,13 @@ def environment(name: str) -> Machine:
     if name.startswith("rearrange/") and name.endswith("-dynamic"):
         rtol = 1e-3  # 30 steps of servos of 1000 N m/rad
     compared: Any = np.float32
-    if name.startswith("touch/"):  # fingers at rest: a rate of 1e-5 m/s is what forces of 3 N leave
+    if name.startswith("touch/"):  # fingers at rest: forces of 3 N cancel up to 1e-5 m/s
         compared, rtol = np.float64, 1e-10
     return Machine(f"rl.{name}", (kind(name),), make, floats, alike, rtol, compared)
 
 
 def learner(name: str) -> Machine:
-    """A learner; its weights are of 32 bits in either precision."""
+    """Return a machine of a learner, whose weights have 32 bits in either precision."""
     task, spec = LEARNERS[name]
 
     def make(dtype: Any) -> tuple[Callable, Callable]:
@@ -252,10 +252,10 @@ MACHINES = [
 
 
 def traces(machine: Machine) -> None:
-    """A step gives back the types that it was given, in one portable program.
+    """Assert that a step preserves the types of its state, in one portable program.
 
-    The program of 64 bits is traced while that of 32 lives. Arrays that outlive the first must not
-    keep its types in the second, as jax 0.12 lets NumPy's do of which it made constants.
+    The 64-bit program is traced while the 32-bit one is alive. Arrays that outlive the first must
+    not impose its types on the second, as jax 0.12 allows for NumPy arrays turned into constants.
     """
     kept = []
     for dtype in (np.float32, np.float64):

@@ -1,4 +1,4 @@
-"""Boxes for robots to meet, and distances to them that share nothing with the package's."""
+"""Boxes for robots to collide with, and distances to them, independent of the package's code."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -7,25 +7,25 @@ from jaxgpu.rl.envs.rearrange.robot import Boxes
 
 
 def axes_of(yaw):
-    """The axes of a box turned about the vertical, one a row."""
+    """Return the axes of a box rotated about the vertical, as rows."""
     c, s = np.cos(yaw), np.sin(yaw)
     return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
 
 
 def distance(x, middle, half, yaw):
-    """From points [..., 3] to a box, 0 inside of it."""
+    """Return the distance from points [..., 3] to a box, 0 inside it."""
     local = (x - middle) @ axes_of(yaw).T
     return np.linalg.norm(np.maximum(np.abs(local) - half, 0), axis=-1)
 
 
 def as_rows(boxes):
-    """Boxes (middle, half, yaw) as the package has them."""
+    """Return boxes (center, half, yaw) in the package's format."""
     rows = [[*m, *h, np.cos(yaw), np.sin(yaw)] for m, h, yaw in boxes]
     return Boxes(jnp.asarray(rows, jnp.float32))
 
 
 def room(side=2.5):
-    """Four walls, a table, a shelf at the height of the arm, and a crate askew, on a floor."""
+    """Return four walls, a table, a shelf at arm height and a tilted crate on a floor."""
     wall = lambda x, y, hx, hy: ((x, y, 1.25), (hx, hy, 1.25), 0.0)
     boxes = [
         ((0.0, 0.0, -0.05), (4.0, 4.0, 0.05), 0.0),

@@ -1,4 +1,4 @@
-"""A small scene, changed at will, and what it is to refuse it."""
+"""A small scene with any field changed, and the assertion that it is rejected."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ BODY = Body(fill_box((0.3, 0.3), (0.7, 0.7), 0.05), NeoHookean(1e4), 0.05**2)
 
 
 def refused(scene, words):
-    """`prepare` refuses it, in one sentence that holds these words."""
+    """Assert that `prepare` rejects the scene in one sentence that contains these words."""
     with pytest.raises((ValueError, TypeError), match=re.escape(words)) as caught:
         scene.prepare()
     assert "\n" not in str(caught.value) and "; " in str(caught.value)

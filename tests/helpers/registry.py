@@ -1,11 +1,11 @@
-"""The registry of the package: every public name, and the rules that each is held to.
+"""The registry of the package: every public name, and the rules that it must obey.
 
-Functions are in it by their doors (`doors_<pillar>.py`); specs, environments, learners and
-algorithms by the tables of `protocols.py`. `tests/core/test_conformance.py` walks all of it:
-nothing opts in, and a public name that is missing fails.
+Functions are registered as API cases (`doors_<pillar>.py`); specs, environments, learners and
+algorithms in the tables of `protocols.py`. `tests/core/test_conformance.py` tests all of them:
+registration is not optional, and a missing public name fails.
 
-A door that takes arrays is a *program*, held to float32 and float64, to `jit`, `vmap` and export,
-unless its field `host` says why not; one that can be traced may not have that field.
+A case that takes arrays is a *program*: it is tested in float32 and float64, under `jit`, `vmap`
+and export, unless its field `host` gives a reason; a traceable one may not have that field.
 """
 
 import importlib
@@ -24,7 +24,7 @@ TABLES = sorted(file.stem for file in Path(__file__).parent.glob("doors_*.py"))
 DOORS: list[Door] = [door for table in TABLES for door in importlib.import_module(table).DOORS]
 OURS = {f"jit({d.name.rpartition('.')[2]})" for d in DOORS}  # programs of public functions
 TABLE_OF = {d.name: table for table in TABLES for d in importlib.import_module(table).DOORS}
-# doors for which a rule takes more than 1.5 s
+# cases for which a rule takes more than 1.5 s
 SLOW = {
     "hostile input": [
         "evolution.Drawn, Stochastic.evaluate",
@@ -131,10 +131,10 @@ SLOW = {
 }
 
 
-# doors that cannot be called twice: one changes a class, one is never called rightly
+# cases that cannot be called twice: one changes a class, one has no valid call
 ONCE = "pytree.pytree", "mesh.replicate: mesh"
 
-# programs of a first call at most, where a door computes with its arguments besides
+# maximum programs of a first call, for cases that also compute with their arguments
 FIRST = {
     "evolution.problems.knapsack, Sacks": 40,
     "evolution.problems.car_cab": 24,
@@ -145,7 +145,7 @@ FIRST = {
 
 
 def of_the_host(door: Door) -> None:
-    """A door that is said to be of the host does need the values of its arrays."""
+    """Assert that a case with a reason in `host` really needs the values of its arrays."""
     arrays, others = split(door, door.good)
     assert arrays, f"{door.name}: takes no arrays; leave its field `host` out"
     try:
@@ -157,7 +157,7 @@ def of_the_host(door: Door) -> None:
 
 
 def cast(tree: Any, dtype: Any) -> Any:
-    """Every floating array and every Python float of a pytree as an array of `dtype`."""
+    """Return a pytree with every floating array and Python float as an array of `dtype`."""
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, float):
@@ -169,18 +169,17 @@ def cast(tree: Any, dtype: Any) -> Any:
 
 
 def program(door: Door, dtype: Any) -> tuple[Any, Any]:
-    """A door as a function of its arrays under `jit`, and these arrays in `dtype`."""
+    """Return a case as a function of its arrays under `jit`, and these arrays in `dtype`."""
     arrays, others = split(door, door.good)
     return jax.jit(lambda arrays: door.call(**arrays, **others)), cast(arrays, dtype)
 
 
 def traces(door: Door) -> None:
-    """One portable program in each precision.
+    """Assert that the case is one portable program in each precision.
 
-    Arrays of a dtype come back as arrays of that dtype: no float64 by accident, none lost. What a
-    door holds besides its arguments (a problem, a field) keeps its own dtype, and where that is
-    float32 so may be the result. The program of 64 bits is traced while that of 32 lives: see
-    `protocols.traces`.
+    Arrays of a dtype return as arrays of that dtype: no accidental float64, none lost. Other data
+    of a case (a problem, a field) keep their own dtype, and if that is float32 the result may be
+    float32. The 64-bit program is traced while the 32-bit one is alive: see `protocols.traces`.
     """
     kept = []
     for dtype in (np.float32, np.float64):
@@ -198,9 +197,9 @@ def traces(door: Door) -> None:
 
 
 def runs(door: Door) -> None:
-    """Called from outside of `jit` it is few programs, none of them compiled again with new specs.
+    """Assert that outside `jit` a case compiles few programs, and none again with new specs.
 
-    `vmap` gives the same values, whatever its other lane holds.
+    `vmap` must return the same values, independent of its other lane.
     """
     arrays, others = split(door, door.good)
     arrays = cast(arrays, np.float64 if door.wide else np.float32)
@@ -221,7 +220,7 @@ def runs(door: Door) -> None:
 
 
 def runs_again(door: Door) -> None:
-    """Call a door that is not a program twice; the second call compiles nothing."""
+    """Call a case that is not a program twice, and assert that the second call compiles nothing."""
     with jax.enable_x64(door.wide), as_users(), cheap_programs():
         door.call(**door.good)
         with conformance.programs() as seen:
@@ -230,13 +229,13 @@ def runs_again(door: Door) -> None:
 
 
 def _anew(tree: Any) -> Any:
-    """The same arrays in containers and specs that are made again."""
+    """Return the same arrays in reconstructed containers and specs."""
     leaves, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, leaves)
 
 
 def numbers(door: Door) -> None:
-    """A Python float beside arrays of 32 bits changes no dtype, where 64 bits are on too."""
+    """Assert that a Python float next to 32-bit arrays changes no dtype if 64 bits are enabled."""
     good = {k: v for k, v in door.good.items() if k not in (*door.things, *door.free)}
     found = []
     with jax.enable_x64(True), as_users(), cheap_programs():
@@ -244,13 +243,13 @@ def numbers(door: Door) -> None:
             given = jax.tree.map(partial(_single, number), good)
             answer = jax.tree.leaves(door.call(**door.good | given))
             found.append([getattr(leaf, "dtype", float) for leaf in answer])
-    pairs = [pair for pair in zip(*found) if pair[0] is not float]  # one that is given back
+    pairs = [pair for pair in zip(*found) if pair[0] is not float]  # returned unchanged
     other = [pair for pair in pairs if pair[0] != pair[1]]
     assert not other, f"{door.name}: dtypes of floats, and of float32: {other}"
 
 
 def has_numbers_and_arrays(door: Door) -> bool:
-    """Whether it takes numbers beside arrays of floating point."""
+    """Return whether it takes numbers as well as floating-point arrays."""
     good = [v for k, v in door.good.items() if k not in (*door.things, *door.free)]
     real = [x for x in jax.tree.leaves(good) if hasattr(x, "dtype") and _floats(x)]
     arrays = [x for x in real if x.ndim]
@@ -272,7 +271,7 @@ def _stack(a: Any, b: Any) -> Any:
 
 
 def _other(leaf: Any) -> Any:
-    """Other numbers than those, near to them."""
+    """Return different values close to the given ones."""
     return leaf * leaf.dtype.type(1.0625) if _floats(leaf) else leaf
 
 

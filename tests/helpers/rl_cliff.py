@@ -1,4 +1,4 @@
-"""A task of one step after another that pays nan for half of the actions."""
+"""A multi-step task whose reward is nan for half of the actions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from jaxgpu.inputs.fields import pytree, size, static
 
 @pytree
 class Cliff:
-    """Pays what a function makes of the action; over after some steps, never without a number."""
+    """Task whose reward is a function of the action; truncated after `steps`, or never if None."""
 
     pay: Callable[[Any], Any] = static()
     steps: int | None = size(default=None, least=1, none=True)
@@ -21,10 +21,10 @@ class Cliff:
     differentiable = property(lambda self: False)
 
     def reset(self, key):
-        """One state."""
+        """Return the initial state."""
         return jnp.int32(0), jnp.ones(1)
 
     def step(self, state, action, key):
-        """The next one."""
+        """Return the next step."""
         over = jnp.bool_(False) if self.steps is None else state + 1 >= self.steps
         return rl.Step(state + 1, jnp.ones(1), self.pay(action[0]), jnp.bool_(False), over, {})

@@ -1,4 +1,4 @@
-"""A resolved-rate controller, damped least squares, and slopes beside central differences."""
+"""A resolved-rate controller (damped least squares), and gradient checks by differences."""
 
 import jax
 import jax.numpy as jnp
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def play(env, arm, residual, episodes=64, at="q"):
-    """States and measurements [episodes, steps - 1]; `residual(state, q)` [M] should vanish.
+    """Return states and measurements [episodes, steps - 1] that reduce `residual(state, q)` [M].
 
-    at: the joints of the state that actions move.
+    at: the field of the state with the joints that actions move.
     """
     low, high = arm.working_range(jnp.float32)
 

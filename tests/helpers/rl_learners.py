@@ -1,4 +1,4 @@
-"""Every learner at its smallest, and a task for it."""
+"""Every learner at minimal size, and a task for it."""
 
 import jax
 

@@ -1,11 +1,11 @@
-"""Where an arm's tip is by products of matrices, in NumPy: an oracle for chains of joints."""
+"""Forward kinematics of an arm by matrix products in NumPy: an oracle for chains of joints."""
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 
 def by_matrices(arm, q):
-    """Place [3], m, and orientation [3, 3] of the tip, at joints [J]."""
+    """Return position [3], m, and orientation [3, 3] of the tip, at joints [J]."""
     T = np.eye(4)
     for (alpha, a, theta, d), sliding, value in zip(arm.dh, arm.prismatic, q):
         theta, d = (theta, d + value) if sliding else (theta + value, d)

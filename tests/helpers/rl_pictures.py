@@ -1,4 +1,4 @@
-"""A task whose goal is to be seen in a picture, known to a critic in training; its learners."""
+"""A task whose goal is visible in an image, and known to the critic in training; its learners."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ STEPS, REACH = 8, 0.3
 
 @pytree
 class Pointer:
-    """A place on a line that should come to a goal, the bright column of a picture of 8 by 8.
+    """Task to move a point on a line to a goal, the bright column of an 8 by 8 image.
 
-    It pays minus the squared distance after each of 8 steps, of at most 0.3 each. Shown are the
-    picture `eye`, the `place`, and the `goal` in numbers.
+    The reward is minus the squared distance after each of 8 steps, of at most 0.3 each.
+    Observations are the image `eye`, the position `place`, and the numeric `goal`.
     """
 
     action_space: Any = static(default=Box(-1.0, 1.0, (1,)))
@@ -51,7 +51,7 @@ class Pointer:
 
 
 def best_return(place, goal):
-    """Of episodes [E] that go straight to the goal, in NumPy."""
+    """Return the returns of episodes [E] that move straight to the goal, in NumPy."""
     left, total = np.abs(place - goal), 0.0
     for _ in range(STEPS):
         left = np.maximum(left - REACH, 0)

@@ -1,4 +1,4 @@
-"""Environments whose returns are known, and one that breaks by chance."""
+"""Environments with known returns, and one that fails at random."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from jaxgpu.rl.vector import vectorize
 
 @pytree
 class Probe:
-    """Reward 1 at every step, one observation, cut after 20 steps, never over."""
+    """Environment with reward 1 at every step and one observation; truncated after 20 steps."""
 
     period: int = 20
 
@@ -33,9 +33,9 @@ class Probe:
 
 @pytree
 class Drift:
-    """A place that drifts by 0.3 a step whatever is done: it pays 1 - x^2, and ends beyond 1.
+    """A position that drifts by 0.3 per step under any action; reward 1 - x^2, ends above 1.
 
-    It begins within `spread` of 0.25 and is cut after 3 steps.
+    It starts within `spread` of 0.25 and is truncated after 3 steps.
     """
 
     action_space: Any = static()
@@ -55,9 +55,9 @@ class Drift:
 
 
 def drifted(x):
-    """What the steps from the places x [T, B] of `Drift`, which begin anew, led to, in NumPy.
+    """Return the outcomes of steps from positions x [T, B] of `Drift` with resets, in NumPy.
 
-    The next places, rewards, and whether they were the last by an end or by a cut, [T, B] each.
+    These are next positions, rewards, and masks of terminated and of truncated steps, [T, B] each.
     """
     after = x + np.float32(0.3)
     ended = after > 1
@@ -73,7 +73,7 @@ def drifted(x):
 
 
 def lambda_returns(reward, ahead, ended, cut, gamma, share):
-    """TD(lambda) returns [T, B] by their recursion; `ahead` are values of what steps led to."""
+    """Return TD(lambda) returns [T, B] by recursion; `ahead` are values of the next states."""
     returns, later = np.zeros_like(reward), ahead[-1]
     for i in range(len(reward))[::-1]:
         mixed = (1 - share) * ahead[i] + share * later
@@ -83,7 +83,7 @@ def lambda_returns(reward, ahead, ended, cut, gamma, share):
 
 
 def begun(learner, env, key):
-    """The state of a training before its first step, its weights cosines of no meaning."""
+    """Return the state of a training before its first step, with arbitrary cosines as weights."""
     shapes = jax.eval_shape(lambda key: learner.init(env, key, 10), key)
     state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
     weights = {"params": waves(state.params, 0.0)}
@@ -94,7 +94,7 @@ def begun(learner, env, key):
 
 
 def waves(tree, shift):
-    """Cosines in place of all arrays, no two of which are alike."""
+    """Replace all arrays by cosines, all of them different."""
     leaves, structure = jax.tree.flatten(tree)
     wave = lambda i, x: np.cos(shift + 0.8 * i + 1.7 * np.arange(x.size)).reshape(x.shape)
     return structure.unflatten(wave(i, x).astype(x.dtype) for i, x in enumerate(leaves))
@@ -102,22 +102,22 @@ def waves(tree, shift):
 
 @pytree
 class Brittle:
-    """An environment whose steps lead to nan, and pay inf, by chance; a start may be nan too."""
+    """An environment whose steps randomly lead to nan and reward inf; a start may be nan too."""
 
     env: Any
     chance: float = 0.1
-    torn: float = 0.0  # chance of a start
+    torn: float = 0.0  # probability of a nan start
 
     observation_space = property(lambda self: self.env.observation_space)
     action_space = property(lambda self: self.env.action_space)
     differentiable = property(lambda self: self.env.differentiable)
 
     def reset(self, key):
-        """Of the environment, or nan."""
+        """Reset the environment; the result may be nan."""
         return spoilt(self.env.reset(key), jax.random.bernoulli(key, self.torn))
 
     def step(self, state, action, key):
-        """Of the environment, or nan, slopes included."""
+        """Step the environment; the result may be nan, including its derivatives."""
         step = self.env.step(state, action, key)
         bad = jax.random.bernoulli(key, self.chance)
         state, observation = spoilt((step.state, step.observation), bad)

@@ -1,4 +1,4 @@
-"""Steps of gymnasium's classic tasks, and ours from the same states."""
+"""Steps of gymnasium's classic tasks, and jaxgpu's steps from the same states."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ FILE = np.load(Path(__file__).parents[1] / "rl/gymnasium_reference.npz")
 
 
 def recorded(name):
-    """before, action, after, observation, reward, terminated of 1000 random steps."""
+    """Return before, action, after, observation, reward, terminated of 1000 random steps."""
     kinds = ("before", "action", "after", "observation", "reward", "terminated")
     return {kind: FILE[f"{name}/{kind}"] for kind in kinds}
 
@@ -28,13 +28,13 @@ def check_steps(name, state, dtype, tolerance):
 
 
 def replay(env, states, actions):
-    """One step of ours from each state: `jax.vmap` of `step`."""
+    """Return one jaxgpu step from each state: `jax.vmap` of `step`."""
     step = lambda state, action: env.step(state, action, jax.random.key(0))
     return jax.jit(jax.vmap(step))(states, jnp.asarray(actions))
 
 
 def assert_like_gymnasium(name, step, state, tolerance):
-    """States, observations, rewards and ends of 1000 random steps, to `tolerance` of their size."""
+    """Compare states, observations, rewards and terminations of 1000 random steps."""
     want = recorded(name)
     pairs = [
         (state, want["after"]),

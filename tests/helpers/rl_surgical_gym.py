@@ -1,8 +1,8 @@
-"""The joints of Surgical Gym's `psm.usd` and `ecm.usd`, read with OpenUSD 26; an oracle for chains.
+"""Joints of Surgical Gym's `psm.usd` and `ecm.usd`, read with OpenUSD 26; an oracle for chains.
 
-A joint turns about, or slides along, the first axis of its frame in the body before, at a place in
-m with a quaternion w, x, y, z; the next body's frame is that of the joint after the inverse of a
-second quaternion.
+A joint rotates about, or slides along, the first axis of its frame in the parent body, given by a
+position in m and a quaternion w, x, y, z. The child body's frame is that of the joint after the
+inverse of a second quaternion.
 """
 
 import numpy as np
@@ -26,8 +26,8 @@ ECM = [
     ((0.042, -0.086143, 0), (0.4999991, -0.5000009, -0.4999991, 0.5000009), TURN),
     ((0.061, 0, 0), (S, 0, S, 0), (S, 0, S, 0)),
 ]
-# joints, place of the base (turned by half a turn), centre of the goals, tip ahead of the last
-# pitching link; all in m
+# joints, position of the base (rotated by 180 degrees), center of the goals, distance of the tip
+# from the last pitching link; all in m
 SCENES = {
     "psm": (PSM, (1.0, 0.0, 0.5), (1.0, -0.5, 0.6), 0.025),
     "ecm": (ECM, (1.0, 0.0, -0.5), (0.2, 0.0, 1.0), 0.375),
@@ -35,7 +35,7 @@ SCENES = {
 
 
 def off(name, q):
-    """Tip less the centre of the goals, [3] m along the axes of the scene, at the joints `q`."""
+    """Return the tip minus the center of the goals, [3] m in scene axes, at the joints `q`."""
     joints, base, centre, ahead = SCENES[name]
     slide, M, bodies = len(q) - 1, np.eye(4), []
     for i, (place, before, after) in enumerate(joints):

@@ -1,4 +1,4 @@
-"""A hand-made plan for tasks of handling: one waypoint after the other, straight, on the host."""
+"""A scripted plan for manipulation tasks: straight from waypoint to waypoint, on the host."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ KEY = jax.random.key(0)
 
 
 def play(env, waypoints, episodes=8):
-    """Successes [episodes] at the end and states [steps]; `waypoints(state)` of [tip, yaw, jaw]."""
+    """Return final successes [episodes] and states [steps]; `waypoints` gives [tip, yaw, jaw]."""
     few = {"xla_backend_optimization_level": 0}
     reset = jax.jit(jax.vmap(env.reset), compiler_options=few)
     step = jax.jit(jax.vmap(env.step, (0, 0, None)), compiler_options=few)
@@ -20,7 +20,7 @@ def play(env, waypoints, episodes=8):
             left = plan[0][:4] - np.append(tip, yaw)
             actions.append(np.append(np.clip(left / scale, -1, 1), plan[0][4]))
             if len(plan) > 1 and np.all(np.abs(left) < scale):
-                plan.pop(0)  # it is there after this step
+                plan.pop(0)  # it arrives with this step
         out = step(state, np.array(actions, np.float32), KEY)
         state = jax.tree.map(np.asarray, out.state)
         states.append(state)
@@ -28,5 +28,5 @@ def play(env, waypoints, episodes=8):
 
 
 def nearest(yaw):
-    """The same jaw, turned by less than 90 degrees."""
+    """Return the equivalent jaw angle of less than 90 degrees."""
     return (yaw + np.pi / 2) % np.pi - np.pi / 2

@@ -1,6 +1,6 @@
-"""Holds the shape comments `# [N, 3] ...` of a dataclass against real arrays.
+"""Checks the shape comments `# [N, 3] ...` of a dataclass against real arrays.
 
-Letters are bound at their first use and must agree over all fields and all trees given together.
+Letters are bound at their first use and must agree over all fields and all given trees.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ _FIELD = re.compile(r"^\s+(\w+)\s*:.*?#\s*\[([^\]]*)\]")
 
 
 def comments(kind: type) -> dict[str, list[str]]:
-    """Field -> the dimensions its comment promises; fields without one are left out."""
+    """Return the commented dimensions of each field; fields without a comment are left out."""
     found = {}
     for line in inspect.getsource(kind).splitlines():
         if match := _FIELD.match(line):
@@ -23,7 +23,7 @@ def comments(kind: type) -> dict[str, list[str]]:
 
 
 def check_shapes(*trees: Any) -> dict[str, int]:
-    """Compare every commented field of `trees`, nested ones too; returns the letters' sizes."""
+    """Compare every commented field of `trees`, nested ones too, and return the letters' sizes."""
     bound: dict[str, int] = {}
     for tree in trees:
         _check(tree, bound)

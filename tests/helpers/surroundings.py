@@ -1,4 +1,4 @@
-"""Eighty ways in which what a function reads can change between two calls.
+"""Eighty ways in which the data that a function reads can change between two calls.
 
 Each is a script that defines `f`, which doubles its argument, and a line that makes it triple it.
 """
@@ -354,9 +354,9 @@ KINDS: dict[str, tuple[str, str]] = {
 
 
 def script(kind: str) -> tuple[Callable[[Any], Any], Callable[[], None]]:
-    """Return a function that gives what `f` is at the time, and one that changes it."""
+    """Return a function that returns the current `f`, and one that changes it."""
     before, after = KINDS[kind]
     module = types.ModuleType(f"script_{next(_NUMBERS)}")
-    sys.modules[module.__name__] = module  # as dataclasses need it
+    sys.modules[module.__name__] = module  # dataclasses look up their module here
     exec(_HEAD + before, vars(module))
     return (lambda: module.f), (lambda: exec(after, vars(module)))

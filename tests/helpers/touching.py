@@ -1,4 +1,4 @@
-"""What MuJoCo's C library says of two shapes that touch: the oracle of the collision kernels."""
+"""Contacts of two shapes by MuJoCo's C library: the oracle of the collision kernels."""
 
 import mujoco
 import numpy as np
@@ -14,7 +14,7 @@ PLANES = """<mujoco><option><flag gravity="disable"/></option>{asset}<worldbody>
 
 
 class Pair:
-    """Two shapes of MuJoCo that may be moved and resized, and their contacts."""
+    """Two shapes of MuJoCo that can be moved and resized, and their contacts."""
 
     def __init__(self, one, two, margin=0.0, asset="", mesh=()):
         words = {
@@ -36,7 +36,7 @@ class Pair:
         self.mesh = mesh
 
     def place(self, sizes, positions, quaternions):
-        """Set the shapes, [2, 3] each and [2, 4], and return what MuJoCo makes of it."""
+        """Set sizes and positions [2, 3] and quaternions [2, 4], and return MuJoCo's contacts."""
         model, data = self.model, self.data
         for i, name in enumerate(("one", "two")):
             if name not in self.mesh and not (self.plane and i == 0):

@@ -14,7 +14,7 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def elsewhere(folder):
-    """`folder` is locked by another process, which knows nothing of ours."""
+    """Lock `folder` from another, unrelated process."""
     command = [sys.executable, "-S", "-c", WRITER, str(folder)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as other:

@@ -1,8 +1,8 @@
-"""`python -m tests.trust [part ...]`: prove parts, or all, and keep what was found.
+"""`python -m tests.trust [part ...]`: run the named parts, or all, and store their results.
 
-A part is a module of this folder with a function `measure()`, which gives `counts` (what the page
-shows), `failed` (how many of them should not be) and `seconds`. Each runs in a process of its own,
-the quick ones first. The exit code says whether any failed.
+A part is a module of this folder with a function `measure()`, which returns `counts` (for the
+page), `failed` (the number of violations) and `seconds`. Each part runs in a separate process, the
+fast ones first. The exit code is 1 if any failed.
 """
 
 import pkgutil
@@ -16,14 +16,14 @@ HERE = Path(__file__).parent
 
 
 def parts() -> list[str]:
-    """The modules of this folder that prove something, in their order."""
+    """Return the parts of this folder, in the order in which they run."""
     names = [module.name for module in pkgutil.iter_modules([str(HERE)])]
     found = [name for name in names if "\ndef measure(" in (HERE / f"{name}.py").read_text()]
     return sorted(found, key=record.place)
 
 
 def main() -> int:
-    """Prove the parts that the command line names, or all."""
+    """Run the parts that the command line names, or all."""
     asked = sys.argv[1:] or parts()
     unknown = set(asked) - set(parts())
     if unknown:

@@ -1,7 +1,7 @@
-"""A disk that is full, a disk that cannot be written, and two writers of one folder.
+"""A full disk, a read-only disk, and two writers of one folder.
 
-Where the system lets us mount one (as root, on Linux) the disk is a small file system in memory;
-elsewhere a limit on the size of files and a folder without the right to write.
+If the system permits a mount (as root, on Linux) the disk is a small file system in memory;
+otherwise it is a limit on file sizes and a folder without write permission.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from tests.trust import forms
 
 
 def measure() -> dict:
-    """Try each; what the record keeps."""
+    """Try each case, and return the results to record."""
     began, checks = time.perf_counter(), {}
     with tempfile.TemporaryDirectory() as at:
         for name, check in (("full", full), ("read-only", read_only), ("two writers", two)):
@@ -57,7 +57,7 @@ def _bits(done) -> tuple[bytes, bytes]:
 
 
 def full(at: Path) -> dict[str, bool]:
-    """A disk that gets full is said so, and with room the run goes on to the same bits."""
+    """Check that a full disk is reported, and that a resume with space ends with the same bits."""
     whole = _bits(_go(None))
     with _small(at, 1_500_000) as grow:
         out, said = at / "run", ""
@@ -75,7 +75,7 @@ def full(at: Path) -> dict[str, bool]:
 
 
 def read_only(at: Path) -> dict[str, bool]:
-    """A disk that cannot be written is said before work begins, by `run` and the command line."""
+    """Check that `run` and the command line report a read-only disk before they start."""
     with _small(at, 3_000_000, writable=False):
         try:
             never = lambda x: (_ for _ in ()).throw(AssertionError("traced"))
@@ -88,7 +88,7 @@ def read_only(at: Path) -> dict[str, bool]:
 
 
 def two(at: Path) -> dict[str, bool]:
-    """Of two writers at once one is refused, and the other ends with the right bits."""
+    """Check that one of two simultaneous writers is rejected and the other ends correctly."""
     cache, out = at / "cache", at / "both"
     finished(forked(cache, forms.resumed, "run", at / "whole"), 300)
     codes = []
@@ -99,7 +99,7 @@ def two(at: Path) -> dict[str, bool]:
         codes.append(sorted(process.exitcode for process in pair))
     want, got = (dict(np.load(path.with_suffix(".npz"))) for path in (at / "whole", out))
     same = all(np.array_equal(want[name], got[name]) for name in want)
-    # the second may come when the first has ended, and finds its work done
+    # the second may start after the first has ended, and finds its work finished
     good = all(pair in ([0, 2], [0, 0]) for pair in codes) and [0, 2] in codes
     return {"one is refused": good, "same bits": same}
 
@@ -113,7 +113,7 @@ def _writer(out: Path) -> int:
 
 @contextlib.contextmanager
 def _small(at: Path, size: int, writable: bool = True) -> Iterator:
-    """`at` as a disk of so many bytes; gives a function that makes it larger."""
+    """Make `at` a disk of this many bytes, and yield a function that enlarges it."""
     if _mounts():
         _mount("-t", "tmpfs", "-o", f"size={size}", "none", at)
         try:
@@ -141,7 +141,7 @@ def _mount(*given) -> None:
 
 
 def _mounts() -> bool:
-    """Whether this process may mount a file system."""
+    """Return whether this process may mount a file system."""
     if os.name != "posix" or os.geteuid() or sys.platform != "linux":
         return False
     with tempfile.TemporaryDirectory() as at:

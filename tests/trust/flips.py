@@ -1,10 +1,10 @@
-"""10,000 faults in the files of runs: each is refused, or passed over, or changes nothing.
+"""10,000 corruptions of run files: each is detected, or skipped, or changes nothing.
 
-A run and a study are interrupted and their folders kept in memory. A fault is put into one file of
-the folder, whatever it is: a bit flipped, a part cut off, set to zero, or inserted, bytes swapped,
-or all of it replaced. Going on from there must end with the bits of the undisturbed run, or with a
-sentence that names a file: a CheckpointError, a BadInput or a ReportError. To put bits of a state
-into a run that it did not have, or to end with another exception, is a failure.
+A run and a study are interrupted and their folders kept in memory. One file of the folder is then
+corrupted: a bit is flipped, a part is cut off, zeroed or inserted, bytes are swapped, or the whole
+file is replaced. A resume must end with the bits of the undisturbed run, or with an error message
+that names a file: a CheckpointError, a BadInput or a ReportError. Other bits in the state of a run,
+or another exception, are a failure.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ class _Options:
 
 
 def _drift(options: _Options, out: Path, resume: bool) -> report.Report:
-    """A study that is one run, of which its report tells the last numbers."""
+    """Run a study of one run, whose report contains the final values."""
     done = _go(out / "walk", options.steps, resume)
     rows = [[i, float(x)] for i, x in enumerate(done.state["x"])]
     table = report.Table("Where the walks are.", ["walk", "place"], rows)
@@ -66,13 +66,13 @@ def _drift(options: _Options, out: Path, resume: bool) -> report.Report:
 
 
 def measure() -> dict:
-    """Put all faults, one at a time, into a run's folder and into a study's; what is kept."""
+    """Corrupt a run's folder and a study's, one file at a time, and return the results."""
     began, pick = time.perf_counter(), random.Random(SEED)
     found: Counter[str] = Counter()
-    memory = Path("/dev/shm")  # where the system has it: nothing waits for a disk
+    memory = Path("/dev/shm")  # if present: no waiting for a disk
     place = memory if memory.is_dir() else None
     with tempfile.TemporaryDirectory(dir=place) as at, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # each names the file that is passed over
+        warnings.simplefilter("ignore")  # each warning names a skipped file
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             found += _in_runs(Path(at), pick, FLIPS - OF_COMMANDS)
             found += _in_commands(Path(at), pick, OF_COMMANDS)
@@ -88,7 +88,7 @@ def _in_runs(at: Path, pick: random.Random, count: int) -> Counter[str]:
 
 
 def _in_commands(at: Path, pick: random.Random, count: int) -> Counter[str]:
-    """Into the folder of a study that ended, with its options and its report."""
+    """Corrupt the folder of a study that ended, with its options and its report."""
     study = studies.Study("drift", "A walk.", _Options, _drift)
     cli.run_study(study, _Options(), at / "study", False)
     whole = _told(at / "study")
@@ -108,7 +108,7 @@ def _told(out: Path) -> dict:
 def faults(
     folder: Path, pick: random.Random, count: int, same: Callable[[Path], bool]
 ) -> Counter[str]:
-    """What became of faults in copies of a folder; `same` goes on and says if bits agree."""
+    """Count the outcomes of corrupted copies of a folder; `same` resumes and compares the bits."""
     kept = {file.relative_to(folder): file.read_bytes() for file in _files(folder)}
     found: Counter[str] = Counter()
     for _ in range(count):
@@ -135,12 +135,12 @@ def _outcome(folder: Path, same: Callable[[Path], bool]) -> str:
         return "same bits" if same(folder) else "! other bits"
     except (CheckpointError, studies.BadInput, report.ReportError):
         return "refused"
-    except Exception as error:  # what no user should see
+    except Exception as error:  # no user should see these
         return f"! {type(error).__name__}"
 
 
 def spoilt(good: bytes, pick: random.Random) -> tuple[str, bytes]:
-    """A fault of chance in a file, by name."""
+    """Corrupt a file at random, and return the kind of corruption and the bytes."""
     kinds = ["flipped", "cut", "zeroed", "inserted", "swapped", "replaced"]
     kind = pick.choices(kinds, [10, 3, 3, 2, 1, 1])[0]
     a, b = sorted(pick.randrange(len(good) + 1) for _ in range(2))

@@ -1,9 +1,9 @@
-"""The memory of every study's main program, and of gradients of rollouts, beside what they take.
+"""Memory forecasts of every study's main program, and of rollout gradients, against their peaks.
 
-Each program is compiled and launched in a process of its own, whose peak is measured: the forecast,
-by which a launch is refused beforehand, must be within a tenth of it. Sizes are such that a program
-takes 10 MB at least, beside which what the process does by itself is small; holes that compilation
-left in the heap are filled before, as they would take arrays in and count ever after. Linux alone.
+Each program is compiled and run in a separate process, whose peak memory is measured. The forecast,
+which can reject a launch in advance, must be within 10 % of it. Each program takes at least 10 MB,
+so that the memory of the process itself is small. Holes that compilation left in the heap are
+filled first, because arrays in them would not be returned to the system. Linux only.
 """
 
 import json
@@ -18,11 +18,11 @@ from typing import Any
 
 from jaxgpu.studies import studies
 
-KEPT = Path(__file__).with_name("forecasts.jsonl")  # while it is not at its end
+KEPT = Path(__file__).with_name("forecasts.jsonl")  # until all programs are measured
 PEAK = Path(__file__).parents[1] / "helpers" / "peak.py"
 ROLLOUTS = ["planets", "matter", "ant", "arm", "pendulum"]
-BAND, LATE = 0.1, 1800  # share of what is taken; seconds after which a process hangs
-# sizes at which the main program of a study is large; one without a line runs as it does by default
+BAND, LATE = 0.1, 1800  # relative to the peak; seconds after which a process counts as hung
+# sizes at which the main program of a study is large; other studies run with their defaults
 OPTIONS = {
     "classic-control": "--seeds 1000 --share 0.1 --only 'cartpole, PPO'",
     "cluster-tracers": "--stars 40 --tracers 200000 --seeds 1",
@@ -45,9 +45,9 @@ OPTIONS = {
 
 
 def measure() -> dict[str, Any]:
-    """Forecasts and peaks in bytes; what the record keeps of them.
+    """Return forecasts and peaks in bytes, as results to record.
 
-    Those that an earlier call, which was stopped, has found near are not measured again.
+    Accurate results of an earlier, interrupted call are not measured again.
     """
     began = time.perf_counter()
     cases = {study.name: ["run", study.name] for study in studies()}
@@ -69,13 +69,13 @@ def measure() -> dict[str, Any]:
         "largest": round(max(ratios.values()), 3),
     }
     if inside == len(cases):
-        KEPT.unlink()  # the next call begins anew
+        KEPT.unlink()  # the next call starts from scratch
     failed, spent = len(cases) - inside, round(time.perf_counter() - began)
     return {"counts": counts, "programs": rows, "failed": failed, "seconds": spent}
 
 
 def kept(cases: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """What an earlier call found of programs of the same options."""
+    """Return the accurate results of an earlier call with the same options."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("program"): line for line in map(json.loads, lines)}
     return {
@@ -86,15 +86,15 @@ def kept(cases: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
 
 
 def near(row: dict[str, Any]) -> bool:
-    """Whether a forecast is within a tenth of what was taken."""
+    """Return whether a forecast is within 10 % of the peak."""
     return abs(row["forecast"] - row["took"]) <= BAND * row["took"] and row["took"] > 0
 
 
 def taken(case: list[str]) -> dict[str, Any]:
-    """Forecast and peak of a program in bytes, or why there is none."""
+    """Return forecast and peak of a program in bytes, or the error."""
     command = [sys.executable, str(PEAK), *case]
     own = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_ARENA_MAX": "1"}
-    with tempfile.TemporaryDirectory() as scratch:  # what it leaves when it ends a launch
+    with tempfile.TemporaryDirectory() as scratch:  # files left when it ends early
         own["TMPDIR"] = scratch
         done = subprocess.run(command, capture_output=True, text=True, timeout=LATE, env=own)
     options = " ".join(case[2:])

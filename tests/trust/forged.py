@@ -1,10 +1,10 @@
-"""Files of strangers under an audit hook: callables of `sys.modules` where a file names one.
+"""Forged files under an audit hook, which name callables of `sys.modules`.
 
 A policy, a checkpoint with its experiment, and a journal are forged: a name, a type, a method or a
-whole part of what they describe becomes another one, and they are sealed again. Reading them, and
-using what they give, must not execute, compile, import, write, start or connect anything. Then the
-bytes and words of honest files are changed at random and sealed again: each must be read, or end in
-a CheckpointError, with at most twice the file in memory, and the checkpoint before must be used.
+whole part of their description is replaced, and their checksums are renewed. Reading them, and
+using the result, must not execute, compile, import, write, start or connect anything. Then bytes
+and names of valid files are changed at random, with renewed checksums. Each must be read or raise a
+CheckpointError, with at most twice its size in memory; the previous checkpoint must be used.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ from tests.helpers import forgery
 from tests.trust.flips import spoilt
 
 FORGED, MUTATED, SEED = 100_000, 100_000, 11
-ALLOWANCE = 1 << 20  # bytes that reading takes, however small the file is
+ALLOWANCE = 1 << 20  # bytes that reading takes for the smallest file
 _ACTS = re.compile(
     r"exec|compile|ctypes\.|socket\.|subprocess\.|os\.(exec|fork|posix_spawn|spawn|startfile|system)"
     r"|os\.(chmod|chown|link|mkdir|putenv|remove|rename|rmdir|symlink|truncate|unsetenv|utime)"
@@ -55,11 +55,11 @@ _ACTS = re.compile(
 )
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LISTED = ("jaxgpu.", "optax", "flax.linen", "flax.training")
-_OF_CALLS = ("jax", "jaxlib", "numpy", "ml_dtypes", "opt_einsum", "scipy")  # once called
+_OF_CALLS = ("jax", "jaxlib", "numpy", "ml_dtypes", "opt_einsum", "scipy")  # in calls
 
 
 class Watch:
-    """Events of this process that act, counted while it is looked at."""
+    """Counter of this process's audit events with side effects."""
 
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
@@ -68,7 +68,7 @@ class Watch:
 
     @contextlib.contextmanager
     def looking(self, calls: bool = False) -> Iterator[None]:
-        """Count events; modules of JAX may be imported where functions are called."""
+        """Count events; modules of JAX may be imported if functions are called."""
         self.on, self.calls = True, calls
         try:
             yield
@@ -81,7 +81,7 @@ class Watch:
         if event == "open":
             mode, flags = str(args[1] or ""), int(args[2] or 0)
             acts = bool(set(mode) & set("wax+")) or bool(flags & _WRITES)
-            kept = jax.config.jax_compilation_cache_dir  # of the programs of these tests
+            kept = jax.config.jax_compilation_cache_dir  # the tests' own cache
             acts = acts and not (kept and str(args[0]).startswith(str(kept)))
         elif event == "import":
             listed = _LISTED + (_OF_CALLS if self.calls else ())
@@ -93,7 +93,7 @@ class Watch:
 
 
 def callables() -> list[str]:
-    """Return the names of all callables of `sys.modules`, as modules call them and as they do."""
+    """Return all callables of `sys.modules`, by their names in modules and qualified names."""
     names: set[str] = set()
     for module in list(sys.modules.values()):
         for word, thing in list(getattr(module, "__dict__", {}).items()):
@@ -107,12 +107,12 @@ def callables() -> list[str]:
 
 
 def step(spec: Any, activation: Any, method: Any, kind: Any, x: Any) -> Any:
-    """Advance a state by one step; the arguments before are there to be named in a file."""
+    """Advance a state by one step; the preceding arguments exist to be named in a file."""
     return {**x, "x": activation(x["x"]) * 0.5}
 
 
 def write_honest(at: Path) -> None:
-    """Write a policy, and the folder of a run with a checkpoint of each kind of part."""
+    """Write a valid policy, and the folder of a run with a checkpoint of each kind of part."""
     env = rl.make("cartpole")
     ppo = rl.PPO(network=rl.MLP(hidden_sizes=(64,), activation=nn.relu), hidden_sizes=())
     ppo.policy(env, ppo.init(env, jax.random.key(0))).save(at / "policy.npz")
@@ -126,7 +126,7 @@ def write_honest(at: Path) -> None:
 
 
 class Files:
-    """Honest files, and ways to put others into their places."""
+    """Valid files, and methods to replace them by forged ones."""
 
     def __init__(self, at: Path) -> None:
         write_honest(at)
@@ -146,7 +146,7 @@ class Files:
         self.was = experiment.read(self.run, header["meta"]["experiment"])
 
     def restore(self) -> None:
-        """Put the honest files back."""
+        """Restore the valid files."""
         for file, data in self.bytes.items():
             file.write_bytes(data)
         for file in self.run.glob("experiment-*"):
@@ -159,7 +159,7 @@ class Files:
         forgery.seal(self.policy, header, members)
 
     def forge_checkpoint(self, change: Callable[[Any], Any]) -> None:
-        """Change the state's words and the experiment's, which its digest names."""
+        """Change the trees of the state and of the experiment, with the digest that names it."""
         header, members = copy.deepcopy(self.sealed[self.new])
         told = copy.deepcopy(self.was.header)
         header["meta"]["tree"] = change(header["meta"]["tree"])
@@ -196,7 +196,7 @@ def use_journal(files: Files, look: Watch) -> None:
 
 
 def _call(found: Any, look: Watch) -> None:
-    """Call every function, class and object with a call in a value that was read."""
+    """Call every function, class and callable object in a value that was read."""
     for part in filter(callable, _parts(found)):
         with look.looking(calls=True), contextlib.suppress(Exception):
             part(np.ones(2, np.float32))
@@ -222,7 +222,7 @@ def _parts(found: Any) -> Iterator[Any]:
 
 
 def change_words(pick: random.Random, names: list[str], tree: Any) -> Any:
-    """Return the words of a tree, one part of which names something else."""
+    """Return a tree of names, one part of which names another object."""
     name = pick.choice(names)
     nodes = list(_nodes(tree, ()))
     named = [at for at, x in nodes if set(x) & {"named", "type", "method"}]
@@ -274,12 +274,12 @@ def _outcome(use: Callable[[], None]) -> str:
         use()
     except CheckpointError:
         return "refused"
-    except Exception as error:  # what no user should see
+    except Exception as error:  # no user should see these
         return f"! {error!r:.100}"
     return "read"
 
 
-# values in places where jaxgpu writes others
+# unexpected values, put where jaxgpu writes others
 _ODD = [
     None,
     True,
@@ -299,7 +299,7 @@ _ODD = [
 
 
 def _odd_json(header: Any, pick: random.Random, whole: bool = False) -> bytes:
-    """Return a header with an odd value, or with odd bytes unless it must stay JSON."""
+    """Return a header with an unexpected value, or with corrupt bytes unless it must stay JSON."""
     if pick.random() < 0.3 and not whole:
         return spoilt(json.dumps(header).encode(), pick)[1]
     places = [*_places(header, ())]
@@ -314,7 +314,7 @@ def _places(tree: Any, at: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def _mutate(file: Path, files: Files, pick: random.Random) -> None:
-    """Change a sealed file: its header, a member, how it is packed, or any of its bytes."""
+    """Change a checksummed file: its header, a member, its compression, or any of its bytes."""
     header, members = files.sealed[file]
     how = pick.choices(["header", "member", "packed", "bytes"], [5, 2, 1, 4])[0]
     if how == "header" or (how == "member" and not members):
@@ -331,7 +331,7 @@ def _mutate(file: Path, files: Files, pick: random.Random) -> None:
 
 
 def _mutate_parts(files: Files, pick: random.Random) -> None:
-    """Change a part, whose new seal the manifest then names, or the manifest under a new digest."""
+    """Change a part, with its new checksum in the manifest, or the manifest with a new digest."""
     manifest = json.loads(files.bytes[files.manifest])
     del manifest["digest"]
     if pick.random() < 0.5:
@@ -357,7 +357,7 @@ def _mutate_journal(files: Files, pick: random.Random) -> None:
 
 
 def read_changed_files(files: Files, count: int, seed: int) -> Counter[str]:
-    """Return the outcomes of changed files, and the number that took too much memory."""
+    """Return the outcomes of changed files, and how many took too much memory."""
     pick, found = random.Random(seed), Counter[str]()
     like = jaxgpu.load(files.run).state
     shape = lambda meta: like
@@ -402,7 +402,7 @@ def _touch(files: Files) -> None:
 
 
 def _fall_back(files: Files, shape: Callable[[Any], Any]) -> None:
-    """Read the folder and resume from it: the checkpoint before must be found."""
+    """Read the folder and resume from it: the previous checkpoint must be found."""
     try:
         _touch(files)
         found = checkpoint.load_last(files.run, shape)
@@ -414,17 +414,17 @@ def _fall_back(files: Files, shape: Callable[[Any], Any]) -> None:
 def prove(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
     """Return the outcomes of forged and of changed files, in a temporary folder."""
     began = time.perf_counter()
-    memory = Path("/dev/shm")  # where the system has it: nothing waits for a disk
+    memory = Path("/dev/shm")  # if present: no waiting for a disk
     at = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     look = Watch()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # each names the checkpoint that is passed over
+        warnings.simplefilter("ignore")  # each warning names a skipped checkpoint
         try:
             files = Files(at)
             catalog.find_function("flax.linen:none"), catalog.find_class("flax.linen:None")
-            # JAX itself imports it as it puts some arrays onto devices
+            # JAX imports it when it puts some arrays onto devices
             importlib.import_module("jax.experimental.multihost_utils")
-            for _, use in USES.values():  # what an honest file imports and compiles
+            for _, use in USES.values():  # valid files do their imports and compilations here
                 use(files, look)
             look.events.clear()
             found = read_forged_files(files, look, count_forged, seed)
@@ -440,5 +440,5 @@ def prove(count_forged: int, count_mutated: int, seed: int) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    """Prove it at full size."""
+    """Run the test at full size."""
     return prove(FORGED, MUTATED, SEED)

@@ -1,7 +1,7 @@
-"""Every one-call form that writes a folder, small, and with a history: each is a function of where.
+"""Every one-call form that writes a folder, small and with a history, as a function of the folder.
 
-A form is run with `resume=True`, which begins where there is nothing to go on from. What it returns
-is written beside the folder as plain numbers, to be compared bit for bit.
+A form runs with `resume=True`, which starts from scratch if there is nothing to resume. The result
+is written next to the folder as plain arrays, to be compared bit for bit.
 """
 
 from collections.abc import Callable
@@ -93,17 +93,17 @@ FORMS: dict[str, Callable[..., Any]] = {
 
 
 def resumed(name: str, out: Path) -> int:
-    """Run a form in `out`, or go on there, and write what it returns; an exit code."""
+    """Run a form in `out`, or resume it there, write its result, and return an exit code."""
     try:
         done = FORMS[name](out=out, resume=True)
-    except KeyboardInterrupt:  # it saved what it has, and says so
+    except KeyboardInterrupt:  # it has saved its state and reported this
         return 130
     np.savez(out.with_suffix(".npz"), **numbers(done))
     return 0
 
 
 def numbers(done: Any) -> dict[str, np.ndarray]:
-    """The state and the history of a run as plain arrays."""
+    """Return the state and the history of a run as plain arrays."""
     leaves = jax.tree.leaves((done.state, done.history))
     plain = [jax.random.key_data(leaf) if arguments.is_key(leaf) else leaf for leaf in leaves]
     return {str(i): np.asarray(leaf) for i, leaf in enumerate(plain)}

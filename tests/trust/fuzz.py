@@ -1,7 +1,7 @@
-"""Every public name with hostile values in every place: `python -m tests.trust.fuzz`.
+"""Every public name with hostile values in every position: `python -m tests.trust.fuzz`.
 
-The calls of one piece of work run in a process of their own, so that a call that ends its process
-is found, and the next one goes on behind it. One line of JSON says what came of all of them.
+The calls of a work unit run in a separate process, so that a call that ends its process is
+detected, and the next process continues after it. One line of JSON summarises all outcomes.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-KEPT = ROOT / "out" / "trust" / "fuzz.jsonl"  # all outcomes, while there is work left
+KEPT = ROOT / "out" / "trust" / "fuzz.jsonl"  # all outcomes, until everything is tried
 HELPERS = ROOT / "tests" / "helpers"
-TOGETHER = 12  # pieces of work in one process
-SILENCE = 150  # seconds without a line, after which a process hangs
+TOGETHER = 12  # work units per process
+SILENCE = 150  # seconds without a line after which a process counts as hung
 FAULTS = ("silent nan", "silent inf", "foreign exception", "abort", "hang")
 LIST = """
 import json, jax
@@ -36,21 +36,21 @@ def main() -> None:
 
 
 def measure() -> dict[str, Any]:
-    """Twenty values, drawn by a seed, for every call; what the record keeps of them.
+    """Try twenty random values for every call, and return the results to record.
 
-    Pieces of work that an earlier call, which was stopped, found no fault in are not walked again.
+    Work units in which an earlier, interrupted call found no violation are not repeated.
     """
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     found = fuzzed(_options(["--tries", "20", "--seconds", "4", "--log", str(KEPT)]))
     faults, seconds = found.pop("faults"), found.pop("seconds")
     if not faults:
-        KEPT.unlink()  # the next call begins anew
+        KEPT.unlink()  # the next call starts from scratch
     counts = found | {kind: faults.get(kind, 0) for kind in FAULTS}
     return {"counts": counts, "failed": sum(faults.values()), "seconds": seconds}
 
 
 def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
-    """The counts of all outcomes, and the seconds."""
+    """Run the fuzzer and return the counts of all outcomes, and the seconds."""
     begin = time.time()
     done = subprocess.run([sys.executable, "-c", LIST], env=_environment(), capture_output=True)
     work = json.loads(done.stdout)
@@ -69,14 +69,14 @@ def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _kept(log: Path) -> list[dict[str, Any]]:
-    """The lines of the pieces of work that ended without a fault, in a log that was begun."""
+    """Return the lines of the work units that ended without a violation, from an earlier log."""
     kept: list[dict[str, Any]] = []
     piece: list[dict[str, Any]] = []
     for line in log.read_text().splitlines() if log.exists() else ():
-        if not line.endswith("}"):  # it was stopped as it wrote this one
+        if not line.endswith("}"):  # interrupted in this line
             break
         piece.append(json.loads(line))
-        if "spent" in piece[-1]:  # by an earlier call that came to its end
+        if "spent" in piece[-1]:  # by an earlier complete call
             kept.append(piece.pop())
         elif "end" in piece[-1]:
             kept += [] if any(one.get("outcome") in FAULTS for one in piece) else piece
@@ -95,7 +95,7 @@ def _options(words: list[str] | None) -> argparse.Namespace:
 
 
 def summary(lines: list[dict[str, Any]], work: dict[str, Any]) -> dict[str, Any]:
-    """The counts of all outcomes."""
+    """Return the counts of all outcomes."""
     outcomes = collections.Counter(line["outcome"] for line in lines if "outcome" in line)
     tried = {line["name"] for line in lines if "outcome" in line}
     return {
@@ -111,7 +111,7 @@ def summary(lines: list[dict[str, Any]], work: dict[str, Any]) -> dict[str, Any]
 
 
 def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path) -> None:
-    """Run pieces of work, in a new process behind each call that ends one."""
+    """Run work units, in a new process after each call that ends one."""
     skip = 0
     while group:
         size = log.stat().st_size
@@ -143,7 +143,7 @@ def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path)
 
 
 def _watched(child: subprocess.Popen, log: Path) -> str:
-    """Wait for a process, and end it when it writes nothing any more."""
+    """Wait for a process, and kill it if it stops writing."""
     size, since = -1, time.time()
     while child.poll() is None:
         time.sleep(0.2)

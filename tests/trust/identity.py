@@ -1,10 +1,10 @@
-"""Thirty changes of every one-call form, each refused by name; a hundred honest resumes, none.
+"""Thirty changes of every one-call form, all rejected by name, and a hundred accepted resumes.
 
-A run is begun and left. It is then resumed with one thing changed, which must be refused in a
-sentence that names it, thirty times; and after that as it was: in this process and in others, with
-functions defined again at another line and in another module, another order of imports, other
-hashes, a condition to end, and in more goes. Each of these must end with the bits of a run that was
-never left. `jaxgpu.load` must give back what the form returned, there too where the script is not.
+A run is started and interrupted. It is then resumed thirty times with one change each, which must
+raise an error that names the change. After that it is resumed unchanged: in this process and in
+others, with functions redefined at another line and in another module, another import order, other
+hashes, an end condition, and in several calls. Each of these must end with the bits of an
+uninterrupted run. `jaxgpu.load` must return the result of the form, even without the script.
 """
 
 import json
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 LEFT, WHOLE = 2, 4  # steps, generations, updates or intervals
 MOVED = {"lines": 40}
 ELSEWHERE = {"lines": 7, "module": "__main__"}
-# how a run is resumed: what is written of its functions, how far in each go, with a condition
+# ways to resume: changes of the functions' text, steps after each call, with a condition
 HONEST: dict[str, tuple[dict[str, Any], tuple[int, ...], bool]] = {
     "as it was": ({}, (WHOLE,), False),
     "at another line": (MOVED, (WHOLE,), False),
@@ -39,7 +39,7 @@ HONEST: dict[str, tuple[dict[str, Any], tuple[int, ...], bool]] = {
     "with a condition": ({}, (WHOLE,), True),
     "in two goes": (MOVED, (3, WHOLE), False),
 }
-# processes, each with its hashes and what it imports first
+# processes, each with its hash seed and its first imports
 OTHERS = {
     "as it was": ("0", "jaxgpu.rl, jaxgpu.physics.nbody"),
     "at another line": ("1", "optax, jaxgpu.numerics"),
@@ -47,11 +47,11 @@ OTHERS = {
     "with a condition": ("random", "jaxgpu.studies"),
     "in two goes": ("31", "flax, scipy.special"),
 }
-CLOSED = ("run", "plan")  # whose spec holds functions of a script: they are not in the folder
+CLOSED = ("run", "plan")  # their specs hold functions of a script, which no folder stores
 
 
 def measure() -> dict[str, Any]:
-    """All changes and honest resumes; what the record keeps of them."""
+    """Try all changes and honest resumes, and return the results to record."""
     began, faults = time.perf_counter(), {}
     cpu = sum(os.times()[:4])
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +90,7 @@ def measure() -> dict[str, Any]:
 
 
 def begin(name: str, at: Path) -> Any:
-    """Run a form whole, and leave it half way in a folder; what the half returned."""
+    """Run a form to the end, then half of it in a folder, and return the half's result."""
     np.savez(at / f"{name}.npz", **numbers(form(name, WHOLE)))
     done = form(name, LEFT, out=at / name)
     np.savez(at / f"{name}-left.npz", **numbers(done))
@@ -99,9 +99,9 @@ def begin(name: str, at: Path) -> Any:
 
 
 def refusals(name: str, out: Path, number: int | None = None, seed: int = 0) -> list[str]:
-    """Of each change why it is not refused as it must be; nothing where it is.
+    """Return for each change why it is not rejected as required, or "" if it is.
 
-    `number` of them are drawn.
+    `number` of them are sampled.
     """
     changes = CHANGES[name]
     if number is not None:
@@ -123,7 +123,7 @@ def never(state: Any) -> Any:
 
 
 def honest(name: str, how: str, at: Path) -> str:
-    """Why a resume of what was left does not end as the whole run does; nothing where it does."""
+    """Return why a resume does not end as the full run does, or "" if it does."""
     functions, goes, condition = HONEST[how]
     where = {"until": never} if condition else {}
     with tempfile.TemporaryDirectory() as folder:
@@ -138,12 +138,12 @@ def honest(name: str, how: str, at: Path) -> str:
 
 
 def parts(name: str, functions: dict[str, Any]) -> dict[str, Any]:
-    """Both functions of a form's script, written so."""
+    """Return both functions of a form's script with these changes."""
     return {part: BASE[name][part] | functions for part in ("f", "m")}
 
 
 def elsewhere(how: str, at: Path) -> dict[str, str]:
-    """What `honest` says of every form, in a process of its own."""
+    """Return the results of `honest` for every form, from a separate process."""
     hashes, first = OTHERS[how]
     code = (
         f"import {first}; from tests.trust import identity; identity.report({how!r}, {str(at)!r})"
@@ -152,20 +152,20 @@ def elsewhere(how: str, at: Path) -> dict[str, str]:
 
 
 def report(how: str, at: str) -> None:
-    """Print what `honest` says of every form."""
+    """Print the results of `honest` for every form."""
     print(json.dumps({name: honest(name, how, Path(at)) for name in BASE}))
 
 
 def loaded(at: Path) -> dict[str, str]:
-    """Of every folder why `jaxgpu.load` does not give back what the form returned."""
+    """Return for each folder why `jaxgpu.load` does not return the form's result, or ""."""
     code = f"from tests.trust import loads; loads.report({str(at)!r}, {list(BASE)!r})"
-    without = _asked(code, "5")  # the script
+    without = _asked(code, "5")  # without the script
     found = {f"{name}, loaded without": without[name] for name in BASE}
     return found | {f"{name}, loaded": again(name, at) for name in BASE}
 
 
 def again(name: str, at: Path) -> str:
-    """Why a run that goes on with the spec of its folder does not end as the whole one does."""
+    """Return why a run resumed with its folder's spec does not end as the full one does, or ""."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, name)
         shutil.copytree(at / name, out)
@@ -187,14 +187,14 @@ def _asked(code: str, hashes: str) -> dict[str, str]:
 
 
 def numbers(done: Any) -> dict[str, np.ndarray]:
-    """The state and the history of a run as plain arrays."""
+    """Return the state and the history of a run as plain arrays."""
     leaves = jax.tree.leaves((done.state, done.history))
     plain = [jax.random.key_data(leaf) if arguments.is_key(leaf) else leaf for leaf in leaves]
     return {str(i): np.asarray(leaf) for i, leaf in enumerate(plain)}
 
 
 def different(got: dict[str, np.ndarray], file: Path) -> str:
-    """Why numbers are not those of a file, to the bit."""
+    """Return why arrays are not bitwise identical to a file's, or ""."""
     with np.load(file) as want:
         if list(want) != list(got):
             return f"{len(got)} arrays, not {len(list(want))}"

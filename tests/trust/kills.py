@@ -1,8 +1,8 @@
-"""100 kills at moments of chance, over every study and every one-call form.
+"""100 kills at random moments, over every study and every one-call form.
 
-Each is first run undisturbed, and then killed a few times, resumed each time, and run to its end:
-half of the signals are SIGKILL and half SIGTERM. What it returns, its last checkpoints and its
-report must have the bits of the undisturbed run.
+Each is first run undisturbed. It is then killed a few times, resumed each time, and run to its end:
+half of the signals are SIGKILL and half SIGTERM. Its result, last checkpoints and report must be
+bitwise identical to those of the undisturbed run.
 """
 
 import json
@@ -29,10 +29,10 @@ from jaxgpu.cli import main
 from jaxgpu.studies import studies
 from tests.trust import forms, record
 
-KEPT = Path(__file__).with_name("kills.jsonl")  # while it is not at its end
+KEPT = Path(__file__).with_name("kills.jsonl")  # until all are killed
 KILLS, SEED = 100, 1
-LATE = 3600  # seconds after which a run hangs
-# as small as they may be; a study without a line here runs with the options that it has by default
+LATE = 3600  # seconds after which a run counts as hung
+# minimal options; other studies run with their defaults
 OPTIONS = {
     "classic-control": "--seeds 3 --share 0.01 --only 'cartpole, PPO'",
     "cluster-tracers": "--stars 40 --tracers 100 --seeds 1 --time 4",
@@ -57,10 +57,9 @@ OPTIONS = {
 
 
 def measure() -> dict:
-    """End all of them, in turn, at moments of chance; what the record keeps.
+    """Kill all of them, in turn, at random moments, and return the results to record.
 
-    Those that an earlier call, which was stopped, has held to the undisturbed bits are not ended
-    again.
+    Runs that an earlier, interrupted call has compared with success are not repeated.
     """
     began = time.perf_counter()
     commands = {study.name: partial(command, study.name) for study in studies()}
@@ -76,7 +75,7 @@ def measure() -> dict:
             keep(rows)
     failed = {name: row["fault"] for name, row in rows.items() if row["fault"]}
     if not failed:
-        KEPT.unlink()  # the next call begins anew
+        KEPT.unlink()  # the next call starts from scratch
     total = sum((Counter(row["found"]) for row in rows.values()), Counter())
     counts = {"runs": len(commands), **total, "of other bits": len(failed)}
     spent = round(before + time.perf_counter() - began)
@@ -84,7 +83,7 @@ def measure() -> dict:
 
 
 def kept(share: dict[str, int]) -> dict[str, dict]:
-    """What an earlier call found of runs as they are now, ended as often or more; no faults."""
+    """Return an earlier call's results of unchanged runs with enough kills and no error."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("run"): line for line in map(json.loads, lines)}
     return {
@@ -97,12 +96,12 @@ def kept(share: dict[str, int]) -> dict[str, dict]:
 
 
 def keep(rows: dict[str, dict]) -> None:
-    """Write what was found: a line a run."""
+    """Write the results, one line per run."""
     KEPT.write_text("".join(json.dumps({"run": name} | row) + "\n" for name, row in rows.items()))
 
 
 def ended(name: str, start: Callable, kills: int) -> dict:
-    """What became of a run that was ended so many times, and why it is not of the same bits."""
+    """Return the outcomes of a run that is killed `kills` times, and the error if bits differ."""
     began, pick, found, fault = time.perf_counter(), random.Random(f"{SEED} {name}"), {}, ""
     with tempfile.TemporaryDirectory() as at:
         try:
@@ -114,12 +113,12 @@ def ended(name: str, start: Callable, kills: int) -> dict:
 
 
 def form(name: str, out: Path, cache: Path):
-    """The process of a one-call form."""
+    """Start the process of a one-call form."""
     return forked(cache, forms.resumed, name, out)
 
 
 def command(name: str, out: Path, cache: Path):
-    """The process of a study."""
+    """Start the process of a study."""
     return forked(
         cache,
         main,
@@ -128,12 +127,12 @@ def command(name: str, out: Path, cache: Path):
 
 
 def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[str, int]:
-    """End a run so many times, and hold what comes of it to the undisturbed run."""
+    """Kill a run `kills` times, and compare its result with the undisturbed run."""
     whole, killed, cache = at / "whole", at / "killed", at / "cache"
     finished(start(whole, cache), LATE)
     shutil.rmtree(whole)
     began = time.perf_counter()
-    finished(start(whole, cache), LATE)  # with every program compiled
+    finished(start(whole, cache), LATE)  # now with every program in the cache
     longest = time.perf_counter() - began
     found: Counter[str] = Counter()
     for _ in range(20 * kills):
@@ -145,7 +144,7 @@ def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[st
         if ended_at_random(start(killed, cache), killed, seconds, saved, how):
             found[how.name] += 1
             found["with a checkpoint"] += newest(killed) is not None
-        else:  # it got to its end: begin anew
+        else:  # it has finished: start again
             same(killed, whole)
             shutil.rmtree(killed)
     finished(start(killed, cache), LATE)
@@ -154,7 +153,7 @@ def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[st
 
 
 def same(killed: Path, whole: Path) -> None:
-    """Hold a run that was ended to the undisturbed one."""
+    """Compare a run that was killed with the undisturbed one."""
     if (whole / "report.json").exists():
         assert_same_bits(killed, whole)
         return

@@ -1,9 +1,9 @@
-"""Under what licence everything is that is shipped, and everything that `make demo` installs.
+"""Licences of all shipped files, and of all packages that `make demo` installs.
 
-Of what is shipped the file `NOTICE` has a row each. Of what is installed its own metadata are read:
-a package is refused whose only licences are of the GPL family. Wheels may carry libraries under
-licences that their metadata do not name; those of encoders that are known to be under the GPL are
-listed by file.
+The file `NOTICE` has a row for each shipped data file. For installed packages their metadata are
+read: a package whose only licences are of the GPL family is a violation. Wheels may contain
+libraries under licences that their metadata do not name; those of encoders that are known to be
+under the GPL are listed by file.
 """
 
 import ast
@@ -15,13 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ("jaxgpu", "physics", "numerics", "rl")
-TABLE = 200  # numbers in a module, from which on it is a table of data
+TABLE = 200  # numbers above which a module counts as a table of data
 ENCODERS = re.compile(r"lib(x264|x265|xvid)[-.]")
 _GPL = re.compile(r"\b[AL]?GPL|General Public License")
 
 
 def measure() -> dict:
-    """Data with and without a row, packages and those refused; what the record keeps of them."""
+    """Count data with and without a row, packages and violations, as results to record."""
     began = time.perf_counter()
     of = {name: licence(name) for name in pinned() if licence(name)}
     counts = {
@@ -41,7 +41,7 @@ def measure() -> dict:
 
 
 def data() -> set[str]:
-    """Files of the package that are no program, or a table of numbers in the form of one."""
+    """Return the package's data files, including modules that are tables of numbers."""
     listed = subprocess.run(
         ["git", "ls-files", "--", *PACKAGE], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -57,19 +57,19 @@ def _is_data(file: Path) -> bool:
 
 
 def rows() -> dict[str, list[str]]:
-    """Of each file that `NOTICE` names: its source, licence, and what was done to it."""
+    """Return for each file that `NOTICE` names its source, its licence, and changes of it."""
     lines = [line.split(" | ") for line in (ROOT / "NOTICE").read_text().splitlines()]
     return {cells[0]: cells[1:] for cells in lines if len(cells) == 4 and cells[0] != "file"}
 
 
 def pinned() -> list[str]:
-    """The packages that `make demo` installs."""
+    """Return the packages that `make demo` installs."""
     lock = (ROOT / "requirements.lock").read_text()
     return sorted(set(re.findall(r"^([A-Za-z0-9][\w.-]*)==", lock, re.MULTILINE)))
 
 
 def licence(name: str) -> str:
-    """What an installed package says of its licence; nothing where it is of another system."""
+    """Return the licence in an installed package's metadata, or "" on another system."""
     try:
         about = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -81,11 +81,11 @@ def licence(name: str) -> str:
 
 
 def is_gpl(said: str) -> bool:
-    """Whether every licence that may be chosen is of the GPL family."""
+    """Return whether every available licence is of the GPL family."""
     return all(_GPL.search(choice) for choice in re.split(r"\s+(?:or|OR)\s+", said))
 
 
 def encoders(name: str) -> list[str]:
-    """Files of an installed package that are encoders under the GPL."""
+    """Return the files of an installed package that are encoders under the GPL."""
     files = metadata.files(name) or []
     return [file.name for file in files if ENCODERS.match(file.name)]

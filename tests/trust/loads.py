@@ -1,4 +1,4 @@
-"""What `jaxgpu.load` gives of folders, in a process that knows nothing of the script.
+"""Results of `jaxgpu.load` for folders, in a process without the script.
 
 It imports none of the helpers that ran the forms.
 """
@@ -12,12 +12,12 @@ import numpy as np
 import jaxgpu
 from jaxgpu.inputs import arguments
 
-# what of a folder a form returns, where it is a part of what was run
+# the part of a folder's state or history that a form returns, if not all
 STATES = {"minimize": "state", "protocol.run": "state"}
 HISTORIES = {"simulate": "measured"}
-# the class of a spec, or of its parts by their names
+# the class of a spec, or of its parts by name
 SPECS = {
-    "run": "SimpleNamespace",  # of a class of the script
+    "run": "SimpleNamespace",  # the class is in the script
     "minimize": {"spec": "CMAES", "problem": "Problem", "mesh": "NoneType"},
     "protocol.run": {"spec": "CMAES", "problem": "Problem", "mesh": "NoneType"},
     "evolve": "Cluster",
@@ -37,12 +37,12 @@ SPECS = {
 
 
 def report(at: str, names: list[str]) -> None:
-    """Print of each folder why it does not hold what the form returned; nothing where it does."""
+    """Print for each folder why it does not hold the form's result, or "" if it does."""
     print(json.dumps({name: fault(name, Path(at)) for name in names}))
 
 
 def fault(name: str, at: Path) -> str:
-    """Why a folder is loaded otherwise: its state, history or spec."""
+    """Return why a folder is loaded incorrectly: its state, history or spec."""
     saved = jaxgpu.load(at / name)
     state = getattr(saved.state, STATES[name]) if name in STATES else saved.state
     history = getattr(saved.history, HISTORIES[name]) if name in HISTORIES else saved.history

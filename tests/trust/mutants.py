@@ -1,12 +1,12 @@
-"""How many small faults the tests of every change notice: one at a time, and the nearest tests.
+"""Mutation test: the fraction of small faults that the nearest tests detect, one fault at a time.
 
-`python -m tests.trust mutants` puts faults into a copy of the tree. Three commands go further:
+`python -m tests.trust mutants` puts faults into a copy of the tree. Three further commands:
 
-- `python -m tests.trust.mutants again` tries the survivors of the record, after tests were added;
-- `python -m tests.trust.mutants all` tries the whole record, of each fault first the test that
-  noticed it last, after tests were changed;
-- `python -m tests.trust.mutants fresh 100 7` draws 100 faults, by the seed 7, on lines that no
-  row of the record touches, spread over the whole package, and adds them to the record.
+- `python -m tests.trust.mutants again` tries the recorded survivors, after tests were added;
+- `python -m tests.trust.mutants all` tries the whole record, for each fault first the test that
+  detected it last, after tests were changed;
+- `python -m tests.trust.mutants fresh 100 7` samples 100 faults with seed 7, on lines that no row
+  of the record touches, over the whole package, and adds them to the record.
 """
 
 import json
@@ -32,10 +32,10 @@ UNNOTICED = ("passed", "no test")
 
 
 def measure() -> dict:
-    """Try 300 mutants; what the record keeps of them.
+    """Try 300 mutants, and return the results to record.
 
-    Those that an earlier call has tried are not tried again: it may be stopped. They are drawn
-    once, and found again by the text of their lines in a tree that has changed since.
+    Mutants that an earlier, interrupted call has tried are not tried again. They are sampled once,
+    and later found by the text of their lines in the current tree.
     """
     began = time.perf_counter()
     rows = kept() or [_row(mutant) for mutant in drawn(COUNT, SEED)]
@@ -45,20 +45,20 @@ def measure() -> dict:
 
 
 def again() -> None:
-    """Try the survivors of the record once more, and write into it what became of them."""
+    """Try the survivors of the record again, and record the outcomes."""
     rows = kept()
     lives = lambda row: not row.get("killed", True) and not row.get("equivalent")
     _try(rows, [number for number, row in enumerate(rows) if lives(row)])
 
 
 def everything() -> None:
-    """Try every mutant of the record but those that change nothing."""
+    """Try every mutant of the record except the equivalent ones."""
     rows = kept()
     _try(rows, [number for number, row in enumerate(rows) if not row.get("equivalent")])
 
 
 def fresh(count: str, seed: str) -> None:
-    """Draw mutants on lines that were never tried, try them, and add them to the record."""
+    """Sample mutants on lines that were never tried, try them, and add them to the record."""
     rows = kept()
     known = {(row["file"], row["text"]) for row in rows}
     spare = [_row(mutant) for mutant in drawn(2 * int(count), int(seed))]
@@ -67,7 +67,7 @@ def fresh(count: str, seed: str) -> None:
 
 
 def _try(rows: list[dict], numbers: Iterable[int]) -> None:
-    """Try some, keep what became of each, and put the tree back."""
+    """Try the numbered rows, record each outcome, and restore the tree."""
     with tempfile.TemporaryDirectory() as at:
         box = Sandbox(ROOT, Path(at))
         for stamp, number in enumerate(numbers):
@@ -78,7 +78,7 @@ def _try(rows: list[dict], numbers: Iterable[int]) -> None:
 
 
 def kept() -> list[dict]:
-    """The record, with every mutant where its line stands today; without those whose lines went."""
+    """Return the record with every mutant at its current line, without deleted lines."""
     if not KEPT.exists():
         return []
     rows = [json.loads(line) for line in KEPT.read_text().splitlines()]
@@ -86,7 +86,7 @@ def kept() -> list[dict]:
 
 
 def found_again(row: dict) -> Mutant | None:
-    """The mutant of a row in today's text of its file: the same change of the same line."""
+    """Find the mutant of a row in the current file: the same change of the same line."""
     source = (ROOT / row["file"]).read_bytes()
     same = lambda mutant: all(
         getattr(mutant, name) == row[name] for name in ("kind", "before", "after")
@@ -111,7 +111,7 @@ def _given(row: dict) -> dict:
 
 
 def drawn(count: int, seed: int) -> list[Mutant]:
-    """Mutants spread evenly over the lines of all files, in an order of chance."""
+    """Return mutants spread evenly over the lines of all files, in random order."""
     pick, lines = random.Random(seed), []
     for file in files():
         found: dict[int, list[Mutant]] = {}
@@ -125,15 +125,15 @@ def drawn(count: int, seed: int) -> list[Mutant]:
 
 
 def files() -> list[str]:
-    """The modules of the package."""
+    """Return the modules of the package."""
     listed = subprocess.run(["git", "ls-files", *FOLDERS], cwd=ROOT, capture_output=True, text=True)
     return [name for name in listed.stdout.splitlines() if name.endswith(".py")]
 
 
 def tried(box: Sandbox, mutant: Mutant, number: int, by: str | None = None) -> dict:
-    """Put one fault into the copy, run the nearest tests, and take it out again.
+    """Put one fault into the copy, run the nearest tests, and remove it again.
 
-    The test that noticed it last, `by`, is asked first.
+    The test that detected it last, `by`, runs first.
     """
     source = (ROOT / mutant.file).read_bytes()
     tests = nearest.tests_of(mutant.file, ROOT)
@@ -159,15 +159,15 @@ def tried(box: Sandbox, mutant: Mutant, number: int, by: str | None = None) -> d
 
 
 def keep(rows: list[dict]) -> None:
-    """Write all rows: a line a mutant."""
+    """Write all rows, one line per mutant."""
     KEPT.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def counted(rows: list[dict], seconds: float) -> dict:
-    """How many were noticed, in each part of the package and in all."""
+    """Count the detected mutants, for each part of the package and in total."""
     part = lambda row: "/".join(Path(row["file"]).parts[:2]).replace(".py", "")
     of, noticed = Counter(map(part, rows)), Counter(part(row) for row in rows if row["killed"])
-    same = sum(bool(row.get("equivalent")) for row in rows)  # no test could: its row says why
+    same = sum(bool(row.get("equivalent")) for row in rows)  # the row says why
     return {
         "counts": {
             "mutants": len(rows),

@@ -1,9 +1,9 @@
-"""Small faults of a program: each is one change of its text that a test should notice.
+"""Small faults of a program: single changes of its text that a test should detect.
 
-What no test of behaviour could notice is left out: texts, messages, annotations, `repr`, the
-arguments of `number` and `size` (the registry's walk holds those), precision and unrolling, guards
-against a division by zero (constants below 1e-6 or above 1e20), and whether `<` is `<=` where
-neither side is a whole number.
+Changes that no test of behaviour can detect are left out: texts, messages, annotations, `repr`, the
+arguments of `number` and `size` (tested by the registry), precision and unrolling, guards against a
+division by zero (constants below 1e-6 or above 1e20), and `<` against `<=` if neither side is an
+integer.
 """
 
 import ast
@@ -36,7 +36,7 @@ NEGATED = {
 }
 BOUNDARY = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 CLAMPS = {"maximum", "minimum", "clip", "max", "min"}
-# calls and keywords whose arguments change no result, or texts alone
+# calls and keywords whose arguments change no result, or only texts
 SILENT_CALLS = {"number", "size", "static", "extra", "warn", "print", "cast", "named_scope"}
 SILENT_KEYWORDS = set(
     """precision preferred_element_type unroll donate_argnums donate_argnames static_argnums
@@ -48,7 +48,7 @@ SILENT_FUNCTIONS = {"__repr__", "_repr_html_", "__str__"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: the text between two offsets of a file is replaced."""
+    """A single change: the text between two offsets of a file is replaced."""
 
     file: str  # from the root of the repository
     line: int
@@ -59,12 +59,12 @@ class Mutant:
     after: str
 
     def applied(self, source: bytes) -> bytes:
-        """The source with the change in it."""
+        """Return the source with the change in it."""
         return source[: self.start] + self.after.encode() + source[self.end :]
 
 
 def mutants(file: str, source: bytes) -> list[Mutant]:
-    """All mutants of a file, in its order, each of which still is Python."""
+    """Return all mutants of a file, in source order; each is valid Python."""
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -78,7 +78,7 @@ def mutants(file: str, source: bytes) -> list[Mutant]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
-    """Below a node: what is replaced, why, and by which text."""
+    """Yield for all nodes below a node: the replaced node, the kind of change, the new text."""
     yield from _of_statement(node)
     if isinstance(node, ast.expr):
         for kind, new in _of_expression(node):
@@ -88,7 +88,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
-    """The parts of a node in which a fault could be noticed."""
+    """Return the parts of a node in which a fault is detectable."""
     if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
         return []
     if isinstance(node, ast.FunctionDef):
@@ -118,7 +118,7 @@ def _of_statement(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
         yield node, "statement dropped", "pass"
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
         read = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
-        if node.targets[0].id in read:  # it is bound anew, and was bound before
+        if node.targets[0].id in read:  # it is rebound, so it was bound before
             yield node, "statement dropped", "pass"
     if isinstance(node, (ast.If, ast.While)) and isinstance(node.test, (ast.Name, ast.Call)):
         yield node.test, "condition negated", f"(not {ast.unparse(node.test)})"
@@ -172,19 +172,19 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _name(call: ast.Call) -> str:
-    """The last word of what is called."""
+    """Return the last component of the called name."""
     return ast.unparse(call.func).rpartition(".")[2]
 
 
 def _is_text(node: ast.expr) -> bool:
-    """Whether an operand is a text, a list or a tuple: arithmetic on it is of another kind."""
+    """Return whether an operand is a text, a list or a tuple, for which arithmetic differs."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (str, bytes))
     return isinstance(node, (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp))
 
 
 def _is_whole(node: ast.expr) -> bool:
-    """Whether a side of a comparison is known to be a whole number."""
+    """Return whether a side of a comparison is known to be an integer."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     if isinstance(node, ast.Subscript):

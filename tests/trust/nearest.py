@@ -1,19 +1,19 @@
-"""Which tests are the nearest to a module, by a rule that names alone decide.
+"""The nearest tests of a module, by a rule that depends on names only.
 
 A module `jaxgpu/evolution/multi/nsga2.py` has the examples of its docstring, and the tests
 
-1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names begin so; where there is
-   no such folder, of `tests/evolution/test_nsga2.py` and `tests/evolution/test_multi.py`;
-2. if there are none, of the four files of its pillar that name it most often: the module, or what
-   it defines for others;
+1. of `tests/evolution/multi/test_nsga2.py`, and of files there whose names start with it; without
+   such a folder, of `tests/evolution/test_nsga2.py` and `tests/evolution/test_multi.py`;
+2. if there are none, of the four files of its domain that name it most often: the module, or its
+   public definitions;
 3. if there are none, of `test_multi.py` (the name of its folder) or the tests of the modules
    that import it;
-4. if there are none, of the whole folder, or of the one above.
+4. if there are none, of the whole folder, or of the parent folder.
 
-Where those of `make test` pass, the registry's walk of the public names that the module defines is
-run too (`tests/core/test_conformance.py`), which holds them to hostile input, and then those of
-`make slow`. Tests that wait for a release are left out. The tests of a folder of `jaxgpu`
-that has none of its name in `tests` are in `tests/core`.
+If the tests of `make test` pass, the registry's tests of the module's public names run too
+(`tests/core/test_conformance.py`), with hostile input, and then the tests of `make slow`. Tests of
+a release are left out. A folder of `jaxgpu` without a folder of its name in `tests` has its tests
+in `tests/core`.
 """
 
 import ast
@@ -21,15 +21,15 @@ import functools
 import re
 from pathlib import Path
 
-MOST = 4  # files of tests that are found by what they name
+MOST = 4  # maximum test files that are found by the names in them
 
 
 def tests_of(file: str, root: Path) -> list[str]:
-    """The files of the nearest tests, from the root."""
+    """Return the files of the nearest tests, relative to the root."""
     home, source = home_of(file), Path(file)
     stem = source.parent.name if source.stem == "__init__" else source.stem
     stems = [stem]
-    if not (root / home).is_dir():  # a folder that is tested as a whole
+    if not (root / home).is_dir():  # the folder is tested as a whole
         home, stem = home.parent, home.name
         stems.append(stem)
     named = [
@@ -49,7 +49,7 @@ def tests_of(file: str, root: Path) -> list[str]:
 
 
 def walked(file: str, root: Path) -> list[str]:
-    """Patterns of the registry's entries for the public names that a module defines."""
+    """Return patterns of the registry's entries for the public names that a module defines."""
     own = ast.parse((root / file).read_text()).body
     names = [n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
     parts = module_of(file).split(".")[1:-1]
@@ -58,7 +58,7 @@ def walked(file: str, root: Path) -> list[str]:
 
 
 def home_of(file: str) -> Path:
-    """The folder that mirrors that of a module."""
+    """Return the test folder that mirrors the folder of a module."""
     parts = Path(file).parts[:-1]
     if parts[0] == "jaxgpu":
         own = parts[1:2] and Path(__file__).parents[1].joinpath(parts[1]).is_dir()
@@ -67,19 +67,19 @@ def home_of(file: str) -> Path:
 
 
 def pillar_of(home: Path) -> Path:
-    """The folder of all tests of a pillar."""
+    """Return the test folder of a domain."""
     return Path(*home.parts[: 3 if home.parts[1] == "physics" else 2])
 
 
 def module_of(file: str) -> str:
-    """How a file of the package is imported."""
+    """Return the import name of a file of the package."""
     parts = Path(file).with_suffix("").parts
     parts = parts if parts[0] == "jaxgpu" else ("jaxgpu", *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _naming(source: Path, stem: str, pillar: Path) -> list[Path]:
-    """Files of tests that import a module or read from it, or from its room, what it defines."""
+    """Return test files that import a module or its public definitions, most mentions first."""
     own = ast.parse(source.read_text()).body
     names = {n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     names = {name for name in names if not name.startswith("_")} | {stem}
@@ -89,7 +89,7 @@ def _naming(source: Path, stem: str, pillar: Path) -> list[Path]:
 
 
 def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
-    """The test of a module's folder as a whole, or those of its neighbours that import it."""
+    """Return the test of a module's folder as a whole, or of the neighbours that import it."""
     whole = root / home_of(str(source)) / f"test_{source.parent.name}.py"
     if whole.exists():
         return [whole]
@@ -102,14 +102,14 @@ def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
 
 
 def _times(path: Path, names: set[str]) -> int:
-    """How often a file of tests says names that it imports from ours."""
+    """Count the mentions in a test file of names that it imports from the package."""
     known = names & _imported(path)
     return sum(len(re.findall(rf"\b{name}\b", path.read_text())) for name in known)
 
 
 @functools.cache
 def _imported(path: Path) -> frozenset[str]:
-    """What a file imports of ours, and the names that it reads from rooms that it imports."""
+    """Return the names that a file imports from the package, or reads from imported subpackages."""
     text = path.read_text()
     words = set()
     for node in ast.walk(ast.parse(text)):

@@ -1,7 +1,7 @@
-"""200 requests for more memory than there is, at random, in processes that may take 1 GB.
+"""200 random requests for more memory than available, in processes limited to 1 GB.
 
-Each of them, of a study by the command line or of a function, must end in a sentence: one that is
-killed or aborted, is still running after two minutes of a processor, or runs, is a failure.
+Each request, of a study by the command line or of a function, must end with a proper error message.
+It fails if it is killed or aborted, still runs after two minutes of CPU time, or succeeds.
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Any
 from tests.helpers.oversize import answered, requests
 
 COUNT, SEED = 200, 0
-KEPT = Path(__file__).parents[2] / "out" / "trust" / "oversize.jsonl"  # while it is not at its end
+KEPT = Path(__file__).parents[2] / "out" / "trust" / "oversize.jsonl"  # until all end
 
 
 def measure() -> dict[str, Any]:
-    """What became of the requests; what the record keeps of it.
+    """Run the requests, and return their outcomes to record.
 
-    Those that an earlier call, which was stopped, saw refused are not asked again.
+    Requests that an earlier, interrupted call saw rejected are not repeated.
     """
     began = time.perf_counter()
     asked = [" ".join(request) for request in requests(COUNT, SEED)]
@@ -33,14 +33,14 @@ def measure() -> dict[str, Any]:
         KEPT.write_text("".join(lines))
     bad = {request: row["what"] for request, row in rows.items() if not _is_said(row["what"])}
     if not bad:
-        KEPT.unlink()  # the next call begins anew
+        KEPT.unlink()  # the next call starts from scratch
     counts = {"requests": len(asked), "sentences": sum(request not in bad for request in asked)}
     seconds = round(before + time.perf_counter() - began)
     return {"counts": counts, "faults": bad, "failed": len(bad), "seconds": seconds}
 
 
 def kept() -> dict[str, dict[str, Any]]:
-    """The sentences that an earlier call saw, by their requests."""
+    """Return the error messages that an earlier call saw, by request."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("request"): line for line in map(json.loads, lines)}
     return {request: row for request, row in rows.items() if _is_said(row["what"])}

@@ -1,12 +1,12 @@
-"""The tables of docs/trust.md that come from the record: `python -m tests.trust.pages [--write]`.
+"""Tables of docs/trust.md that come from the results: `python -m tests.trust.pages [--write]`.
 
-The page holds marks with the names of parts; what stands between them is written from the newest
-rows of `results.jsonl`:
+The page holds marks with the names of parts; the text between them is written from the newest rows
+of `results.jsonl`:
 
     <!-- proved: kills; flips -->
     <!-- end of proved -->
 
-A * stands for all parts that were ever proved, in the order in which they run.
+A * matches all parts that were ever run, in the order in which they run.
 """
 
 import re
@@ -21,7 +21,7 @@ MARK = re.compile(r"<!-- proved: (.+?) -->\n.*?<!-- end of proved -->", re.DOTAL
 
 
 def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
-    """A page whose marks hold the tables of these rows."""
+    """Return a page whose marks hold the tables of these rows."""
     return MARK.sub(lambda mark: _between(mark[1], rows), text)
 
 
@@ -37,12 +37,12 @@ def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
 
 
 def write() -> None:
-    """Write the tables of the page anew."""
+    """Rewrite the tables of the page."""
     PAGE.write_text(filled(PAGE.read_text(), record.rows()))
 
 
 def main() -> int:
-    """Write the page, or say by the exit code whether it is that of the record."""
+    """Write the page, or return 1 if it differs from the record."""
     if "--write" in sys.argv:
         write()
     elif filled(PAGE.read_text(), record.rows()) != PAGE.read_text():

@@ -1,4 +1,4 @@
-"""The record of `make trust`: a line a part in `results.jsonl`; the newest of a part counts."""
+"""Results of `make trust`: one line per part in `results.jsonl`; the newest of a part counts."""
 
 import datetime
 import importlib
@@ -27,7 +27,7 @@ FILE = Path(__file__).with_name("results.jsonl")
 
 
 def prove(part: str) -> None:
-    """Measure a part, in this process, keep what it found, and end with 1 where it failed."""
+    """Measure a part in this process, record its results, and exit with 1 if it failed."""
     found = importlib.import_module(f"tests.trust.{part}").measure()
     append(part, found)
     print(f"{part}: {json.dumps(found['counts'])}, {found['seconds']} s", flush=True)
@@ -35,7 +35,7 @@ def prove(part: str) -> None:
 
 
 def append(part: str, found: dict[str, Any], file: Path = FILE) -> None:
-    """Add what a part found, with the commit and the versions that it was found with."""
+    """Append the results of a part, with the commit and the versions of the measurement."""
     about = report.environment()
     row = {
         "part": part,
@@ -50,18 +50,18 @@ def append(part: str, found: dict[str, Any], file: Path = FILE) -> None:
 
 
 def rows(file: Path = FILE) -> dict[str, dict[str, Any]]:
-    """The newest row of each part."""
+    """Return the newest row of each part."""
     found = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
     return {row["part"]: row for row in sorted(found, key=lambda row: row["date"])}
 
 
 def place(part: str) -> int:
-    """Where a part comes among the others: the quick ones first."""
+    """Return the position of a part in the order, fast ones first."""
     return ORDER.index(part) if part in ORDER else len(ORDER)
 
 
 def commit() -> str:
-    """The commit that is checked out, with a + where a source of the package differs from it."""
+    """Return the checked-out commit, with a + if a source of the package differs from it."""
     git = lambda *args: subprocess.run(
         ["git", *args], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -1,7 +1,7 @@
-"""A copy of the tree in which a fault may be put, and tests that run in it, each in a fork.
+"""A copy of the tree that can contain a fault, and tests that run in it, each in a fork.
 
-The process that forks has imported JAX and the libraries of the tests, but nothing of ours and no
-backend: a fork imports the changed package and runs its tests, without the seconds that JAX takes.
+The process that forks has imported JAX and the libraries of the tests, but nothing of the package
+and no backend. A fork imports the changed package and runs its tests without JAX's import time.
 """
 
 import importlib
@@ -24,7 +24,7 @@ scipy.optimize numpy.testing pytest mpmath nbformat nbclient""".split()
 
 @dataclass(frozen=True)
 class Outcome:
-    """How tests ended: `passed`, `failed`, `ended by a signal`, `out of time` or `no test`."""
+    """Result of tests: `passed`, `failed`, `ended by a signal`, `out of time` or `no test`."""
 
     how: str
     by: str  # the first test that failed
@@ -32,7 +32,7 @@ class Outcome:
 
 
 class Sandbox:
-    """A copy of what git tracks or would track below `root`, in the folder `at`."""
+    """A copy of the files below `root` that git tracks or would track, in the folder `at`."""
 
     def __init__(self, root: Path, at: Path):
         self.at = at
@@ -47,17 +47,17 @@ class Sandbox:
             importlib.import_module(library)
 
     def write(self, file: str, source: bytes, stamp: int) -> None:
-        """Put other text into a file; a stamp that is new keeps compiled files from being used."""
+        """Write other text into a file; a new time stamp invalidates its compiled form."""
         (self.at / file).write_bytes(source)
         os.utime(self.at / file, (stamp, stamp))
 
     def test(
         self, chosen: list[str], seconds: int, marks: str, entries: list[str] | None = None
     ) -> Outcome:
-        """Run files or single tests until one fails, for so many CPU seconds at most.
+        """Run files or single tests until one fails, for at most `seconds` of CPU time.
 
-        Of these tests those that have the marks; of parametrised tests only those whose names match
-        one of the patterns `entries`, if given.
+        Only tests with the marks run; of parametrised tests only those whose names match one of the
+        patterns `entries`, if given.
         """
         report = self.at / "outcome.json"
         report.unlink(missing_ok=True)
@@ -77,16 +77,16 @@ class Sandbox:
         return Outcome(how, by, spent)
 
     def passes(self, chosen: list[str], seconds: int, marks: str) -> bool:
-        """Whether tests pass in the copy as it is; asked once of each.
+        """Return whether tests pass in the current copy; the answer is cached.
 
-        Who fails without a fault, or is as slow without it, has noticed nothing.
+        A test that also fails, or is as slow, without a fault has not detected it.
         """
         if (name := " ".join([marks, *chosen])) not in self.known:
             self.known[name] = self.test(chosen, seconds, marks).how == "passed"
         return self.known[name]
 
     def _child(self, chosen, seconds, marks, entries, report):
-        """Never returns: what is tested can leave nothing behind in the process that forks."""
+        """Run the tests and exit, so that they leave nothing behind in the process that forks."""
         code = 70
         try:
             os.setsid()
@@ -107,7 +107,7 @@ class Sandbox:
 
 
 class _Watch:
-    """Picks tests by their names, and keeps those that fail for the process that waits."""
+    """Pytest plugin that selects tests by name and writes the failed ones to a file."""
 
     def __init__(self, report: Path, entries: list[str] | None):
         self.report = report
@@ -138,7 +138,7 @@ def _quiet(file: Path) -> None:
 
 
 def _imports_from(root: Path) -> None:
-    """Let a process find the package, and the tests, below `root` alone."""
+    """Make a process find the package and the tests only below `root`."""
     os.chdir(root)
     os.environ["PYTHONPATH"] = str(root)
     ours = str(Path(__file__).parents[2])
@@ -149,7 +149,7 @@ def _imports_from(root: Path) -> None:
 
 
 def _ended(child: int, seconds: float) -> int | None:
-    """The status of a process that ends in time; None of one that is killed, with its own."""
+    """Return the status of a process that ends in time, or kill its group and return None."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         done, status = os.waitpid(child, os.WNOHANG)

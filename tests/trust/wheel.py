@@ -1,4 +1,4 @@
-"""The wheel, alone with the packages that it requires, in an environment that has nothing else.
+"""The wheel, installed with only the packages that it requires, in a new environment.
 
 Versions are those of `requirements.lock`.
 """
@@ -19,7 +19,7 @@ EXTRAS = ("matplotlib", "jinja2", "av", "onnxruntime", "safetensors", "trimesh",
 
 
 def measure() -> dict:
-    """Install it, and run what a reader of the README would first; what the record keeps."""
+    """Install it, run the first steps of a README reader, and return the results to record."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as at:
         wheel = built(Path(at))
@@ -35,7 +35,7 @@ def measure() -> dict:
 
 
 def built(at: Path) -> Path:
-    """The wheel of this tree."""
+    """Build the wheel of this tree."""
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", at / "dist"]
     subprocess.run([*command, ROOT], check=True, capture_output=True)
     (wheel,) = (at / "dist").glob("*.whl")
@@ -43,7 +43,7 @@ def built(at: Path) -> Path:
 
 
 def installed(wheel: Path, at: Path) -> Path:
-    """An interpreter of a new environment that has the wheel and what it requires."""
+    """Return the interpreter of a new environment with the wheel and its requirements."""
     subprocess.run([sys.executable, "-m", "venv", at / "venv"], check=True)
     python = at / "venv" / "bin" / "python"
     limits = at / "constraints.txt"
@@ -55,7 +55,7 @@ def installed(wheel: Path, at: Path) -> Path:
 
 
 def checked(python: Path, at: Path) -> dict[str, bool]:
-    """What holds in the environment."""
+    """Return the checks of the environment and their results."""
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     (value,) = re.findall(r"# \(([\d.]+), ", example[1])
     command = python.with_name("jaxgpu")
@@ -92,5 +92,5 @@ def _said(*command) -> str:
 
 
 def _bare() -> dict[str, str]:
-    """The environment's variables without what would let another Python's packages in."""
+    """Return the environment variables, except any that could add another Python's packages."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
