@@ -56,12 +56,12 @@ def main(
         raise SystemExit(
             f"benchmarks: no {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}"
         )
-    failed = [line for name in names or NAMES for line in _measured(name, like, out)]
+    failed = [line for name in names or NAMES for line in _measure_entries(name, like, out)]
     if failed:
         raise SystemExit("\n".join(failed))
 
 
-def _measured(name: str, like: str, out: Path) -> list[str]:
+def _measure_entries(name: str, like: str, out: Path) -> list[str]:
     """Measure the entries of a benchmark and return one line per failed measurement."""
     failed = []
     try:

@@ -34,20 +34,24 @@ def entries() -> list[Entry]:
     for name, ours in (("log_iv", log_iv), ("log_kv", log_kv)):
         for dtype in (np.float64, np.float32):
             points = v.astype(dtype), x.astype(dtype)
-            contenders = [_jax("jaxgpu", ours, points), _scipy(name, points), *_tfp(name, points)]
+            contenders = [
+                _jax_contender("jaxgpu", ours, points),
+                _scipy_contender(name, points),
+                *_tfp_contenders(name, points),
+            ]
             flops, moved = cost(ours, dtype)
             label = (
                 f"{name}, {np.dtype(dtype).name}: {flops:.0f} operations, {moved:.0f} bytes a point"
             )
             most = peak * 8 / np.dtype(dtype).itemsize / flops
             found.append(Entry(label, work, contenders, POINTS, "points", limit=most, rounds=5))
-    known = [_jax("jaxgpu, order 511.0", lambda _, x: log_iv(511.0, x), (v, x))]
-    known += [_jax("jaxgpu, any order", log_iv, (np.full(POINTS, 511.0), x))]
+    known = [_jax_contender("jaxgpu, order 511.0", lambda _, x: log_iv(511.0, x), (v, x))]
+    known += [_jax_contender("jaxgpu, any order", log_iv, (np.full(POINTS, 511.0), x))]
     found.append(
         Entry("log_iv, float64, order 511", "x uniform in (0, 25)", known, POINTS, "points")
     )
     few = v[:SLOW], x[:SLOW]
-    slow = [_jax("jaxgpu", log_kv, few), *_logbesselk(few)]
+    slow = [_jax_contender("jaxgpu", log_kv, few), *_logbesselk_contenders(few)]
     found.append(Entry("log_kv, float64, 1e4 points", work, slow, SLOW, "points", rounds=3))
     return found
 
@@ -60,7 +64,7 @@ def cost(f: Callable[[Array, Array], Array], dtype: type) -> tuple[float, float]
     return (counts or {}).get("flops", np.nan) / BLOCK, 3 * np.dtype(dtype).itemsize
 
 
-def _answer(values: np.ndarray) -> dict[str, float]:
+def _summarize(values: np.ndarray) -> dict[str, float]:
     """Return the mean of the finite values and the fraction of values that are not finite."""
     finite = np.isfinite(values)
     return {
@@ -69,7 +73,7 @@ def _answer(values: np.ndarray) -> dict[str, float]:
     }
 
 
-def _jax(
+def _jax_contender(
     name: str, f: Callable[[Array, Array], Array], points: tuple[np.ndarray, ...]
 ) -> Contender:
     """Return a contender that keeps its points and results on the device (SciPy: in NumPy)."""
@@ -81,37 +85,41 @@ def _jax(
     def run() -> dict[str, float]:
         with jax.enable_x64(wide):
             values = jax.block_until_ready([call(*pair) for pair in blocks])
-        return _answer(np.concatenate([np.asarray(a)[::100] for a in values]))
+        return _summarize(np.concatenate([np.asarray(a)[::100] for a in values]))
 
     return Contender(name, run)
 
 
-def _scipy(name: str, points: tuple[np.ndarray, ...]) -> Contender:
+def _scipy_contender(name: str, points: tuple[np.ndarray, ...]) -> Contender:
     f, sign = (scipy.special.ive, 1) if name == "log_iv" else (scipy.special.kve, -1)
 
     def run() -> dict[str, float]:
         v, x = points
         with np.errstate(all="ignore"):
-            return _answer((np.log(f(v, x)) + sign * x)[::100])
+            return _summarize((np.log(f(v, x)) + sign * x)[::100])
 
     return Contender(f"scipy {metadata.version('scipy')}", run)
 
 
-def _tfp(name: str, points: tuple[np.ndarray, ...]) -> list[Contender]:
+def _tfp_contenders(name: str, points: tuple[np.ndarray, ...]) -> list[Contender]:
     if util.find_spec("tensorflow_probability") is None:
         return []
     math = import_module("tensorflow_probability.substrates.jax").math
     f, sign = (math.log_bessel_ive, 1) if name == "log_iv" else (math.log_bessel_kve, -1)
-    full = partial(_unscaled, f, sign)
-    return [_jax(f"tfp-nightly {metadata.version('tfp-nightly')}", full, points)]
+    full = partial(_log_from_scaled, f, sign)
+    return [_jax_contender(f"tfp-nightly {metadata.version('tfp-nightly')}", full, points)]
 
 
-def _unscaled(f: Callable[[Array, Array], Array], sign: int, v: Array, x: Array) -> Array:
+def _log_from_scaled(f: Callable[[Array, Array], Array], sign: int, v: Array, x: Array) -> Array:
     return f(v, x) + sign * x
 
 
-def _logbesselk(points: tuple[np.ndarray, ...]) -> list[Contender]:
+def _logbesselk_contenders(points: tuple[np.ndarray, ...]) -> list[Contender]:
     if util.find_spec("logbesselk") is None:
         return []
     log_bessel_k = import_module("logbesselk.jax").log_bessel_k
-    return [_jax(f"logbesselk {metadata.version('logbesselk')}", jax.vmap(log_bessel_k), points)]
+    return [
+        _jax_contender(
+            f"logbesselk {metadata.version('logbesselk')}", jax.vmap(log_bessel_k), points
+        )
+    ]

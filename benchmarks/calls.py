@@ -39,13 +39,13 @@ def entries() -> list[Entry]:
         ),
         "CMAES.tell of 16 points": (lambda s, x, f: CMAES(16).tell(s, x, f), (state, asked, f)),
         "Planetary.step of 2 bodies": (lambda s: Planetary(gm, 0.1).step(s), (system,)),
-        "cartpole's step": _step("cartpole"),
-        "hopper's step": _step("hopper"),
+        "cartpole's step": _step_call("cartpole"),
+        "hopper's step": _step_call("hopper"),
     }
-    return [*(_entry(name, *case) for name, case in cases.items()), _lambdas()]
+    return [*(_entry(name, *case) for name, case in cases.items()), _lambda_entry()]
 
 
-def _step(name: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def _step_call(name: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     env = rl.make(name)
     return env.step, (jax.jit(env.reset)(KEY)[0], env.action_space.sample(KEY), KEY)
 
@@ -72,7 +72,7 @@ def _entry(name: str, call: Callable[..., Any], given: tuple[Any, ...]) -> Entry
     )
 
 
-def _lambdas() -> Entry:
+def _lambda_entry() -> Entry:
     """Return an entry of a search that creates its lambda again in each run."""
 
     def run() -> dict[str, float]:

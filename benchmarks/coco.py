@@ -87,8 +87,8 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
 
     @jax.jit
     def ask(state: Any, count: Any) -> Any:
-        key = lambda key: jax.random.fold_in(key, count)
-        return jax.vmap(lambda state, k: spec.ask(state, key(k)))(state, keys)
+        fold_key = lambda key: jax.random.fold_in(key, count)
+        return jax.vmap(lambda state, k: spec.ask(state, fold_key(k)))(state, keys)
 
     @jax.jit
     def tell(state: Any, x: Any, f: Any) -> Any:
@@ -103,7 +103,7 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
         f = np.array([[p(one) - least for one in xs] for (p, least), xs in zip(made, rows)])
         state = tell(state, x, jnp.asarray(f[..., None], dtype))
         best, used = np.fmin(best, f.min(1)), used + rows.shape[1]
-    return _counted(made, best <= TARGET)
+    return _count_by_function(made, best <= TARGET)
 
 
 def reached_by_pycma(row: str, seed: int, dimension: int) -> dict[int, int]:
@@ -118,10 +118,10 @@ def reached_by_pycma(row: str, seed: int, dimension: int) -> dict[int, int]:
         restarts = {"bipop": True, "restarts": 9} if row == "pycma-BIPOP" else {}
         found = cma.fmin2(problem, start, 2, options, **restarts)[1]
         hit.append(found.result.fbest - least <= TARGET)
-    return _counted(made, np.array(hit))
+    return _count_by_function(made, np.array(hit))
 
 
-def _counted(made: list[tuple[Any, float]], hit: np.ndarray) -> dict[int, int]:
+def _count_by_function(made: list[tuple[Any, float]], hit: np.ndarray) -> dict[int, int]:
     found: dict[int, int] = {}
     for (problem, _), one in zip(made, hit):
         found[problem.id_function] = found.get(problem.id_function, 0) + int(one)

@@ -68,8 +68,8 @@ def ours(dimension: int, seeds: tuple[int, ...]) -> Runs:
 
     @jax.jit
     def ask(state: Any, count: Any) -> Any:
-        one = lambda state, key: spec.ask(state, jax.random.fold_in(key, count))
-        return jax.vmap(one)(state, keys)
+        ask_one = lambda state, key: spec.ask(state, jax.random.fold_in(key, count))
+        return jax.vmap(ask_one)(state, keys)
 
     @jax.jit
     def tell(state: Any, x: Any, f: Any) -> Any:
@@ -100,14 +100,16 @@ def pycma(dimension: int, seeds: tuple[int, ...]) -> Runs:
             seen: list[float] = []
             rng = np.random.default_rng([seed, i])
 
-            def f(x: np.ndarray, problem: Any = problem, seen: list[float] = seen) -> float:
+            def record_value(
+                x: np.ndarray, problem: Any = problem, seen: list[float] = seen
+            ) -> float:
                 seen.append(problem(x))
                 return seen[-1]
 
             options = {"verbose": -9, "maxfevals": BUDGET * dimension, "bounds": [-5, 5]}
             options |= {"seed": 1000 * seed + i + 1, "ftarget": low + TARGETS[-1]}
             start = lambda rng=rng: rng.uniform(-4, 4, dimension)
-            cma.fmin2(f, start, 2, options, bipop=True, restarts=9)
+            cma.fmin2(record_value, start, 2, options, bipop=True, restarts=9)
             under = np.array(seen)[:, None] - low <= TARGETS
             hits.append(np.where(under.any(0), 1 + under.argmax(0), np.inf))
             function.append(problem.id_function)

@@ -34,8 +34,8 @@ SIZES = ((65_536, 64), (2_048, 24))  # particles, nodes along an axis
 
 def entries() -> list[Entry]:
     """Return forward runs of every material at both sizes, then gradients at the large size."""
-    made = [_forward(Work(n, nodes, m)) for n, nodes in SIZES for m in _MATERIALS]
-    return [*made, *(_gradient(Work(*SIZES[0], m)) for m in ("liquid", "neo-hookean"))]
+    made = [_forward_entry(Work(n, nodes, m)) for n, nodes in SIZES for m in _MATERIALS]
+    return [*made, *(_gradient_entry(Work(*SIZES[0], m)) for m in ("liquid", "neo-hookean"))]
 
 
 _MATERIALS = {
@@ -57,19 +57,19 @@ def scene(work: Work) -> Scene:
     return Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=float(np.float32(DT)))
 
 
-def _forward(work: Work) -> Entry:
+def _forward_entry(work: Work) -> Entry:
     ours = scene(work)
 
-    def go(state):
+    def advance(state):
         return jax.lax.fori_loop(0, STEPS, lambda _, s: ours.step(s), state)
 
-    contenders = [Contender(f"jaxgpu, jax {jax.__version__}", _answers(go, ours.init()))]
+    contenders = [Contender(f"jaxgpu, jax {jax.__version__}", _make_run(advance, ours.init()))]
     if jax.device_count() > 1:
         two = mesh.devices(2)
         share = devices.shard_frame(ours, two, STEPS)
-        shared = _answers(lambda shares: share(shares).state, devices.shard_state(ours, two))
+        shared = _make_run(lambda shares: share(shares).state, devices.shard_state(ours, two))
         contenders.append(Contender("jaxgpu on two devices", shared))
-    contenders += _rivals(work)
+    contenders += _peer_contenders(work)
     return Entry(
         f"continuum {work.material} {work.particles}/{work.nodes}^3",
         f"{STEPS} steps of MLS-MPM, float32, one core",
@@ -79,7 +79,7 @@ def _forward(work: Work) -> Entry:
     )
 
 
-def _answers(go, state):
+def _make_run(go, state):
     """Return a function without arguments that computes mean height and velocity at the end."""
 
     @jax.jit
@@ -92,13 +92,13 @@ def _answers(go, state):
     return lambda: run(state)
 
 
-def _gradient(work: Work) -> Entry:
+def _gradient_entry(work: Work) -> Entry:
     """Return an entry of value and gradient in the initial velocity, storing every step."""
     ours = scene(work)
     state = ours.init()
 
     @jax.jit
-    def forward(v):
+    def evaluate_loss(v):
         return {"loss": _loss(ours, state, v)}
 
     @jax.jit
@@ -107,7 +107,7 @@ def _gradient(work: Work) -> Entry:
         return {"loss": value, "d loss / d v_y": slope[1]}
 
     v = jnp.array([0.5, 0.0, 0.0])
-    _installed()
+    _require_peers()
     from benchmarks.mpm import taichi_gradient
 
     return Entry(
@@ -115,7 +115,7 @@ def _gradient(work: Work) -> Entry:
         f"{STEPS} steps and their reverse, against the same steps forward",
         [
             Contender("value and gradient", lambda: value_and_gradient(v)),
-            Contender("value", lambda: forward(v)),
+            Contender("value", lambda: evaluate_loss(v)),
             Contender(taichi_gradient.NAME, taichi_gradient.program(work)),
         ],
         amount=work.particles * STEPS,
@@ -131,14 +131,14 @@ def _loss(ours: Scene, state, v):
     return jnp.sum(jnp.mean((end.bodies[0].x - 0.3) ** 2, 0))
 
 
-def _installed() -> None:
+def _require_peers() -> None:
     missing = [m for m in ("taichi", "warp") if importlib.util.find_spec(m) is None]
     if missing:
         raise SystemExit(f"continuum: {missing} are not installed; pip install taichi warp-lang")
 
 
-def _rivals(work: Work) -> list[Contender]:
-    _installed()
+def _peer_contenders(work: Work) -> list[Contender]:
+    _require_peers()
     from benchmarks.mpm import in_taichi, in_warp
 
     made = [Contender(in_taichi.NAME, in_taichi.program(work))]

@@ -27,19 +27,21 @@ def entries() -> Iterator[Entry]:
         calls = program.calls if accelerated else min(program.calls, 2)
         if program.devices <= len(jax.devices()):
             yield Entry(
-                name=program.name if accelerated else f"{_of(program.devices)}, {program.name}",
+                name=program.name
+                if accelerated
+                else f"{_device_prefix(program.devices)}, {program.name}",
                 work=f"{calls} calls of size {size}, one after the other",
-                contenders=[Contender("jaxgpu", _Calls(program, size, calls), part=calls)],
+                contenders=[Contender("jaxgpu", _ProgramCalls(program, size, calls), part=calls)],
                 amount=program.amount(size),
                 unit=program.unit,
             )
 
 
-def _of(count: int) -> str:
+def _device_prefix(count: int) -> str:
     return "device" if count == 1 else f"{count} devices"
 
 
-class _Calls:
+class _ProgramCalls:
     """Repeated calls of a program, which is compiled in the first run."""
 
     def __init__(self, program: Program, size: int, calls: int) -> None:
@@ -49,14 +51,14 @@ class _Calls:
 
     def __call__(self) -> dict[str, float]:
         with jax.enable_x64(self.program.wide):
-            self.call = self.call or self._compiled()
+            self.call = self.call or self._compile()
             out: Any = ()
             for _ in range(self.calls):
                 out = self.call(*self.args)
             jax.block_until_ready(out)
         return self.said
 
-    def _compiled(self) -> Callable[..., Any]:
+    def _compile(self) -> Callable[..., Any]:
         f, start = self.program.made(self.size, jax.devices()[: self.program.devices])
         self.args = start()
         program = jax.jit(f, compiler_options=precision.options_of(f))

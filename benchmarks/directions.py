@@ -31,7 +31,9 @@ def _entry(name: str, x: np.ndarray) -> Entry:
         work=f"maximum-likelihood fit of {len(x)} unit vectors in {x.shape[1]} dimensions",
         contenders=[
             Contender("jaxgpu", lambda: {"concentration": float(fit(data).concentration)}),
-            Contender(f"SciPy {scipy.__version__}", lambda: {"concentration": _scipy(x)}),
+            Contender(
+                f"SciPy {scipy.__version__}", lambda: {"concentration": _scipy_concentration(x)}
+            ),
         ],
         amount=len(x),
         unit="vectors",
@@ -39,6 +41,6 @@ def _entry(name: str, x: np.ndarray) -> Entry:
     )
 
 
-def _scipy(x: np.ndarray) -> float:
+def _scipy_concentration(x: np.ndarray) -> float:
     with np.errstate(all="ignore"):
         return float(vonmises_fisher.fit(x)[1])

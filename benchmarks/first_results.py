@@ -45,10 +45,12 @@ def entries() -> list[Entry]:
 
 def _entry(name: str, program: str) -> Entry:
     def run() -> dict[str, float]:
-        before, command = _children(), [sys.executable, "-c", program]
+        before, command = _children_cpu_seconds(), [sys.executable, "-c", program]
         with tempfile.TemporaryDirectory() as here:  # the page saves an image
-            subprocess.run(command, cwd=here, env=_surroundings(), check=True, capture_output=True)
-        return {"CPU s of the process": _children() - before}
+            subprocess.run(
+                command, cwd=here, env=_clean_environment(), check=True, capture_output=True
+            )
+        return {"CPU s of the process": _children_cpu_seconds() - before}
 
     return Entry(
         name=f"first results: {name}",
@@ -58,13 +60,13 @@ def _entry(name: str, program: str) -> Entry:
     )
 
 
-def _children() -> float:
+def _children_cpu_seconds() -> float:
     """Return the CPU seconds of child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def _surroundings() -> dict[str, str]:
+def _clean_environment() -> dict[str, str]:
     """Return the environment without a compilation cache, and with no window for plots."""
     kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     return kept | {"MPLBACKEND": "agg"}

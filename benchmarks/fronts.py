@@ -74,12 +74,12 @@ def distances(row: str, algorithm: str, options: Options) -> tuple[np.ndarray, f
     }
     spec = specs[algorithm]
 
-    def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def evolve_seed(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         f = protocol.evolve(spec, problem, key, PAPER[row][0]).population.f
         return indicators.igd(f, ideal), f
 
     keys = jax.random.split(jax.random.key(options.key), options.seeds)
-    igd, f = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=10))(keys)
+    igd, f = jax.jit(lambda keys: jax.lax.map(evolve_seed, keys, batch_size=10))(keys)
     if m > 5:
         return np.sort(igd), np.nan
     volume = jax.jit(indicators.hypervolume)

@@ -58,8 +58,8 @@ class Measured:
 
 def measure(entry: Entry) -> list[Measured]:
     """Run all contenders of `entry` in turn."""
-    first = [_timed(contender) for contender in entry.contenders]
-    rounds = [[_timed(contender) for contender in entry.contenders] for _ in range(entry.rounds)]
+    first = [_time_run(contender) for contender in entry.contenders]
+    rounds = [[_time_run(contender) for contender in entry.contenders] for _ in range(entry.rounds)]
     measured = []
     for i, contender in enumerate(entry.contenders):
         walls = [one[i][0] for one in rounds]
@@ -126,7 +126,7 @@ def record(entry: Entry, measured: list[Measured], file: Path = RESULTS) -> None
         rows.write(json.dumps(line) + "\n")
 
 
-def _timed(contender: Contender) -> tuple[float, float, dict[str, Any]]:
+def _time_run(contender: Contender) -> tuple[float, float, dict[str, Any]]:
     wall, cpu = time.perf_counter(), time.process_time()
     answer = jax.block_until_ready(contender.run())
     cpu = time.process_time() - cpu

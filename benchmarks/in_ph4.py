@@ -29,18 +29,18 @@ def contenders(
     """Return a contender per eta if ph4 is installed; stars [6, N] of equal mass, total 1."""
     if "PH4" not in os.environ:
         return []
-    run = lambda eta: error(_evolved(stars, span, softening, eta))
+    run = lambda eta: error(_evolve(stars, span, softening, eta))
     return [Contender(f"ph4 of AMUSE, eta = {eta}", lambda eta=eta: run(eta)) for eta in etas]
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _load_library() -> ctypes.CDLL:
     return ctypes.CDLL(os.environ["PH4"])
 
 
-def _evolved(stars: np.ndarray, span: float, softening: float, eta: float) -> np.ndarray:
+def _evolve(stars: np.ndarray, span: float, softening: float, eta: float) -> np.ndarray:
     """Return the stars [6, N] at the end."""
-    ph4, real = _library(), ctypes.c_double
+    ph4, real = _load_library(), ctypes.c_double
     ph4._Z15initialize_codev()
     ph4._Z8set_eps2d(real(softening**2))
     ph4._Z7set_etad(real(eta))

@@ -99,14 +99,14 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
 
     reference = jnp.full(3, 0.55 if name == "dtlz1" else 1.1)
 
-    def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def evolve_seed(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         # jaxgpu's first generation only evaluates the first population
         f = protocol.evolve(spec, problem, key, GENERATIONS + 1).population.f
         f = jnp.where(pareto.nondominated(f)[:, None], f, jnp.inf)
         return indicators.igd(f, points), indicators.hypervolume(f, reference)
 
     keys = jax.random.split(jax.random.key(options.key), options.seeds)
-    igd, volume = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
+    igd, volume = jax.jit(lambda keys: jax.lax.map(evolve_seed, keys))(keys)
     best = jax.jit(indicators.hypervolume)(ideal(name, ref_dirs.w), reference)
     return np.sort(igd), float(np.median(volume) / best) if best > 0 else np.nan
 

@@ -42,11 +42,11 @@ def main(
     print(", ".join(f"{k} {about[k]}" for k in ("jaxgpu", "jax", "python", "device")))
     print(f"{calls} episodes a planner, {seeds} seeds: median (worst to best)")
     for name in names or TASKS:
-        for line in _scores(name, calls, seeds, size):
+        for line in _score_lines(name, calls, seeds, size):
             print(line, flush=True)
 
 
-def _scores(name: str, calls: int, seeds: int, size: str):
+def _score_lines(name: str, calls: int, seeds: int, size: str):
     """Yield the lines of the table, each as soon as it is known."""
     discount, rate, part = TASKS[name]
     env: Any = rl.make(f"matter/{name}", size=size)
@@ -55,16 +55,16 @@ def _scores(name: str, calls: int, seeds: int, size: str):
     noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)
     given = jnp.stack([jnp.zeros(shape), noise, jnp.broadcast_to(env.initial_actions(), shape)])
     for way, score in zip(("no-op", "random", "first guess"), evaluate_plans(env, states, given)):
-        yield _line(name, way, score, 0.0)
+        yield _table_row(name, way, score, 0.0)
     for way, planner in standard_planners(part, part, rate).items():
         began = time.process_time()
         own = discount if way.startswith("Adam") else 1.0
         done = plan_from_each(env, planner, states, calls, gradient_discount=own)
         spent = (time.process_time() - began) / seeds
-        yield _line(name, way, evaluate_plans(env, states, done.actions), spent)
+        yield _table_row(name, way, evaluate_plans(env, states, done.actions), spent)
 
 
-def _line(task: str, way: str, score: np.ndarray, seconds: float) -> str:
+def _table_row(task: str, way: str, score: np.ndarray, seconds: float) -> str:
     spread = f"{np.median(score):.3f} ({score.min():.3f} to {score.max():.3f})"
     return f"| {task} | {way} | {spread} | {seconds:.0f} |"
 

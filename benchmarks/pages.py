@@ -41,10 +41,10 @@ def pages() -> list[Path]:
 
 def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
     """Return a page whose marks hold the tables of these rows."""
-    return MARK.sub(lambda mark: _between(mark[1], rows), text)
+    return MARK.sub(lambda mark: _fill_mark(mark[1], rows), text)
 
 
-def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
+def _fill_mark(names: str, rows: dict[str, dict[str, Any]]) -> str:
     found = [row for name in names.split("; ") for row in record.matching(rows, name)]
     return f"<!-- measured: {names} -->\n{table(found)}\n<!-- end of measured -->"
 

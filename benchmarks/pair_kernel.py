@@ -29,7 +29,7 @@ def entries() -> list[Entry]:
     """Return entries of 8 to 4096 targets with the same number of pairs, in float64."""
     random = np.random.default_rng(0)
     sources, m = random.normal(size=(6, SOURCES)), random.uniform(0.5, 1.5, SOURCES)
-    c = _library()
+    c = _compile_library()
     return [_entry(count, random.normal(size=(6, count)), sources, m, c) for count in _COUNTS]
 
 
@@ -38,16 +38,16 @@ _COUNTS = (8, 64, 512, 4096)
 
 def _entry(count: int, x: np.ndarray, sources: np.ndarray, m: np.ndarray, c: ctypes.CDLL) -> Entry:
     times = PAIRS // (count * SOURCES)
-    want = _theirs(c, x, sources, m, 1)
-    ours = partial(_ours, _compiled(reassociation()), x, sources, m, times)
-    portable = partial(_ours, _compiled({}), x, sources, m, times)
-    halves = partial(_hilo, x, sources, m, times)
-    theirs = partial(_theirs, c, x, sources, m, times)
+    want = _run_c(c, x, sources, m, 1)
+    ours = partial(_run_jaxgpu, _compile(reassociation()), x, sources, m, times)
+    portable = partial(_run_jaxgpu, _compile({}), x, sources, m, times)
+    halves = partial(_run_hilo, x, sources, m, times)
+    theirs = partial(_run_c, c, x, sources, m, times)
     return Entry(
         name=f"pair-kernel-{count}",
         work=f"acceleration and jerk at {count} targets by {SOURCES} sources, {times} times",
         contenders=[
-            Contender(name, partial(_against, want, run))
+            Contender(name, partial(_error_against, want, run))
             for name, run in (
                 ("jaxgpu pairs.pull, reassociated", ours),
                 ("jaxgpu pairs.pull, no options", portable),
@@ -55,43 +55,43 @@ def _entry(count: int, x: np.ndarray, sources: np.ndarray, m: np.ndarray, c: cty
                 ("C, vectors by hand, gcc " + " ".join(FLAGS[:4]), theirs),
             )
         ]
-        + [Contender("C, a division and a root a pair", partial(_limit, c))],
+        + [Contender("C, a division and a root a pair", partial(_run_limit, c))],
         amount=PAIRS,
         unit="pairs",
     )
 
 
-def _against(want: np.ndarray, run: Callable[[], np.ndarray]) -> dict[str, float]:
+def _error_against(want: np.ndarray, run: Callable[[], np.ndarray]) -> dict[str, float]:
     return {"error": float(np.abs(run() - want).max() / np.abs(want).max())}
 
 
-def _compiled(options: dict) -> Callable:
-    def many(x, sources, m, times):
+def _compile(options: dict) -> Callable:
+    def repeat_pull(x, sources, m, times):
         # Each round depends on the last, so no compiler can remove it; rounding cancels the term.
         again = lambda _, f: pairs.pull(x + 1e-300 * f, sources, m)
         return lax.fori_loop(0, times, again, jnp.zeros_like(x))
 
-    return jax.jit(many, compiler_options=options)
+    return jax.jit(repeat_pull, compiler_options=options)
 
 
 @in_float64
-def _ours(program: Callable, x, sources, m, times: int) -> np.ndarray:
+def _run_jaxgpu(program: Callable, x, sources, m, times: int) -> np.ndarray:
     return np.asarray(program(jnp.asarray(x), jnp.asarray(sources), jnp.asarray(m), times))
 
 
 @in_float64
-def _hilo(x, sources, m, times: int) -> np.ndarray:
+def _run_hilo(x, sources, m, times: int) -> np.ndarray:
     given = *(hilo.split(jnp.asarray(q)) for q in (x, sources)), jnp.asarray(m, jnp.float32)
-    return np.asarray(hilo.joined(_halves(*given, times)))
+    return np.asarray(hilo.joined(_repeat_hilo(*given, times)))
 
 
 @jax.jit
-def _halves(x, sources, m, times):
+def _repeat_hilo(x, sources, m, times):
     again = lambda _, f: hilo.pull(x + 1e-30 * f, sources, m)
     return lax.fori_loop(0, times, again, jnp.zeros_like(x))
 
 
-def _library() -> ctypes.CDLL:
+def _compile_library() -> ctypes.CDLL:
     """Return the library compiled from `pair_kernel.c`, loaded for the whole process."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "pairs.so"
@@ -100,20 +100,20 @@ def _library() -> ctypes.CDLL:
         return ctypes.CDLL(str(library))
 
 
-def _at(*arrays: np.ndarray) -> list[ctypes.c_void_p]:
+def _pointers(*arrays: np.ndarray) -> list[ctypes.c_void_p]:
     return [ctypes.c_void_p(a.ctypes.data) for a in arrays]
 
 
-def _theirs(library: ctypes.CDLL, x, sources, m, times: int) -> np.ndarray:
+def _run_c(library: ctypes.CDLL, x, sources, m, times: int) -> np.ndarray:
     f = np.zeros_like(x)
     for _ in range(times):
         sizes = (ctypes.c_size_t(n) for n in (x.shape[1], sources.shape[1]))
-        library.pull(*_at(x, sources, m, f), *sizes)
+        library.pull(*_pointers(x, sources, m, f), *sizes)
     return f
 
 
-def _limit(library: ctypes.CDLL) -> dict[str, float]:
+def _run_limit(library: ctypes.CDLL) -> dict[str, float]:
     q, sums = np.linspace(1, 2, PAIRS >> 8), np.zeros(8)
     for _ in range(1 << 8):
-        library.divide_and_root(*_at(q, sums), ctypes.c_size_t(q.size))
+        library.divide_and_root(*_pointers(q, sums), ctypes.c_size_t(q.size))
     return {}

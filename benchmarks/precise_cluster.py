@@ -29,7 +29,8 @@ def entries() -> list[Entry]:
 
     ours = [
         Contender(
-            f"jaxgpu Hermite-6, eta = {eta}", lambda eta=eta: error(_ours(advance, stars, eta))
+            f"jaxgpu Hermite-6, eta = {eta}",
+            lambda eta=eta: error(_run_jaxgpu(advance, stars, eta)),
         )
         for eta in (0.2, 0.3)
     ]
@@ -55,7 +56,7 @@ def entries() -> list[Entry]:
 
 
 @in_float64
-def _ours(advance: Callable, stars: np.ndarray, eta: float) -> np.ndarray:
+def _run_jaxgpu(advance: Callable, stars: np.ndarray, eta: float) -> np.ndarray:
     spec = Hermite6(jnp.asarray(eta), softening=jnp.asarray(SOFTENING))
     state = _init(spec, stars[:3].T, stars[3:].T, np.full(COUNT, 1 / COUNT))
     return np.asarray(advance(spec, state).stars.x)

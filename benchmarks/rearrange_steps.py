@@ -22,7 +22,7 @@ UPDATES = 2  # of PPO
 NAME, MASSES = "rearrange/mobile-pick", "rearrange/mobile-pick-dynamic"
 
 
-def _played(name: str, copies: int, **parameters: Any) -> Callable[[], dict[str, float]]:
+def _make_rollout(name: str, copies: int, **parameters: Any) -> Callable[[], dict[str, float]]:
     env = rl.make(name, **parameters)
 
     @jax.jit
@@ -41,7 +41,7 @@ def _played(name: str, copies: int, **parameters: Any) -> Callable[[], dict[str,
     return lambda: {"mean |observation|": run(env, jax.random.key(0))}
 
 
-def _learnt(learner: Any, **parameters: Any) -> Callable[[], dict[str, float]]:
+def _make_training(learner: Any, **parameters: Any) -> Callable[[], dict[str, float]]:
     env = rl.make(NAME, **parameters)
     run = jax.jit(lambda env, key: rl.learn(env, learner, key, UPDATES)[1]["episode_return"][-1])
     return lambda: {"return": run(env, jax.random.key(0))}
@@ -54,7 +54,7 @@ def entries() -> list[Entry]:
         Entry(
             name,
             steps(copies),
-            [Contender("jaxgpu", _played(name, copies))],
+            [Contender("jaxgpu", _make_rollout(name, copies))],
             float(copies * STEPS),
             "steps",
             rounds=3,
@@ -66,7 +66,7 @@ def entries() -> list[Entry]:
             Entry(
                 f"{NAME}, depth {pixels}",
                 f"{steps(FEW)}, a depth image of {pixels} by {pixels} each",
-                [Contender("jaxgpu", _played(NAME, FEW, pixels=pixels))],
+                [Contender("jaxgpu", _make_rollout(NAME, FEW, pixels=pixels))],
                 float(FEW * STEPS),
                 "steps",
                 rounds=3,
@@ -77,12 +77,19 @@ def entries() -> list[Entry]:
     work = f"PPO, {COPIES} {each}, 4 epochs, {sizes}"
     amount = float(UPDATES * COPIES * 32)
     found.append(
-        Entry(f"ppo {NAME}", work, [Contender("jaxgpu", _learnt(blind))], amount, "steps", rounds=3)
+        Entry(
+            f"ppo {NAME}",
+            work,
+            [Contender("jaxgpu", _make_training(blind))],
+            amount,
+            "steps",
+            rounds=3,
+        )
     )
     ppo = rl.PPO(
         num_envs=FEW, num_steps=32, update_epochs=2, num_minibatches=4, network=rl.ResNet()
     )
-    seeing = Contender("jaxgpu", _learnt(rl.RecurrentPPO(ppo, hidden_size=256), pixels=64))
+    seeing = Contender("jaxgpu", _make_training(rl.RecurrentPPO(ppo, hidden_size=256), pixels=64))
     work = f"PPO, {FEW} {each}, 2 epochs, residual network and 256 gated recurrent units"
     amount = float(UPDATES * FEW * 32)
     return [*found, Entry(f"ppo {NAME}, depth 64", work, [seeing], amount, "steps", rounds=3)]

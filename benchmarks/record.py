@@ -13,10 +13,13 @@ def rows(file: Path = FILE) -> dict[str, dict[str, Any]]:
     If a name states operations, its part after the colon is ignored: it changes with programs.
     """
     lines = sorted(map(json.loads, file.read_text().splitlines()), key=lambda row: row["date"])
-    return {row["name"].partition(": ")[0] if _counts(row) else row["name"]: row for row in lines}
+    return {
+        row["name"].partition(": ")[0] if _states_operations(row) else row["name"]: row
+        for row in lines
+    }
 
 
-def _counts(row: dict[str, Any]) -> bool:
+def _states_operations(row: dict[str, Any]) -> bool:
     return "operations" in row["name"]
 
 

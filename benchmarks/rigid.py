@@ -24,7 +24,7 @@ ROBOTS, ALONE, ROBOT_STEPS, FALL = 128 if platform() == "cpu" else 4096, 128, 10
 ITERATIONS, LINE = 6, 8  # of MJX: Newton iterations, and line search iterations
 
 
-def _chain() -> str:
+def _chain_mjcf() -> str:
     bodies = "".join(
         f'<body pos="0 0 0.15"><joint axis="{("0 0 1", "0 1 0")[i % 2]}" damping="1" '
         'armature="0.01"/><geom type="capsule" fromto="0 0 0 0 0 0.15" size="0.03" mass="1" '
@@ -35,37 +35,37 @@ def _chain() -> str:
     return f"<mujoco>{option}<worldbody>{bodies}{'</body>' * JOINTS}</worldbody></mujoco>"
 
 
-def _ours(steps: int) -> Callable[[Any, Any], Any]:
-    model = rigid.load(_chain())
+def _make_jaxgpu_rollout(steps: int) -> Callable[[Any, Any], Any]:
+    model = rigid.load(_chain_mjcf())
 
-    def one(q: Any, force: Any) -> Any:
+    def rollout(q: Any, force: Any) -> Any:
         def advance(state: Any, _: Any) -> tuple[Any, None]:
             return model.step(state, force=force), None
 
         start = dataclasses.replace(model.init(), qpos=q)
         return jax.lax.scan(advance, start, length=steps)[0].qpos
 
-    return jax.vmap(one)
+    return jax.vmap(rollout)
 
 
-def _mjx(steps: int) -> Callable[[Any, Any], Any]:
+def _make_mjx_rollout(steps: int) -> Callable[[Any, Any], Any]:
     mujoco, mjx = import_module("mujoco"), import_module("mujoco.mjx")
-    model = mjx.put_model(mujoco.MjModel.from_xml_string(_chain()))
+    model = mjx.put_model(mujoco.MjModel.from_xml_string(_chain_mjcf()))
     data = mjx.make_data(model)
 
-    def one(q: Any, force: Any) -> Any:
+    def rollout(q: Any, force: Any) -> Any:
         def advance(d: Any, _: Any) -> tuple[Any, None]:
             return mjx.step(model, d), None
 
         start = data.replace(qpos=q, qfrc_applied=force)
         return jax.lax.scan(advance, start, length=steps)[0].qpos
 
-    return jax.vmap(one)
+    return jax.vmap(rollout)
 
 
-def _mujoco(q: Any) -> dict[str, float]:
+def _run_mujoco(q: Any) -> dict[str, float]:
     mujoco = import_module("mujoco")
-    model = mujoco.MjModel.from_xml_string(_chain())
+    model = mujoco.MjModel.from_xml_string(_chain_mjcf())
     data, total = mujoco.MjData(model), 0.0
     for start in q:
         mujoco.mj_resetData(model, data)
@@ -75,29 +75,29 @@ def _mujoco(q: Any) -> dict[str, float]:
     return {"sum of q": total}
 
 
-def _forward(name: str, make: Callable[[int], Any], q: Any) -> Contender:
+def _forward_contender(name: str, make: Callable[[int], Any], q: Any) -> Contender:
     f = jax.jit(lambda q, force: jnp.sum(make(STEPS)(q, force)))
     return Contender(name, lambda: {"sum of q": f(q, jnp.zeros((COPIES, JOINTS)))})
 
 
-def _gradient(name: str, make: Callable[[int], Any], q: Any) -> Contender:
+def _gradient_contender(name: str, make: Callable[[int], Any], q: Any) -> Contender:
     loss = lambda q, force: jnp.sum(make(GRADIENT_STEPS)(q, force) ** 2)
     f = jax.jit(jax.grad(loss, 1))
     force = jnp.zeros((COPIES, JOINTS))
     return Contender(name, lambda: {"norm of gradient": jnp.linalg.norm(f(q, force))})
 
 
-def _c_library() -> str:
+def _c_library_name() -> str:
     return f"C MuJoCo {import_module('mujoco').__version__}"
 
 
-def _robot(name: str) -> Any:
+def _load_robot(name: str) -> Any:
     """Return MuJoCo's model of a robot of gymnasium."""
     file = resources.files("gymnasium") / "envs" / "mujoco" / "assets" / f"{name}.xml"
     return import_module("mujoco").MjModel.from_xml_path(str(file))
 
 
-def _fallen(model: Any) -> tuple[Any, Any, Any]:
+def _fall_states(model: Any) -> tuple[Any, Any, Any]:
     """Return coordinates, velocities and controls of copies, with `ALONE` different falls."""
     mujoco, random = import_module("mujoco"), np.random.default_rng(0)
     low, high = model.actuator_ctrlrange.T
@@ -109,22 +109,22 @@ def _fallen(model: Any) -> tuple[Any, Any, Any]:
         mujoco.mj_step(model, data, nstep=round(FALL / model.opt.timestep))
         starts.append((data.qpos.copy(), data.qvel.copy()))
     qpos, qvel = (np.array(x) for x in zip(*starts))
-    again = lambda x: np.tile(x, (ROBOTS // ALONE, 1))
-    return again(qpos), again(qvel), again(ctrl)
+    tile = lambda x: np.tile(x, (ROBOTS // ALONE, 1))
+    return tile(qpos), tile(qvel), tile(ctrl)
 
 
-def _ours_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
+def _make_jaxgpu_contact_rollout(model: Any) -> Callable[[Any, Any, Any], Any]:
     robot = rigid.load(model)
 
-    def one(qpos: Any, qvel: Any, ctrl: Any) -> Any:
+    def rollout(qpos: Any, qvel: Any, ctrl: Any) -> Any:
         start = dataclasses.replace(robot.init(), qpos=qpos, qvel=qvel)
         advance = lambda state, _: (robot.step(state, ctrl), None)
         return jax.lax.scan(advance, start, length=ROBOT_STEPS)[0].qvel
 
-    return one
+    return rollout
 
 
-def _mjx_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
+def _make_mjx_contact_rollout(model: Any) -> Callable[[Any, Any, Any], Any]:
     mjx = import_module("mujoco.mjx")
     quick = copy.copy(model)
     # MJX does not have PGS, which the humanoid's file requests
@@ -133,15 +133,15 @@ def _mjx_touching(model: Any) -> Callable[[Any, Any, Any], Any]:
     there = mjx.put_model(quick)
     data = mjx.make_data(model)
 
-    def one(qpos: Any, qvel: Any, ctrl: Any) -> Any:
+    def rollout(qpos: Any, qvel: Any, ctrl: Any) -> Any:
         start = data.replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
         advance = lambda d, _: (mjx.step(there, d), None)
         return jax.lax.scan(advance, start, length=ROBOT_STEPS)[0].qvel
 
-    return one
+    return rollout
 
 
-def _mujoco_touching(model: Any, qpos: Any, qvel: Any, ctrl: Any) -> dict[str, float]:
+def _run_mujoco_contacts(model: Any, qpos: Any, qvel: Any, ctrl: Any) -> dict[str, float]:
     mujoco = import_module("mujoco")
     data, square = mujoco.MjData(model), 0.0
     for start in zip(qpos[:ALONE], qvel, ctrl):
@@ -152,12 +152,12 @@ def _mujoco_touching(model: Any, qpos: Any, qvel: Any, ctrl: Any) -> dict[str, f
     return {"rms of velocities": (square / qvel[:ALONE].size) ** 0.5}
 
 
-def _touching(name: str, peers: str) -> Entry:
+def _contact_entry(name: str, peers: str) -> Entry:
     """Return an entry of copies of a robot of gymnasium that lie and roll on the floor."""
-    model = _robot(name)
-    start = _fallen(model)
+    model = _load_robot(name)
+    start = _fall_states(model)
 
-    def compiled(one: Callable[[Any, Any, Any], Any]) -> Callable[[], dict[str, Any]]:
+    def make_run(one: Callable[[Any, Any, Any], Any]) -> Callable[[], dict[str, Any]]:
         f = jax.jit(lambda *given: jnp.sqrt(jnp.mean(jax.vmap(one)(*given) ** 2)))
         given = [jnp.asarray(x, jnp.float32) for x in start]
         return lambda: {"rms of velocities": f(*given)}
@@ -168,9 +168,11 @@ def _touching(name: str, peers: str) -> Entry:
         f"rigid {name}",
         f"{work} of {model.opt.timestep:g} s, random controls",
         [
-            Contender("jaxgpu", compiled(_ours_touching(model))),
-            Contender(f"{peers}, {ITERATIONS} turns", compiled(_mjx_touching(model))),
-            Contender(_c_library(), lambda: _mujoco_touching(model, *start), ALONE / ROBOTS),
+            Contender("jaxgpu", make_run(_make_jaxgpu_contact_rollout(model))),
+            Contender(f"{peers}, {ITERATIONS} turns", make_run(_make_mjx_contact_rollout(model))),
+            Contender(
+                _c_library_name(), lambda: _run_mujoco_contacts(model, *start), ALONE / ROBOTS
+            ),
         ],
         float(ROBOTS * ROBOT_STEPS),
         "steps",
@@ -186,9 +188,9 @@ def entries() -> list[Entry]:
         "rigid",
         f"{COPIES} arms of {JOINTS} joints, {STEPS} steps of {DT} s, damping, gravity, no contact",
         [
-            _forward("jaxgpu", _ours, q),
-            _forward(peers, _mjx, q),
-            Contender(_c_library(), lambda: _mujoco(np.asarray(q, float))),
+            _forward_contender("jaxgpu", _make_jaxgpu_rollout, q),
+            _forward_contender(peers, _make_mjx_rollout, q),
+            Contender(_c_library_name(), lambda: _run_mujoco(np.asarray(q, float))),
         ],
         float(COPIES * STEPS),
         "steps",
@@ -196,9 +198,12 @@ def entries() -> list[Entry]:
     gradient = Entry(
         "rigid gradient",
         f"reverse-mode gradient of {COPIES} arms over {GRADIENT_STEPS} steps, else the same",
-        [_gradient("jaxgpu", _ours, q), _gradient(peers, _mjx, q)],
+        [
+            _gradient_contender("jaxgpu", _make_jaxgpu_rollout, q),
+            _gradient_contender(peers, _make_mjx_rollout, q),
+        ],
         float(COPIES * GRADIENT_STEPS),
         "steps",
     )
-    touching = [_touching(name, peers) for name in ("ant", "humanoid")]
+    touching = [_contact_entry(name, peers) for name in ("ant", "humanoid")]
     return [forward, dataclasses.replace(gradient, rounds=3), *touching]

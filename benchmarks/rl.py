@@ -25,7 +25,7 @@ UPDATES = 195  # updates of 4 copies and 128 steps: 99,840 steps
 STRETCH, STRETCHES = 25, 8  # updates of 256 copies, 32 steps: 204,800 steps; more than rounds
 
 
-def _ours(name: str, num_envs: int = COPIES) -> Callable[[Any], Any]:
+def _make_jaxgpu_rollout(name: str, num_envs: int = COPIES) -> Callable[[Any], Any]:
     """Return mean |observation| under random actions; a constant reward would need no work."""
     env = rl.make(name)
     envs = rl.vectorize(env, num_envs)
@@ -42,7 +42,7 @@ def _ours(name: str, num_envs: int = COPIES) -> Callable[[Any], Any]:
     return jax.jit(run)
 
 
-def _gymnax(name: str) -> Callable[[Any], Any]:
+def _make_gymnax_rollout(name: str) -> Callable[[Any], Any]:
     env, params = import_module("gymnax").make(name)
 
     def run(key: Any) -> Any:
@@ -60,7 +60,7 @@ def _gymnax(name: str) -> Callable[[Any], Any]:
     return jax.jit(run)
 
 
-def _gymnasium() -> dict[str, float]:
+def _run_gymnasium() -> dict[str, float]:
     """Step gymnasium's vector of CartPole copies, in NumPy."""
     gymnasium = import_module("gymnasium")
     env = gymnasium.make_vec("CartPole-v1", COPIES, vectorization_mode="vector_entry_point")
@@ -71,7 +71,7 @@ def _gymnasium() -> dict[str, float]:
     return {"mean |observation|": total / STEPS}
 
 
-def _brax() -> Callable[[Any], Any]:
+def _make_brax_rollout() -> Callable[[Any], Any]:
     """Return Brax's reacher with two joints under its own wrappers, as a function of a key."""
     envs = import_module("brax.envs")
     env = envs.create("reacher", batch_size=FEW)
@@ -88,7 +88,7 @@ def _brax() -> Callable[[Any], Any]:
     return jax.jit(run)
 
 
-def _windows(name: str) -> Entry:
+def _shac_entry(name: str) -> Entry:
     """Return an entry of training by analytic gradients, dominated by compilation."""
     env, shac, key = rl.make(name), rl.SHAC(), jax.random.key(0)
     run = jax.jit(lambda key: rl.learn(env, shac, key, WINDOWS)[1]["episode_return"][-1])
@@ -98,7 +98,7 @@ def _windows(name: str) -> Entry:
     return Entry(f"shac {name}", work, [ours], amount, "steps", rounds=3)
 
 
-def _training(agents: int) -> list[Contender]:
+def _cartpole_contenders(agents: int) -> list[Contender]:
     """Return CartPole trainings with PureJaxRL's settings; answers are the last mean returns."""
     env = rl.make("cartpole")
     ppo = rl.PPO(
@@ -116,18 +116,18 @@ def _training(agents: int) -> list[Contender]:
     ours = jax.jit(jax.vmap(lambda key: rl.learn(env, ppo, key, UPDATES)[1]))
     theirs = jax.jit(jax.vmap(Rival(num_updates=UPDATES).learn))
 
-    def last(reports: Any) -> Any:
+    def mean_last_return(reports: Any) -> Any:
         ended = reports["episodes"][:, -20:]
         total = jnp.sum(reports["episode_return"][:, -20:] * ended)
         return total / jnp.maximum(jnp.sum(ended), 1.0)
 
     return [
-        Contender("jaxgpu", lambda: {"return": last(ours(keys))}),
-        Contender("after PureJaxRL", lambda: {"return": last(theirs(keys))}),
+        Contender("jaxgpu", lambda: {"return": mean_last_return(ours(keys))}),
+        Contender("after PureJaxRL", lambda: {"return": mean_last_return(theirs(keys))}),
     ]
 
 
-def _stretches() -> Entry:
+def _ppo_brax_entry() -> Entry:
     """Return an entry of PPO on the kinematic arm and Brax with equal sizes, stretch by stretch."""
     env, limit = rl.make("surgical/psm-reach"), 100
     ppo = rl.PPO(
@@ -153,7 +153,7 @@ def _stretches() -> Entry:
     )
 
     @jax.jit
-    def on(state: Any, key: Any) -> tuple[Any, Any]:
+    def train_stretch(state: Any, key: Any) -> tuple[Any, Any]:
         keys = jax.random.split(key, STRETCH)
         state, _ = jax.lax.scan(lambda s, key: (ppo.update(env, s, key), None), state, keys)
         scores = rl.evaluate(env, ppo.policy(env, state), key, 64, limit)
@@ -161,14 +161,19 @@ def _stretches() -> Entry:
 
     now = [ppo.init(env, jax.random.key(0), STRETCH * STRETCHES)]
 
-    def ours() -> dict[str, float]:
-        now[0], total = on(now[0], jax.random.key(int(now[0].update)))
+    def run_jaxgpu() -> dict[str, float]:
+        now[0], total = train_stretch(now[0], jax.random.key(int(now[0].update)))
         return {"return": total}
 
     brax = Contender(f"brax {version('brax')}", race.stretch)
     work = f"PPO, 256 copies of 32 steps, 4 epochs, {STRETCH} updates, going on each round"
     return Entry(
-        "ppo psm-reach", work, [Contender("jaxgpu", ours), brax], float(steps), "steps", rounds=5
+        "ppo psm-reach",
+        work,
+        [Contender("jaxgpu", run_jaxgpu), brax],
+        float(steps),
+        "steps",
+        rounds=5,
     )
 
 
@@ -178,33 +183,36 @@ def entries() -> list[Entry]:
         jax.random.key(0),
         f"random actions, {COPIES} copies, {STEPS} steps, begun anew, each from a start of its own",
     )
-    speed = lambda name, f: Contender(name, lambda: {"mean |observation|": f(key)})
+    make_contender = lambda name, f: Contender(name, lambda: {"mean |observation|": f(key)})
     gymnax, amount = f"gymnax {version('gymnax')}", float(COPIES * STEPS)
-    cartpole = [speed("jaxgpu", _ours("cartpole")), speed(gymnax, _gymnax("CartPole-v1"))]
-    cartpole.append(Contender(f"gymnasium {version('gymnasium')}", _gymnasium))
+    cartpole = [
+        make_contender("jaxgpu", _make_jaxgpu_rollout("cartpole")),
+        make_contender(gymnax, _make_gymnax_rollout("CartPole-v1")),
+    ]
+    cartpole.append(Contender(f"gymnasium {version('gymnasium')}", _run_gymnasium))
     near, heavy = (f"surgical/{name}" for name in ("psm-reach", "star-reach-dynamic"))
     reacher = Contender(
         f"brax {version('brax')} reacher, 2 joints",
-        speed("", _brax()).run,
+        make_contender("", _make_brax_rollout()).run,
         part=FEW * SHORT / amount,
     )
-    reaching = [speed("jaxgpu, 7 joints", _ours(heavy)), reacher]
+    reaching = [make_contender("jaxgpu, 7 joints", _make_jaxgpu_rollout(heavy)), reacher]
     trained = float(UPDATES * 4 * 128)
     ppo = f"PPO on CartPole, 4 copies of 128 steps, 4 epochs, {UPDATES} updates"
     return [
         Entry("cartpole", work, cartpole, amount, "steps"),
-        Entry(near, work, [speed("jaxgpu", _ours(near))], amount, "steps"),
+        Entry(near, work, [make_contender("jaxgpu", _make_jaxgpu_rollout(near))], amount, "steps"),
         Entry(heavy, work, reaching, amount, "steps", rounds=3),
-        Entry("ppo", ppo, _training(1), trained, "steps", rounds=3),
+        Entry("ppo", ppo, _cartpole_contenders(1), trained, "steps", rounds=3),
         Entry(
             "ppo agents",
             f"{AGENTS} agents in one program, else the same",
-            _training(AGENTS),
+            _cartpole_contenders(AGENTS),
             AGENTS * trained,
             "steps",
             rounds=3,
         ),
-        _stretches(),
-        *(_windows(name) for name in (near, heavy)),
+        _ppo_brax_entry(),
+        *(_shac_entry(name) for name in (near, heavy)),
         *rl_host.of_host(),
     ]

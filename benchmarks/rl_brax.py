@@ -21,7 +21,7 @@ class Race:
     def __init__(self, env: Environment, limit: int, steps: int, stretches: int, **sizes: Any):
         # Brax 0.14.2 calls a function that jax 0.12 no longer has
         missing = "device_put_replicated"
-        setattr(jax, missing, lambda tree, _: jax.tree.map(_row, tree))
+        setattr(jax, missing, lambda tree, _: jax.tree.map(_add_device_axis, tree))
         ppo = import_module("brax.training.agents.ppo.train")
         networks = import_module("brax.training.agents.ppo.networks")
         self._go, self._done = queue.SimpleQueue[bool](), queue.SimpleQueue[Any]()
@@ -33,7 +33,7 @@ class Race:
             self._go.get()
             try:
                 ppo.train(
-                    _adapted(env),
+                    _to_brax_env(env),
                     stretches * steps,
                     episode_length=limit,
                     num_evals=stretches + 1,
@@ -62,7 +62,7 @@ class Race:
             self._go.get()
 
 
-def _adapted(env: Environment) -> Any:
+def _to_brax_env(env: Environment) -> Any:
     """Return `env` in Brax's protocol; Brax's wrapper truncates episodes."""
     base = import_module("brax.envs.base")
     key = jax.random.key(0)
@@ -98,5 +98,5 @@ def _adapted(env: Environment) -> Any:
     return Adapted()
 
 
-def _row(x: Any) -> Any:
+def _add_device_axis(x: Any) -> Any:
     return jnp.asarray(x)[None]

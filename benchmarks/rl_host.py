@@ -14,7 +14,7 @@ COPY_STEPS, MOST = 400_000, 2000  # total steps of all copies, maximum steps of 
 SLOW = 32  # the vector that steps its copies one by one does a 32nd of the work
 
 
-def _played(envs: Any, actions: np.ndarray) -> dict[str, float]:
+def _run_vector(envs: Any, actions: np.ndarray) -> dict[str, float]:
     """Return the mean |observation| of a vector of environments."""
     total = 0.0
     for action in actions:
@@ -22,7 +22,7 @@ def _played(envs: Any, actions: np.ndarray) -> dict[str, float]:
     return {"mean |observation|": total / len(actions)}
 
 
-def _alone(env: Any, actions: np.ndarray) -> dict[str, float]:
+def _run_single(env: Any, actions: np.ndarray) -> dict[str, float]:
     """Return the mean |observation| of a single environment, reset by the host."""
     total = 0.0
     for action in actions:
@@ -33,7 +33,7 @@ def _alone(env: Any, actions: np.ndarray) -> dict[str, float]:
     return {"mean |observation|": total / len(actions)}
 
 
-def _many(size: int) -> Entry:
+def _vector_entry(size: int) -> Entry:
     """Return an entry of a vector of `size` copies, with each library's own resets."""
     gymnasium, steps = import_module("gymnasium"), max(32, min(MOST, COPY_STEPS // size))
     actions = np.random.default_rng(0).integers(0, 2, (steps, size))
@@ -45,15 +45,15 @@ def _many(size: int) -> Entry:
         envs.reset(seed=0)
     name = f"gymnasium {version('gymnasium')}"
     contenders = [
-        Contender("jaxgpu", lambda: _played(ours, actions)),
-        Contender(f"{name}, its NumPy vector", lambda: _played(own, actions)),
-        Contender(f"{name}, sync", lambda: _played(sync, actions[:few]), part=few / steps),
+        Contender("jaxgpu", lambda: _run_vector(ours, actions)),
+        Contender(f"{name}, its NumPy vector", lambda: _run_vector(own, actions)),
+        Contender(f"{name}, sync", lambda: _run_vector(sync, actions[:few]), part=few / steps),
     ]
     work = f"make_vec, {size} copies, {steps} random actions, a call each"
     return Entry(f"from the host {size}", work, contenders, float(steps * size), "steps")
 
 
-def _single() -> Entry:
+def _single_entry() -> Entry:
     """Return an entry of one environment of `gym.make`."""
     gymnasium = import_module("gymnasium")
     actions = np.random.default_rng(0).integers(0, 2, MOST)
@@ -61,8 +61,8 @@ def _single() -> Entry:
     for env in (ours, own):
         env.reset(seed=0)
     contenders = [
-        Contender("jaxgpu", lambda: _alone(ours, actions)),
-        Contender(f"gymnasium {version('gymnasium')}", lambda: _alone(own, actions)),
+        Contender("jaxgpu", lambda: _run_single(ours, actions)),
+        Contender(f"gymnasium {version('gymnasium')}", lambda: _run_single(own, actions)),
     ]
     work = f"make, {MOST} random actions, a call each"
     return Entry("from the host alone", work, contenders, float(MOST), "steps")
@@ -71,4 +71,4 @@ def _single() -> Entry:
 def of_host() -> list[Entry]:
     """Return entries of vectors of several sizes, and of a single environment."""
     adapters.register_gymnasium()
-    return [*(_many(size) for size in SIZES), _single()]
+    return [*(_vector_entry(size) for size in SIZES), _single_entry()]

@@ -40,22 +40,22 @@ class Choice(NamedTuple):
 def towers(key: Any) -> list[list[tuple[Any, Any]]]:
     """Return the weights of two towers, from four observations to two logits and to a value."""
 
-    def layer(key: Any, shape: tuple[int, int], scale: float) -> tuple[Any, Any]:
+    def init_layer(key: Any, shape: tuple[int, int], scale: float) -> tuple[Any, Any]:
         return jax.nn.initializers.orthogonal(scale)(key, shape), jnp.zeros(shape[1])
 
-    def tower(key: Any, outputs: int, scale: float) -> list[tuple[Any, Any]]:
+    def init_tower(key: Any, outputs: int, scale: float) -> list[tuple[Any, Any]]:
         keys, widths = jax.random.split(key, 3), (4, *SIZES, outputs)
         shapes = zip(keys, zip(widths, widths[1:]), (2**0.5, 2**0.5, scale))
-        return [layer(*one) for one in shapes]
+        return [init_layer(*one) for one in shapes]
 
     choice_key, value_key = jax.random.split(key)
-    return [tower(choice_key, 2, 0.01), tower(value_key, 1, 1.0)]
+    return [init_tower(choice_key, 2, 0.01), init_tower(value_key, 1, 1.0)]
 
 
 def applied(weights: Any, x: Any) -> tuple[Choice, Any]:
     """Return the action distribution and the value at observations [..., 4]."""
 
-    def through(tower: Any, x: Any) -> Any:
+    def apply_tower(tower: Any, x: Any) -> Any:
         inner = (((x.ndim - 1,), (0,)), ((), ()))
         dense = lambda x, layer: (
             jax.lax.dot_general(x, layer[0], inner, precision="highest") + layer[1]
@@ -64,7 +64,7 @@ def applied(weights: Any, x: Any) -> tuple[Choice, Any]:
             x = jnp.tanh(dense(x, layer))
         return dense(x, tower[-1])
 
-    return Choice(through(weights[0], x)), through(weights[1], x)[..., 0]
+    return Choice(apply_tower(weights[0], x)), apply_tower(weights[1], x)[..., 0]
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ class Rival:
             roll_key, learn_key = jax.random.split(key)
             keys = jax.random.split(roll_key, self.num_steps)
             (_, *world), rows = jax.lax.scan(move, (weights, *world), keys)
-            batch = self._batch(rows, applied(weights, world[0])[1])
+            batch = self._make_batch(rows, applied(weights, world[0])[1])
             learnt = (weights, opt_state)
             for pass_key in jax.random.split(learn_key, self.update_epochs):
-                learnt = self._pass(adam, learnt, batch, pass_key)
+                learnt = self._run_epoch(adam, learnt, batch, pass_key)
             done, total = rows[5], rows[6]
             ended = jnp.sum(done)
             mean = jnp.sum(jnp.where(done, total, 0.0)) / jnp.maximum(ended, 1)
@@ -119,10 +119,10 @@ class Rival:
 
         return jax.lax.scan(update, carry, jax.random.split(key, self.num_updates))[1]
 
-    def _batch(self, rows: Any, last: Any) -> Any:
+    def _make_batch(self, rows: Any, last: Any) -> Any:
         x, action, log_prob, value, reward, done, _ = rows
 
-        def back(later: Any, row: Any) -> tuple[Any, Any]:
+        def accumulate_advantage(later: Any, row: Any) -> tuple[Any, Any]:
             advantage, next_value = later
             reward, value, done = row
             on = jnp.where(done, 0.0, 1.0)
@@ -131,11 +131,13 @@ class Rival:
             return (advantage, value), advantage
 
         start = (jnp.zeros_like(last), last)
-        advantage = jax.lax.scan(back, start, (reward, value, done), reverse=True)[1]
+        advantage = jax.lax.scan(accumulate_advantage, start, (reward, value, done), reverse=True)[
+            1
+        ]
         batch = (x, action, log_prob, value, advantage, advantage + value)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), batch)
 
-    def _pass(self, adam: Any, learnt: Any, batch: Any, key: Any) -> Any:
+    def _run_epoch(self, adam: Any, learnt: Any, batch: Any, key: Any) -> Any:
         def loss(weights: Any, part: Any) -> Any:
             x, action, log_prob, old, advantage, target = part
             choice, value = applied(weights, x)

@@ -44,7 +44,8 @@ def entries() -> list[Entry]:
             work=f"{STEPS[program]} steps of {work}, {'for each device' if weak else 'in all'}; "
             f"{os.cpu_count()} cores",
             contenders=[
-                Contender(_name(*team), partial(_work, team, program, weak)) for team in TEAMS
+                Contender(_team_name(*team), partial(_run_team, team, program, weak))
+                for team in TEAMS
             ],
             amount=STEPS[program],
             unit="steps",
@@ -55,10 +56,10 @@ def entries() -> list[Entry]:
     ]
 
 
-def _name(processes: int, devices: int) -> str:
-    many = lambda count, word, ending: f"{count} {word}{ending if count > 1 else ''}"
+def _team_name(processes: int, devices: int) -> str:
+    pluralize = lambda count, word, ending: f"{count} {word}{ending if count > 1 else ''}"
     where = f" in {processes} processes" if processes > 1 else ""
-    return many(processes * devices, "device", "s") + where
+    return pluralize(processes * devices, "device", "s") + where
 
 
 # --- the programs ------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ WORK = {
 }
 
 
-def _measure(state: dict) -> jax.Array:
+def _mean(state: dict) -> jax.Array:
     return jnp.mean(state["spread"])
 
 
@@ -137,23 +138,23 @@ def worker(number: int, team: tuple[int, int], port: int, pipe: Any) -> None:
     jax.config.update("jax_num_cpu_devices", devices)
     if processes > 1:
         distributed(f"127.0.0.1:{port}", processes, number)
-    made = functools.cache(_made)
+    made = functools.cache(_build_program)
     while (asked := pipe.recv()) is not None:
         (step, state, traffic), steps = made(*asked), STEPS[asked[0]]
         cpu = time.process_time()
-        mean = run(step, state, steps, measure=_measure, chunk=steps).history[-1]
+        mean = run(step, state, steps, measure=_mean, chunk=steps).history[-1]
         pipe.send({"cpu": time.process_time() - cpu, "mean": float(mean), **traffic})
 
 
-def _made(program: str, weak: bool) -> tuple[Callable, Any, dict[str, float]]:
+def _build_program(program: str, weak: bool) -> tuple[Callable, Any, dict[str, float]]:
     """Return the step, the placed state, and the bytes sent by a step with its measurement."""
     devices = mesh.devices()
     step, state = PROGRAMS[program](devices.size if weak else 1)
     place = lambda name, part: (mesh.replicate if name == "whole" else _split)(part, devices)
     state = {name: place(name, part) for name, part in state.items()}
-    whole = jax.jit(lambda state: (new := step(state), _measure(new)))
+    whole = jax.jit(lambda state: (new := step(state), _mean(new)))
     found = _COLLECTIVE.findall(whole.lower(state).compile().as_text() or "")
-    sent = [_bytes(result) for result in found]
+    sent = [_array_bytes(result) for result in found]
     return step, state, {"collectives a step": len(sent), "bytes a step": sum(sent)}
 
 
@@ -161,7 +162,7 @@ def _split(part: Any, devices: Any) -> Any:
     return mesh.split(part, devices, axis=0)
 
 
-def _bytes(result: str) -> int:
+def _array_bytes(result: str) -> int:
     """Return the bytes of the arrays that a collective returns."""
     sizes = [(int(bits), lengths) for bits, lengths in _ARRAY.findall(result)]
     return sum(
@@ -174,7 +175,7 @@ def _bytes(result: str) -> int:
 
 
 @functools.cache
-def _team(team: tuple[int, int]) -> list[Any]:
+def _start_team(team: tuple[int, int]) -> list[Any]:
     """Start the processes of a team and return their pipes; they end with this process."""
     context, port = multiprocessing.get_context("spawn"), _free_port()
     pipes = []
@@ -186,8 +187,8 @@ def _team(team: tuple[int, int]) -> list[Any]:
     return pipes
 
 
-def _work(team: tuple[int, int], program: str, weak: bool) -> dict[str, float]:
-    pipes = _team(team)
+def _run_team(team: tuple[int, int], program: str, weak: bool) -> dict[str, float]:
+    pipes = _start_team(team)
     for pipe in pipes:
         pipe.send((program, weak))
     found = [pipe.recv() for pipe in pipes]

@@ -19,17 +19,17 @@ COUNT, SOME, SPAN = 10_000, 500, 40.0
 @in_float64
 def entries() -> list[Entry]:
     """Return scatterings of a binary (a = 1) by an equal unbound star from distance 20, b < 4."""
-    x, v = _drawn(0)
+    x, v = _sample_scatterings(0)
     systems = Ensemble(dt=SPAN).init(jnp.asarray(x), jnp.asarray(v), jnp.ones((COUNT, 3)))
     energy = jax.jit(ensemble.energy)
     before = np.asarray(energy(systems))
 
     @in_float64
-    def ours(spec: Ensemble) -> dict[str, float]:
+    def run_ensemble(spec: Ensemble) -> dict[str, float]:
         end = spec.step(systems)
         after = np.asarray(energy(end))
         steps = {"steps": float(end.steps.mean()), "unfinished": float(end.unfinished.sum())}
-        return _worth(after / before - 1) | steps
+        return _energy_errors(after / before - 1) | steps
 
     ias15 = f"REBOUND {rebound.__version__} IAS15, epsilon = "
     return [
@@ -38,12 +38,13 @@ def entries() -> list[Entry]:
             work=f"{COUNT} three-body scatterings for {SPAN} time units",
             contenders=[
                 Contender(
-                    f"jaxgpu ensemble, {k} sweeps", lambda k=k: ours(Ensemble(dt=SPAN, sweeps=k))
+                    f"jaxgpu ensemble, {k} sweeps",
+                    lambda k=k: run_ensemble(Ensemble(dt=SPAN, sweeps=k)),
                 )
                 for k in (4, 3)
             ]
             + [
-                Contender(f"{ias15}{e:g}", lambda e=e: _theirs(x, v, e), part=SOME / COUNT)
+                Contender(f"{ias15}{e:g}", lambda e=e: _run_rebound(x, v, e), part=SOME / COUNT)
                 for e in (1e-9, 1e-6)
             ],
             amount=COUNT,
@@ -53,7 +54,7 @@ def entries() -> list[Entry]:
     ]
 
 
-def _drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample_scatterings(seed: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     e, f = np.sqrt(0.9 * random.random(COUNT)), random.uniform(0, 2 * np.pi, COUNT)
     p, zero = 1 - e * e, np.zeros(COUNT)
@@ -69,7 +70,7 @@ def _drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.moveaxis(x - x.mean(0), -1, 0), np.moveaxis(v - v.mean(0), -1, 0)
 
 
-def _theirs(x: np.ndarray, v: np.ndarray, epsilon: float) -> dict[str, float]:
+def _run_rebound(x: np.ndarray, v: np.ndarray, epsilon: float) -> dict[str, float]:
     errors, steps = [], []
     for k in range(SOME):
         sim = rebound.Simulation()
@@ -82,9 +83,9 @@ def _theirs(x: np.ndarray, v: np.ndarray, epsilon: float) -> dict[str, float]:
         sim.integrate(SPAN)
         errors.append(sim.energy() / before - 1)
         steps.append(sim.steps_done)
-    return _worth(np.array(errors)) | {"steps": float(np.mean(steps))}
+    return _energy_errors(np.array(errors)) | {"steps": float(np.mean(steps))}
 
 
-def _worth(error: np.ndarray) -> dict[str, float]:
+def _energy_errors(error: np.ndarray) -> dict[str, float]:
     error = np.abs(error)
     return {"dE/E median": float(np.median(error)), "99 %": float(np.quantile(error, 0.99))}

@@ -26,16 +26,16 @@ START = ephemeris.de440(ephemeris.J2000)
 def entries() -> list[Entry]:
     """Return a year of Newtonian gravity; the error, km, is relative to a more precise run."""
     x, v = belt(Options(tracers=TRACERS, eccentricity=0.3), START)
-    best = _ours(x, v, Control(tolerance=1e-9, convergence=1e-12), substeps=16)
+    best = _run_jaxgpu(x, v, Control(tolerance=1e-9, convergence=1e-12), substeps=16)
     error = lambda end: {"error km": float(np.abs(end - best).max() * ephemeris.AU)}
-    ias15, fast = (partial(_rebound, x, v, name) for name in ("ias15", "whfast"))
+    ias15, fast = (partial(_run_rebound, x, v, name) for name in ("ias15", "whfast"))
     version = rebound.__version__
     return [
         Entry(
             name="solar-system",
             work=f"10 massive bodies and {TRACERS} tracers, {STEPS * STEP:.0f} days",
             contenders=[
-                Contender("jaxgpu", lambda: error(_ours(x, v, Control()))),
+                Contender("jaxgpu", lambda: error(_run_jaxgpu(x, v, Control()))),
                 Contender(f"REBOUND {version} IAS15", lambda: error(ias15(0.0))),
                 Contender(f"REBOUND {version} WHFast, 0.5 d", lambda: error(fast(0.5))),
             ],
@@ -48,7 +48,7 @@ def entries() -> list[Entry]:
 
 
 @in_float64
-def _ours(x: np.ndarray, v: np.ndarray, control: Control, substeps: int = 8) -> np.ndarray:
+def _run_jaxgpu(x: np.ndarray, v: np.ndarray, control: Control, substeps: int = 8) -> np.ndarray:
     spec = Planetary(
         gm=jnp.asarray(START.gm),
         dt=jnp.asarray(STEP),
@@ -65,7 +65,7 @@ def _advance(spec: Planetary, state: State) -> State:
     return jax.lax.fori_loop(0, STEPS, lambda _, state: spec.step(state), state)
 
 
-def _rebound(x: np.ndarray, v: np.ndarray, integrator: str, dt: float) -> np.ndarray:
+def _run_rebound(x: np.ndarray, v: np.ndarray, integrator: str, dt: float) -> np.ndarray:
     sim = rebound.Simulation()
     for m, p, q in zip(START.gm, START.x, START.v):
         sim.add(m=m, x=p[0], y=p[1], z=p[2], vx=q[0], vy=q[1], vz=q[2])

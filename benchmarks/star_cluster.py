@@ -35,13 +35,16 @@ def entries() -> list[Entry]:
             name="star-cluster",
             work=f"{COUNT} stars, softening {SOFTENING}, {SPAN} N-body time units, one core",
             contenders=[
-                Contender(f"jaxgpu Hermite-4, {name}", partial(_timed, error, _ours, stars, eta))
+                Contender(
+                    f"jaxgpu Hermite-4, {name}",
+                    partial(_run_and_score, error, _run_jaxgpu, stars, eta),
+                )
                 for name, eta in ours
             ]
             + [
                 Contender(
                     f"REBOUND {rebound.__version__} {name}",
-                    partial(_timed, error, run_rebound, stars, (integrator, options)),
+                    partial(_run_and_score, error, run_rebound, stars, (integrator, options)),
                 )
                 for name, integrator, options in theirs
             ]
@@ -53,22 +56,22 @@ def entries() -> list[Entry]:
     ]
 
 
-def _timed(error, run, stars, how):
+def _run_and_score(error, run, stars, how):
     return error(run(stars, how))
 
 
 @in_float64
-def _ours(stars: np.ndarray, eta: float) -> np.ndarray:
+def _run_jaxgpu(stars: np.ndarray, eta: float) -> np.ndarray:
     spec = Hermite(jnp.asarray(eta), jnp.asarray(SOFTENING))
     begin = _init(spec, stars[:3].T, stars[3:].T, np.full(COUNT, 1 / COUNT))
-    return np.asarray(_step()(spec, begin).stars.x)
+    return np.asarray(_get_step()(spec, begin).stars.x)
 
 
 _init = jax.jit(Hermite.init)
 _compiled = []
 
 
-def _step():
+def _get_step():
     if not _compiled:
         _compiled.append(jax.jit(Hermite.step, compiler_options=reassociation()))
     return _compiled[0]

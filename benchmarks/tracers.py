@@ -24,14 +24,14 @@ SPAN, SOFTENING = 0.125, 1e-4
 @in_float64
 def entries() -> list[Entry]:
     """Return an entry of an eighth of a time unit of both clusters, on all cores."""
-    with_, without = (_prepared(2048, count) for count in (20_480, 0))
+    with_, without = (_prepare(2048, count) for count in (20_480, 0))
     return [
         Entry(
             name="tracers",
             work=f"2048 stars, softening {SOFTENING}, {SPAN} N-body time units",
             contenders=[
-                Contender("with 20 480 tracers", partial(_timed, *with_)),
-                Contender("without", partial(_timed, *without)),
+                Contender("with 20 480 tracers", partial(_run_interval, *with_)),
+                Contender("without", partial(_run_interval, *without)),
             ],
             amount=SPAN,
             unit="time units",
@@ -40,7 +40,7 @@ def entries() -> list[Entry]:
     ]
 
 
-def _prepared(stars: int, tracers: int) -> tuple:
+def _prepare(stars: int, tracers: int) -> tuple:
     """Return the compiled step, its spec and a state one interval old, with adapted time steps."""
     x, v = plummer(jax.random.key(1), stars)
     followed = plummer(jax.random.key(2), tracers) if tracers else None
@@ -51,7 +51,7 @@ def _prepared(stars: int, tracers: int) -> tuple:
 
 
 @in_float64
-def _timed(step, spec: Hermite, state: State) -> dict[str, float]:
+def _run_interval(step, spec: Hermite, state: State) -> dict[str, float]:
     end = step(spec, state)
     steps = np.asarray(end.steps - state.steps)
     return {"blocks": float(end.blocks - state.blocks), "pairs": float(steps.sum() * state.m.size)}
@@ -62,7 +62,7 @@ def main(stars: int = 64, rounds: int = 2) -> None:
     """Print CPU seconds of an interval for 1e3 to 1e6 tracers, and the program's memory."""
     print(" tracers  CPU s  us a body  steps a body  ns a pair  MB")
     for tracers in (1000, 10_000, 100_000, 1_000_000):
-        step, spec, state = _prepared(stars, tracers)
+        step, spec, state = _prepare(stars, tracers)
         seconds, count = [], 0.0
         for _ in range(rounds):
             begin = time.process_time()

@@ -34,7 +34,7 @@ from jaxgpu.runs.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
 # remedies for errors of the file system
-_ADVICE = {
+_REMEDIES = {
     errno.ENOSPC: "make room, and go on with --resume",
     errno.EDQUOT: "make room, and go on with --resume",
     errno.EROFS: "give another --out",
@@ -45,10 +45,10 @@ _ADVICE = {
     errno.ENOTDIR: "give a folder",
 }
 
-_CLEARED = "\x1b[H\x1b[2J"  # clears the terminal
+_CLEAR_SCREEN = "\x1b[H\x1b[2J"  # clears the terminal
 
-_EXHAUSTED = "RESOURCE_EXHAUSTED", "Out of memory"  # in error messages of XLA
-_OPTIONS = "options.json"  # file in the folder of a run
+_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED", "Out of memory"  # in error messages of XLA
+_OPTIONS_FILE = "options.json"  # file in the folder of a run
 
 _TITLE = "{jaxgpu}: simulation, optimisation, learning and special functions as XLA programs"
 _CITATION = f"""@software{{jaxgpu,
@@ -71,8 +71,8 @@ def main(args: list[str] | None = None) -> int:
         return 0
     said = io.StringIO()  # error output of the parser
     try:
-        found, args = _found(args)
-        run = _run_command(found)
+        found, args = _find_studies(args)
+        run = _make_run_command(found)
         commands = {"list": list_, "run": run, "watch": watch_, "report": report_}
         commands |= {"info": info, "cite": cite}
         with contextlib.redirect_stderr(said):
@@ -86,19 +86,19 @@ def main(args: list[str] | None = None) -> int:
                 config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as stop:
-        return _refuse(_sentence(said.getvalue())) if stop.code else 0
+        return _print_error(_join_box_lines(said.getvalue())) if stop.code else 0
     except (TypeError, ValueError) as error:  # an option that its dataclass rejects
-        return _refuse(error)
+        return _print_error(error)
     try:
         call()
     except (BadInput, CheckpointError, ReportError, MemoryError) as error:
-        return _refuse(error)
+        return _print_error(error)
     except jax.errors.JaxRuntimeError as error:
-        if not any(word in str(error) for word in _EXHAUSTED):
+        if not any(word in str(error) for word in _OUT_OF_MEMORY):
             raise
-        return _refuse("memory ran out; ask for less, or use a larger device")
+        return _print_error("memory ran out; ask for less, or use a larger device")
     except OSError as error:
-        return _refuse(_said(error))
+        return _print_error(_describe_os_error(error))
     except KeyboardInterrupt as stop:
         print(f"jaxgpu: {stop or 'stopped'}", file=sys.stderr)
         return 130
@@ -108,13 +108,13 @@ def main(args: list[str] | None = None) -> int:
 def list_() -> Call:
     """List the studies."""
 
-    def call():
+    def print_studies():
         found = studies()
         width = max(len(study.name) for study in found)
         for study in found:
             print(f"{study.name:{width}}  {study.description}")
 
-    return call
+    return print_studies
 
 
 def report_(
@@ -148,23 +148,26 @@ def watch_(
     """
     ranges.refuse("watch: seconds", seconds, ranges.Range(above=0, most=86_400))
 
-    def call():
+    def plot_repeatedly():
         picture = watch.drawn(folder)
         with contextlib.suppress(KeyboardInterrupt):
             while not once:
-                print(f"{_CLEARED}{picture}\n(Ctrl-C ends the watch, and not the run)", flush=True)
+                print(
+                    f"{_CLEAR_SCREEN}{picture}\n(Ctrl-C ends the watch, and not the run)",
+                    flush=True,
+                )
                 time.sleep(seconds)
                 picture = watch.drawn(folder)
         if once:
             print(picture)
 
-    return call
+    return plot_repeatedly
 
 
 def info() -> Call:
     """Show devices, precision, memory and versions."""
 
-    def call():
+    def print_info():
         rows = report.environment() | {
             "free memory": f"{memory.available() / 1e9:.1f} GB",
             "compilation cache": str(_cache_folder()),
@@ -172,7 +175,7 @@ def info() -> Call:
         for name, value in rows.items():
             print(f"{name:20s}{value}")
 
-    return call
+    return print_info
 
 
 def cite() -> Call:
@@ -195,7 +198,7 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
     except (TypeError, ValueError) as error:
         raise BadInput(str(error)) from None
     report.ready()
-    with _claimed(out, study, options, resume):
+    with _lock_output(out, study, options, resume):
         _enable_cache()
         began = time.perf_counter()
         found = study.run(options, out, resume)
@@ -213,12 +216,12 @@ def _open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))
 
 
-def _refuse(error: Exception | str) -> int:
+def _print_error(error: Exception | str) -> int:
     print(f"jaxgpu: {printable(error)}", file=sys.stderr)
     return 2
 
 
-def _sentence(box: str) -> str:
+def _join_box_lines(box: str) -> str:
     """Convert the parser's message, a box of several lines, to one line."""
     parts = [""]
     for line in box.splitlines():
@@ -232,16 +235,16 @@ def _sentence(box: str) -> str:
     return "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part)
 
 
-def _said(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     """Return the message for a file system error: file, reason and remedy."""
     if error.errno is None:  # raised by jaxgpu
         return str(error)
     where = f"{error.filename}: " if error.filename else ""
-    advice = _ADVICE.get(error.errno, "give another folder")
+    advice = _REMEDIES.get(error.errno, "give another folder")
     return f"{where}{error.strerror}; {advice}"
 
 
-def _found(args: list[str]) -> tuple[list[Study], list[str]]:
+def _find_studies(args: list[str]) -> tuple[list[Study], list[str]]:
     """Return the available studies, and the arguments with a study file replaced by its name."""
     at = 1 if args[:1] == ["run"] else len(args)
     if not args[at : at + 1] or not args[at].endswith(".py"):
@@ -251,9 +254,9 @@ def _found(args: list[str]) -> tuple[list[Study], list[str]]:
     return [*others, study], [args[0], study.name, *args[at + 1 :]]
 
 
-def _run_command(found: list[Study]) -> Any:
+def _make_run_command(found: list[Study]) -> Any:
     """Make the command `run`, with one subcommand per study."""
-    by_type = {_launch(study): study for study in found}
+    by_type = {_make_launch_class(study): study for study in found}
     kinds = [
         Annotated[
             kind,
@@ -272,7 +275,7 @@ def _run_command(found: list[Study]) -> Any:
     return run
 
 
-def _launch(study: Study) -> type:
+def _make_launch_class(study: Study) -> type:
     """Return a dataclass for the parser: the options of `study`, the folder and `resume`."""
     fields = [
         ("options", Annotated[study.options, tyro.conf.arg(name="")], study.options()),
@@ -285,7 +288,7 @@ def _launch(study: Study) -> type:
 
 
 @contextlib.contextmanager
-def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[None]:
+def _lock_output(out: Path, study: Study, options: Any, resume: bool) -> Iterator[None]:
     """Lock `out` for this experiment and process.
 
     It can be used again if the experiment ends before anything is saved in it.
@@ -294,24 +297,24 @@ def _claimed(out: Path, study: Study, options: Any, resume: bool) -> Iterator[No
         raise BadInput(f"{out}: is a file; give a folder as --out")
     out.mkdir(parents=True, exist_ok=True)
     with files.locked(out):
-        _claim(out, study, options, resume)
+        _record_experiment(out, study, options, resume)
         try:
             yield
         except BaseException:
-            if not _holds_work(out):
-                (out / _OPTIONS).unlink(missing_ok=True)
+            if not _has_results(out):
+                (out / _OPTIONS_FILE).unlink(missing_ok=True)
             raise
 
 
-def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
+def _record_experiment(out: Path, study: Study, options: Any, resume: bool) -> None:
     """Record the experiment of `out`; raise if it holds a run that this one cannot resume."""
     asked = {"study": study.name, **dataclasses.asdict(options)}
     asked = json.loads(json.dumps(asked, default=str))
-    file = out / _OPTIONS
-    if file.exists() and _holds_work(out):
+    file = out / _OPTIONS_FILE
+    if file.exists() and _has_results(out):
         if not resume:
             raise BadInput(f"{out}: holds a run already; add --resume, or give another --out")
-        held = _held(file)
+        held = _read_options(file)
         changed = [name for name in asked.keys() | held.keys() if asked.get(name) != held.get(name)]
         if changed:
             name = min(changed)
@@ -322,7 +325,7 @@ def _claim(out: Path, study: Study, options: Any, resume: bool) -> None:
     report.replace_text(file, json.dumps(asked))
 
 
-def _held(file: Path) -> dict[str, Any]:
+def _read_options(file: Path) -> dict[str, Any]:
     """Return the options that a run was started with."""
     with contextlib.suppress(ValueError), open_file(file) as text:
         held = parse(text.read())
@@ -333,7 +336,7 @@ def _held(file: Path) -> dict[str, Any]:
     )
 
 
-def _holds_work(out: Path) -> bool:
+def _has_results(out: Path) -> bool:
     """Return True if there is a report or a checkpoint in `out` or below it."""
     kinds = "step-*.npz", f"step-*/{MANIFEST}"
     return (out / "report.json").exists() or any(any(out.rglob(kind)) for kind in kinds)
@@ -352,7 +355,7 @@ def _enable_cache() -> None:
     folder = _cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fault = _not_ours(folder)
+        fault = _find_permission_problem(folder)
     except OSError as error:
         fault = f"{error.filename}: {error.strerror}"
     if fault:
@@ -363,7 +366,7 @@ def _enable_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
-def _not_ours(folder: Path) -> str:
+def _find_permission_problem(folder: Path) -> str:
     """Return the reason why others can write to a folder, and the remedy; empty if they cannot."""
     if os.name != "posix":
         return ""

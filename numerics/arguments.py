@@ -34,7 +34,7 @@ def broadcast(name: str, arguments: dict[str, Any]) -> tuple[list[Array], np.dty
 
     `arguments` maps names to values. The dtypes follow the rules of `prepare`.
     """
-    values = {letter: _number(value) for letter, value in arguments.items()}
+    values = {letter: _convert_value(value) for letter, value in arguments.items()}
     for letter, value in values.items():
         kind = np.dtype(getattr(value, "dtype", type(value)))
         if not _is_real(kind):
@@ -66,11 +66,11 @@ def least(v: ArrayLike) -> float:
     """Return the minimum of `v` if it is known at trace time, else minus infinity."""
     if not isinstance(v, int | float | np.ndarray | np.generic) or not np.size(v):
         return -inf
-    low = float(np.min(_number(v)))
+    low = float(np.min(_convert_value(v)))
     return low if low == low else -inf
 
 
-def _number(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     """Return `value` with a list as an array, and an integer of 32 bits or more as a float."""
     if isinstance(value, list | tuple):
         return listed(value)

@@ -55,14 +55,14 @@ def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Arra
 @jax.custom_jvp
 def _covariance(v: Array, r: Array, length: Array) -> Array:
     x = jnp.sqrt(2 * v) * r / length
-    return jnp.where(x > 0, jnp.exp(_log_shape(v, jnp.where(x > 0, x, 1.0))), 1.0)
+    return jnp.where(x > 0, jnp.exp(_log_matern(v, jnp.where(x > 0, x, 1.0))), 1.0)
 
 
 @partial(_covariance.defjvp, symbolic_zeros=True)
 def _covariance_jvp(primals, tangents):
     (v, r, length), (dv, dr, dlength) = primals, tangents
     with scope(r):
-        value, by_r = _covariance(v, r, length), _slope(v, r, length)
+        value, by_r = _covariance(v, r, length), _distance_derivative(v, r, length)
         # at r = 0 the product r k' is 0, even if k' or k'' is infinite there
         apart = r > 0
         tame = jnp.where(apart | (v >= 0.5), by_r, 0.0)
@@ -70,7 +70,7 @@ def _covariance_jvp(primals, tangents):
         tangent = jnp.zeros_like(value)
         if not isinstance(dv, SymbolicZero):
             away = jnp.where(apart, jnp.sqrt(2 * v) * r / length, 1.0)
-            _, by_v = jax.jvp(lambda v: _log_shape(v, away), (v,), (jnp.ones_like(v),))
+            _, by_v = jax.jvp(lambda v: _log_matern(v, away), (v,), (jnp.ones_like(v),))
             tangent = tangent + (jnp.where(apart, value * by_v, 0.0) + pull / (2 * v)) * dv
         if not isinstance(dr, SymbolicZero):
             tangent = tangent + by_r * dr
@@ -79,7 +79,7 @@ def _covariance_jvp(primals, tangents):
     return value, tangent
 
 
-def _slope(v: Array, r: Array, length: Array) -> Array:
+def _distance_derivative(v: Array, r: Array, length: Array) -> Array:
     """Return dk/dr: from M_v' = -x M_{v-1} / (2 (v - 1)) for v > 1, else from K_{1-v}."""
     smooth, apart = v > 1, r > 0
     lower = jnp.where(smooth, v - 1, 1.0)
@@ -93,24 +93,24 @@ def _slope(v: Array, r: Array, length: Array) -> Array:
     kink = rough * jnp.log(x) + log_bessel(Kind(-1), 1 - rough, x)
     kink = -scale * jnp.exp(kink - (rough - 1) * log(2) - _log_gamma(rough))
     start = jnp.where(rough > 0.5, 0.0, jnp.where(rough == 0.5, -1 / length, -jnp.inf))
-    kink = jnp.where(apart, kink, start + _bend(rough, r, length))
+    kink = jnp.where(apart, kink, start + _zero_with_curvature(rough, r, length))
     return jnp.where(smooth, soft, kink)
 
 
 @jax.custom_jvp
-def _bend(v: Array, r: Array, length: Array) -> Array:
+def _zero_with_curvature(v: Array, r: Array, length: Array) -> Array:
     """Return 0, with the derivative k''(0) in r, for v <= 1."""
     return jnp.zeros_like(r)
 
 
-@_bend.defjvp
-def _bend_jvp(primals, tangents):
+@_zero_with_curvature.defjvp
+def _zero_with_curvature_jvp(primals, tangents):
     v, r, length = primals
     bend = jnp.where(v > 0.5, -jnp.inf, jnp.where(v == 0.5, length**-2, jnp.inf))
     return jnp.zeros_like(r), jnp.where(r > 0, 0.0, bend) * tangents[1]
 
 
-def _log_shape(v: Array, x: Array) -> Array:
+def _log_matern(v: Array, x: Array) -> Array:
     """Return log M_v(x) for x > 0."""
     large = v >= edge(x)
     low = jnp.where(large, 1.0, v)

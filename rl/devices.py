@@ -74,7 +74,7 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
     def update(learner: Any, env: Any, state: Any, key: Array) -> Any:
         return learner.update(env, state, key, axis=axis)
 
-    def spread(state: Any, key: Array) -> Any:
+    def update_sharded(state: Any, key: Array) -> Any:
         places = state.places(axis)
         # Each device differentiates the loss of its own rows, and the learner reduces once.
         # With `check_vma` JAX would also sum the gradients of the replicated networks by itself.
@@ -87,7 +87,7 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
         )
         return each(learner, env, state, key)
 
-    return spread
+    return update_sharded
 
 
 def shard_seeds(f: Callable[[Any, Any], Any], mesh: Mesh | None) -> Callable[[Any, Any], Any]:

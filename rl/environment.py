@@ -87,11 +87,11 @@ def whole_actions(step: Callable[..., Step]) -> Callable[..., Step]:
     """
 
     @functools.wraps(step)
-    def looked(self: Any, state: Any, action: Any, key: Array) -> Step:
+    def checked_step(self: Any, state: Any, action: Any, key: Array) -> Step:
         whole = ranges.numbers("step: action", action, self.action_space.shape)
         return step(self, state, jnp.asarray(whole), key)
 
-    return looked
+    return checked_step
 
 
 _REGISTRY: dict[str, Callable[..., Environment]] = {}
@@ -108,11 +108,11 @@ def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
     >>> _ = _REGISTRY.pop("moon-cartpole")  # for whoever lists the names next
     """
 
-    def enter(maker: F) -> F:
+    def add(maker: F) -> F:
         _REGISTRY[name] = maker
         return maker
 
-    return enter
+    return add
 
 
 @explained

@@ -117,18 +117,20 @@ def interquartile_mean(
             "interquartile_mean: scores are being traced; it gives numbers of the host; call it "
             "outside of jit, vmap and grad"
         )
-    middle, low, high = _interval(x, key, int(draws))
+    middle, low, high = _mean_and_interval(x, key, int(draws))
     return float(middle), float(low), float(high)
 
 
 @allocation.bounded
 @partial(jax.jit, static_argnums=2)
-def _interval(x: Array, key: Array, draws: int) -> tuple[Array, ...]:
+def _mean_and_interval(x: Array, key: Array, draws: int) -> tuple[Array, ...]:
     """Return the interquartile mean and the ends of its 95 % bootstrap interval."""
 
-    def middle(x: Array) -> Array:
+    def trimmed_mean(x: Array) -> Array:
         cut = x.shape[0] // 4
         return jnp.mean(jnp.sort(x)[cut : x.shape[0] - cut])
 
     pick = jax.random.randint(key, (draws, x.shape[0]), 0, x.shape[0])
-    return middle(x), *jnp.quantile(jax.vmap(middle)(x[pick]), jnp.asarray([0.025, 0.975]))
+    return trimmed_mean(x), *jnp.quantile(
+        jax.vmap(trimmed_mean)(x[pick]), jnp.asarray([0.025, 0.975])
+    )

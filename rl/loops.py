@@ -184,13 +184,13 @@ def train(
     if resume:
         schedules.refuse_another("train", source(out, resume), length, learner.steps_per_update)
     init_key, run_key = jax.random.split(key)
-    task = _task(learner, env)
-    state = _begun(task, init_key, np.int32(length), mesh)
-    _refuse_broken(env, state)
+    task = _make_task(learner, env)
+    state = _init_state(task, init_key, np.int32(length), mesh)
+    _check_finite_start(env, state)
     done = run(
         partial(_update, learner, env)
         if mesh is None
-        else partial(_update_spread, learner, env, mesh),
+        else partial(_update_sharded, learner, env, mesh),
         state,
         updates,
         key=run_key,
@@ -258,7 +258,7 @@ def sweep(
     >>> run.history["episode_return"].shape
     (3, 3)
     """
-    _refuse_one_key(keys)
+    _check_keys(keys)
     ranges.check("sweep", learner)
     ranges.check("sweep", env)
     check_count("sweep: parts", parts)
@@ -266,7 +266,7 @@ def sweep(
     length = parts * every if schedule is None else schedule
     if resume:
         schedules.refuse_another("sweep", source(out, resume), length, 1)
-    task = _task(learner, env)
+    task = _make_task(learner, env)
     if mesh is not None:
         mesh = flat("sweep: mesh", mesh)
         if len(keys) % mesh.size:
@@ -288,7 +288,7 @@ def sweep(
     )
 
 
-def _refuse_one_key(keys: Any) -> None:
+def _check_keys(keys: Any) -> None:
     if not arguments.is_key(keys):
         found = arguments.shown(keys)
         raise TypeError(
@@ -321,14 +321,14 @@ class _Task:
         return self.trees[1] if self.fixed[1] is None else self.fixed[1]
 
 
-def _task(learner: Learner, env: Environment) -> _Task:
+def _make_task(learner: Learner, env: Environment) -> _Task:
     opaque = [jax.tree_util.all_leaves([x]) for x in (learner, env)]
     trees = [None if whole else x for x, whole in zip((learner, env), opaque)]
     fixed = [x if whole else None for x, whole in zip((learner, env), opaque)]
     return _Task((trees[0], trees[1]), (fixed[0], fixed[1]))
 
 
-def _begun(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) -> Any:
+def _init_state(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | None) -> Any:
     """Return the initial state; on a mesh no device ever holds all environments."""
     where = None
     if mesh is not None:
@@ -345,7 +345,7 @@ def _update(learner: Learner, env: Environment, state: Any, key: Array) -> Any:
     return learner.update(env, state, key)
 
 
-def _update_spread(learner: Learner, env: Environment, mesh: Mesh, state: Any, key: Array) -> Any:
+def _update_sharded(learner: Learner, env: Environment, mesh: Mesh, state: Any, key: Array) -> Any:
     return devices.shard_update(learner, env, mesh)(state, key)
 
 
@@ -356,10 +356,10 @@ def _report(state: Any) -> Any:
 @allocation.bounded
 @partial(jax.jit, static_argnums=0)
 def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array) -> Any:
-    def begin(shared: tuple[_Task, Array], keys: Array) -> Any:
+    def init_all(shared: tuple[_Task, Array], keys: Array) -> Any:
         return jax.vmap(lambda key: _init(shared[0], key, shared[1]))(keys)
 
-    return devices.shard_seeds(begin, mesh)((task, num_updates), keys)
+    return devices.shard_seeds(init_all, mesh)((task, num_updates), keys)
 
 
 @long
@@ -383,15 +383,15 @@ def _update_seeds(
 
         return jax.lax.fori_loop(0, every, update, states)
 
-    return devices.shard_seeds(advance, mesh)((_task(learner, env), key), states)
+    return devices.shard_seeds(advance, mesh)((_make_task(learner, env), key), states)
 
 
 def _measure_seeds(mesh: Mesh | None, measure: Callable[[Any], Any], states: Any) -> Any:
-    look = lambda _, states: jax.vmap(measure)(states)
-    return devices.shard_seeds(look, mesh)((), states)
+    measure_all = lambda _, states: jax.vmap(measure)(states)
+    return devices.shard_seeds(measure_all, mesh)((), states)
 
 
-def _refuse_broken(env: Environment, state: Any) -> None:
+def _check_finite_start(env: Environment, state: Any) -> None:
     """Raise if no environment has a finite initial observation, since nothing could be learned."""
     env_state = getattr(state, "env_state", None)
     if env_state is None:

@@ -71,7 +71,7 @@ class LearntPolicy:
     @on_host
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
         """Return the program from observations [B, ...], of any B, to actions, weights included."""
-        return _exported(jax.vmap(self), (self.obs_stats.mean,), platforms)
+        return _export_batched(jax.vmap(self), (self.obs_stats.mean,), platforms)
 
 
 @pytree
@@ -103,7 +103,7 @@ class RecurrentPolicy:
             ModuleNotFoundError: if safetensors is not installed, with the install command.
             TypeError: if no learner of this package made it.
         """
-        _save_weights(path, _learnt("save_weights", self))
+        _save_weights(path, _acting_policy("save_weights", self))
 
     @on_host
     def export(self, platforms: Sequence[str] = ("cpu", "cuda", "tpu")) -> jax.export.Exported:
@@ -112,8 +112,8 @@ class RecurrentPolicy:
         Raises:
             TypeError: if no learner of this package made it.
         """
-        act = _learnt("export", self)
-        return _exported(jax.vmap(act), (self.carry, act.obs_stats.mean), platforms)
+        act = _acting_policy("export", self)
+        return _export_batched(jax.vmap(act), (self.carry, act.obs_stats.mean), platforms)
 
 
 type Policy = Callable[[Any], Any] | RecurrentPolicy
@@ -164,13 +164,13 @@ def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | Re
         )
     with sealed.as_written(path):
         policy = objects.build(meta["tree"], [jnp.asarray(leaf) for leaf in leaves], trusted)
-        _refuse_unknown(path, policy, meta["learnt"])
+        _check_known(path, policy, meta["learnt"])
         return policy
 
 
-def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
+def _check_known(path: Path, policy: Any, learnt: list[str]) -> None:
     """Raise if the learner or its network is unknown, or if the learner has no method `act`."""
-    learner = _learnt("load_policy", policy).learner
+    learner = _acting_policy("load_policy", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     for part, name in zip(parts, learnt):
         if isinstance(part, SimpleNamespace | Missing):
@@ -186,7 +186,7 @@ def _refuse_unknown(path: Path, policy: Any, learnt: list[str]) -> None:
 
 def _save(path: str | Path, policy: LearntPolicy | RecurrentPolicy) -> None:
     path = arguments.path("save: path", path, "a file")
-    learner = _learnt("save", policy).learner
+    learner = _acting_policy("save", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     learnt = [f"{type(part).__module__}.{type(part).__qualname__}" for part in parts]
     save(path, policy, {"kind": _KIND, "tree": structure.of_tree(policy), "learnt": learnt})
@@ -201,7 +201,7 @@ def _save_weights(path: str | Path, policy: LearntPolicy) -> None:
         file.write(tensors.save(jax.tree.map(jnp.asarray, arrays), {"format": "flax"}))
 
 
-def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
+def _acting_policy(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
     """Return the `LearntPolicy` that acts in a policy.
 
     Raises:
@@ -216,7 +216,7 @@ def _learnt(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
     return act
 
 
-def _exported(
+def _export_batched(
     function: Callable[..., Any], like: tuple[Any, ...], platforms: Sequence[str]
 ) -> jax.export.Exported:
     """Export `function` for arguments [B, ...] whose rows have the shapes of `like`."""
@@ -229,11 +229,11 @@ def learnt(
     learner: Any, env: Any, params: Any, obs_stats: Any, keys: tuple[str, ...] | None = None
 ) -> LearntPolicy:
     """Return the policy of a learner; with dictionary observations it reads only `keys`."""
-    seen = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
+    select = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
     return LearntPolicy(
         learner=learner,
         observation_space=env.observation_space,
         action_space=env.action_space,
         params=params,
-        obs_stats=replace(obs_stats, mean=seen(obs_stats.mean), square=seen(obs_stats.square)),
+        obs_stats=replace(obs_stats, mean=select(obs_stats.mean), square=select(obs_stats.square)),
     )

@@ -40,12 +40,12 @@ def joined(rows: Array, axis: str | None, at: int = 0) -> Array:
 
 def total(tree: Any, axis: str | None) -> Any:
     """Sum each leaf over the devices, in one reduction of one vector."""
-    return tree if axis is None else _reduced(jax.lax.psum, tree, axis)
+    return tree if axis is None else _reduce(jax.lax.psum, tree, axis)
 
 
 def mean(tree: Any, axis: str | None) -> Any:
     """Average each leaf over the devices, in one reduction of one vector."""
-    return tree if axis is None else _reduced(jax.lax.pmean, tree, axis)
+    return tree if axis is None else _reduce(jax.lax.pmean, tree, axis)
 
 
 def moments(x: Array, at: tuple[int, ...], axis: str | None) -> tuple[Array, Array]:
@@ -70,6 +70,6 @@ def merged(
     return whole, jnp.sum(squares, 0) + rows * jnp.sum((middles - whole[None]) ** 2, 0)
 
 
-def _reduced(reduction: Any, tree: Any, axis: str) -> Any:
+def _reduce(reduction: Any, tree: Any, axis: str) -> Any:
     vector, unravel = ravel_pytree(tree)
     return unravel(reduction(vector, axis))

@@ -32,9 +32,9 @@ class Box:
         """
         if np.shape(x) != self.shape:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must have shape {self.shape}")
-        when_known(partial(self._refuse, name), x)
+        when_known(partial(self._check_values, name), x)
 
-    def _refuse(self, name: str, x: Any) -> None:
+    def _check_values(self, name: str, x: Any) -> None:
         values = np.asarray(x)
         if np.any(np.isnan(values)):
             raise ValueError(f"{name} holds nan; give numbers within {self.low}, {self.high}")
@@ -75,9 +75,9 @@ class Discrete:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must be one whole number")
         if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
             raise TypeError(f"{name} is of type {jnp.result_type(x)}; it must be an integer")
-        when_known(partial(self._refuse, name), x)
+        when_known(partial(self._check_value, name), x)
 
-    def _refuse(self, name: str, x: Any) -> None:
+    def _check_value(self, name: str, x: Any) -> None:
         if not 0 <= int(x) < self.size:
             raise ValueError(f"{name} is {int(x)}; it must be one of 0 ... {self.size - 1}")
 

@@ -60,11 +60,11 @@ class Outcome(NamedTuple):
 
         Also the number of `broken` steps. With a mesh `axis` they are totals over all its devices.
         """
-        single = lambda x: jnp.sum(jnp.where(self.done, x.astype(jnp.float32), 0.0))
+        sum_done = lambda x: jnp.sum(jnp.where(self.done, x.astype(jnp.float32), 0.0))
         sums = {
-            "episode_return": single(self.info["episode_return"]),
+            "episode_return": sum_done(self.info["episode_return"]),
             "episodes": jnp.sum(self.done.astype(jnp.float32)),
-            "success": single(self.info["success"]),
+            "success": sum_done(self.info["success"]),
             "broken": jnp.sum(self.broken.astype(jnp.float32)),
         }
         sums = shares.total(sums, axis)
@@ -159,7 +159,7 @@ class Vector:
         operations, but needs memory for the initial states of all these steps.
         """
         step_key, start_key = jax.random.split(key)
-        return step_key, jax.lax.stop_gradient(self._beginnings(state, start_key))
+        return step_key, jax.lax.stop_gradient(self._initial_states(state, start_key))
 
     def step_with(
         self, state: VectorState, action: Array, drawn: Any, reset: Array | bool = False
@@ -178,8 +178,8 @@ class Vector:
         step = jax.vmap(self.env.step)(state.state, action, self._keys(key))
         good = finite((step.observation, step.reward)) & finite(step.state, state.state)
         broken = jnp.broadcast_to(~good, self.here)
-        final = _chosen(broken, state.observation, step.observation)
-        reward = _chosen(broken, jnp.zeros_like(step.reward), step.reward)
+        final = _select_rows(broken, state.observation, step.observation)
+        reward = _select_rows(broken, jnp.zeros_like(step.reward), step.reward)
         counted = jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
         moved = VectorState(
             state=step.state,
@@ -205,14 +205,14 @@ class Vector:
     def restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
         """Reset the copies in the mask `where` [B] to the initial states returned by `draw`."""
 
-        def repeated(new: Array) -> Array:
+        def repeat_bank(new: Array) -> Array:
             if self.restart != "bank":
                 return new
             new = jnp.concatenate([new] * -(-self.num_envs // new.shape[0]))[: self.num_envs]
             return shares.own(new, self.axis)
 
         now = (state.state, state.observation)
-        later, observation = _chosen(where, jax.tree.map(repeated, fresh), now)
+        later, observation = _select_rows(where, jax.tree.map(repeat_bank, fresh), now)
         return VectorState(
             state=later,
             observation=observation,
@@ -221,7 +221,7 @@ class Vector:
             first=state.first,
         )
 
-    def _beginnings(self, state: VectorState, key: Array) -> Any:
+    def _initial_states(self, state: VectorState, key: Array) -> Any:
         if self.restart == "same":
             return state.first
         bank = -(-self.num_envs // 8)  # all devices compute the full bank
@@ -241,15 +241,17 @@ def finite(tree: Any, before: Any = None) -> Array:
     leaves = jax.tree.leaves(tree)
     held = [None] * len(leaves) if before is None else jax.tree.leaves(before)
 
-    def good(x: Array, was: Array | None) -> Array:
+    def is_leaf_finite(x: Array, was: Array | None) -> Array:
         whole = jnp.isfinite(x) if was is None else jnp.isfinite(x) | (x == was)
         return jnp.all(whole, tuple(range(1, x.ndim)))
 
     reals = (pair for pair in zip(leaves, held) if jnp.issubdtype(pair[0].dtype, jnp.inexact))
-    return functools.reduce(jnp.logical_and, itertools.starmap(good, reals), jnp.bool_(True))
+    return functools.reduce(
+        jnp.logical_and, itertools.starmap(is_leaf_finite, reals), jnp.bool_(True)
+    )
 
 
-def _chosen(where: Array, new: Any, old: Any) -> Any:
+def _select_rows(where: Array, new: Any, old: Any) -> Any:
     """Return the rows of `new` in the mask `where` [B], and of `old` elsewhere."""
 
     def choose(new: Array, old: Array) -> Array:
@@ -270,7 +272,7 @@ def mended(begun: Any, spare: Any = None) -> Any:
     if spare is not None:
         other = jax.tree.map(lambda x, y: jnp.where(found, x, y), other, spare)
     other = jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape), other, begun)
-    return _chosen(good, begun, other)
+    return _select_rows(good, begun, other)
 
 
 @explained

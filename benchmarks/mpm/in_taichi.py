@@ -17,7 +17,7 @@ ti.init(arch=ti.cpu, cpu_max_num_threads=1, log_level=ti.ERROR, fast_math=True)
 
 
 @ti.data_oriented
-class _Taichi:
+class _TaichiSolver:
     def __init__(self, work: Work):
         self.work, self.kind, n = work, KINDS[work.material], work.particles
         self.mu, self.lam, self.volume, self.slope, self.dx = constants(work)
@@ -132,4 +132,4 @@ class _Taichi:
 
 def program(work: Work) -> Callable[[], dict[str, float]]:
     """Return a function without arguments that runs the work."""
-    return _Taichi(work).run
+    return _TaichiSolver(work).run

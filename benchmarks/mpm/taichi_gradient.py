@@ -17,7 +17,7 @@ NAME = f"{in_taichi.NAME}, value and gradient"
 
 
 @ti.data_oriented
-class _Taichi:
+class _TaichiSolver:
     def __init__(self, work: Work):
         self.work, self.kind, n = work, KINDS[work.material], work.particles
         self.mu, self.lam, self.volume, _, self.dx = constants(work)
@@ -147,5 +147,5 @@ class _Taichi:
 
 def program(work: Work) -> Callable[[], dict[str, float]]:
     """Return a function without arguments that computes value and gradient."""
-    made = _Taichi(work)
+    made = _TaichiSolver(work)
     return lambda: made.run(True)

@@ -89,7 +89,7 @@ def figures(program: Program, chip: str, kind: str, traced: Any, lowered: Any) -
     size = program.full if kind == "full" else program.small
     with jax.enable_x64(program.wide):
         compiled = lowered.compile()
-        lost = _vanished(traced.jaxpr) if chip != "h100" else 0
+        lost = _count_vanished(traced.jaxpr) if chip != "h100" else 0
     text, memory = compiled.as_text(), compiled.memory_analysis()
     if text is None or memory is None:
         raise SystemExit(f"reach: the compiler of {chip} says nothing of {program.name}")
@@ -111,18 +111,20 @@ def figures(program: Program, chip: str, kind: str, traced: Any, lowered: Any) -
     )
 
 
-def _vanished(closed: Any) -> int:
+def _count_vanished(closed: Any) -> int:
     """Count the float64 constants of a jaxpr and its inner jaxprs outside float32's range."""
     count, programs, seen = 0, [closed], set()
     while programs:
         program = programs.pop()
-        count += sum(map(_is_lost, getattr(program, "consts", ())))
+        count += sum(map(_is_out_of_range, getattr(program, "consts", ())))
         jaxpr = getattr(program, "jaxpr", program)
         if id(jaxpr) in seen:
             continue
         seen.add(id(jaxpr))
         for equation in jaxpr.eqns:
-            count += sum(_is_lost(x.val) for x in equation.invars if isinstance(x, core.Literal))
+            count += sum(
+                _is_out_of_range(x.val) for x in equation.invars if isinstance(x, core.Literal)
+            )
             programs += jax.tree.leaves(equation.params, is_leaf=_is_program)
         programs = [program for program in programs if _is_program(program)]
     return count
@@ -132,7 +134,7 @@ def _is_program(value: Any) -> bool:
     return hasattr(value, "eqns") or hasattr(value, "jaxpr")
 
 
-def _is_lost(value: Any) -> bool:
+def _is_out_of_range(value: Any) -> bool:
     if getattr(value, "dtype", None) != np.float64 and not isinstance(value, float):
         return False
     size = np.abs(np.asarray(value, np.float64))

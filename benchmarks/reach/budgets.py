@@ -121,8 +121,8 @@ _SMALL = (
         f"{row.temporaries:.2g}",
         f"{row.wide}",
         f"{row.vanished}",
-        _bytes(row.moved),
-        _time(row.roofline),
+        _format_bytes(row.moved),
+        _format_time(row.roofline),
     ),
 )
 _FULL = (
@@ -131,14 +131,14 @@ _FULL = (
         f"{row.launches:,}",
         f"{row.loops}",
         f"{row.temporaries:.2g}",
-        _bytes(row.moved),
-        _time(row.roofline),
-        _time(1e6 * CHIPS[chip].model(row.launches, 1e-6 * row.roofline)),
+        _format_bytes(row.moved),
+        _format_time(row.roofline),
+        _format_time(1e6 * CHIPS[chip].model(row.launches, 1e-6 * row.roofline)),
     ),
 )
 _SPREAD = (
     ("program", "launches of a device", "collectives", "bytes received by a device"),
-    lambda chip, row: (f"{row.launches:,}", f"{row.collectives:,}", _bytes(row.crossing)),
+    lambda chip, row: (f"{row.launches:,}", f"{row.collectives:,}", _format_bytes(row.crossing)),
 )
 
 
@@ -150,7 +150,7 @@ def page(budgets: Mapping[str, Any], version: str) -> str:
         parts.append(_table(f"## {title}", chip, small, _SMALL))
         parts.append(_table(f"### {title}, full size", chip, full, _FULL))
         parts.append(_table(f"### Eight {title}s", chip, spread, _SPREAD))
-        parts.append(_measured(title))
+        parts.append(_measured_section(title))
     return "\n".join(part for part in parts if part).rstrip("\n") + "\n"
 
 
@@ -164,7 +164,7 @@ def _table(title: str, chip: str, programs: Mapping[str, Any], form: Any) -> str
     return "\n".join(lines) + "\n"
 
 
-def _measured(title: str) -> str:
+def _measured_section(title: str) -> str:
     """Return the section of measured times of these programs on such a device, or nothing."""
     rows = record.rows()
     found = [row for name, row in rows.items() if name.startswith(f"NVIDIA {title} ")]
@@ -181,25 +181,27 @@ def _measured(title: str) -> str:
         speed = f"{row['amount'] / took:.3g} {row['unit']}"
         over = f"{took / said['model s']:.2g}"
         name = row["name"].partition(", ")[2]
-        lines.append(f"| {name} | {size:,} | {_time(1e6 * took)} | {over} | {speed} | {goal} |")
+        lines.append(
+            f"| {name} | {size:,} | {_format_time(1e6 * took)} | {over} | {speed} | {goal} |"
+        )
     sat = "; ".join(dict.fromkeys(map(record.sat, found)))
     lines += ["", "Seconds of the wall, medians of five rounds, from"]
     return "\n".join([*lines[:-1], f"{lines[-1]} `benchmarks/results.jsonl` ({sat}).", ""])
 
 
-def _bytes(count: float) -> str:
+def _format_bytes(count: float) -> str:
     """Return a number of bytes with its unit.
 
-    >>> _bytes(0), _bytes(96), _bytes(4.19e6)
+    >>> _format_bytes(0), _format_bytes(96), _format_bytes(4.19e6)
     ('0', '96 B', '4.19 MB')
     """
     return _with_unit(count, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)))
 
 
-def _time(microseconds: float) -> str:
+def _format_time(microseconds: float) -> str:
     """Return a time with its unit.
 
-    >>> _time(0.25), _time(1520.0)
+    >>> _format_time(0.25), _format_time(1520.0)
     ('0.25 µs', '1.52 ms')
     """
     return _with_unit(microseconds, (("s", 1e6), ("ms", 1e3), ("µs", 1.0)))

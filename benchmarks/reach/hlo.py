@@ -65,11 +65,11 @@ def account(text: str) -> Account:
     ... }''')
     Account(launches=1, loops=0, turns=0, moved=64, operations=8, collectives=0, crossing=0)
     """
-    computations, entry = _parse(text)
-    return _walk(computations, entry)
+    computations, entry = _parse_module(text)
+    return _count_computation(computations, entry)
 
 
-def _parse(text: str) -> tuple[dict[str, list[Instruction]], str]:
+def _parse_module(text: str) -> tuple[dict[str, list[Instruction]], str]:
     computations: dict[str, list[Instruction]] = {}
     rows: list[Instruction] | None = None
     entry = ""
@@ -80,19 +80,19 @@ def _parse(text: str) -> tuple[dict[str, list[Instruction]], str]:
         elif line.startswith("}"):
             rows = None
         elif rows is not None and (found := _INSTRUCTION.match(line)):
-            instruction = _instruction(found[2], found[3], bool(found[1]))
+            instruction = _parse_instruction(found[2], found[3], bool(found[1]))
             rows += [] if instruction is None else [instruction]
     return computations, entry
 
 
-def _instruction(name: str, rest: str, root: bool) -> Instruction | None:
+def _parse_instruction(name: str, rest: str, root: bool) -> Instruction | None:
     """Parse `type op(arguments), attributes`; a type may be a tuple of types."""
-    kind = _closing(rest) + 1 if rest.startswith("(") else rest.find(" ")
+    kind = _closing_index(rest) + 1 if rest.startswith("(") else rest.find(" ")
     op = re.match(r"\s*([\w\-]+)(?=\()", rest[kind:])
     if op is None:
         return None
     after = rest[kind + op.end() :]
-    end = _closing(after)
+    end = _closing_index(after)
     arguments, attributes = after[1:end], after[end + 1 :]
     called = {key: [name] for key, name in _CALLED.findall(attributes)}
     if branches := re.search(r"branch_computations=\{([^}]*)\}", attributes):
@@ -101,7 +101,7 @@ def _instruction(name: str, rest: str, root: bool) -> Instruction | None:
     return Instruction(name, op[1], rest[:kind], operands, arguments, attributes, root, called)
 
 
-def _closing(text: str) -> int:
+def _closing_index(text: str) -> int:
     """Return the index of the parenthesis that closes the first one of `text`."""
     depth = 0
     for i, letter in enumerate(text):
@@ -111,23 +111,23 @@ def _closing(text: str) -> int:
     return len(text)
 
 
-def _walk(computations: dict[str, list[Instruction]], name: str) -> Account:
+def _count_computation(computations: dict[str, list[Instruction]], name: str) -> Account:
     total = Account()
     rows = {row.name: row for row in computations[name]}
     for row in computations[name]:
         if row.op == "while":
-            total += _loop(computations, row)
+            total += _count_loop(computations, row)
         elif row.op == "conditional":
-            total += _dearest_branch(computations, row)
+            total += _count_costliest_branch(computations, row)
         elif row.op in ("call", "async-start"):
             inner = row.called.get("to_apply", row.called.get("calls", []))
-            total += sum((_walk(computations, c) for c in inner), Account())
+            total += sum((_count_computation(computations, c) for c in inner), Account())
         elif row.op not in _FREE:
-            total += _launch(computations, row, rows)
+            total += _count_launch(computations, row, rows)
     return total
 
 
-def _launch(
+def _count_launch(
     computations: dict[str, list[Instruction]], row: Instruction, rows: dict[str, Instruction]
 ) -> Account:
     crosses = row.op.removesuffix("-start") in _COLLECTIVES
@@ -140,21 +140,25 @@ def _launch(
     )
 
 
-def _loop(computations: dict[str, list[Instruction]], row: Instruction) -> Account:
+def _count_loop(computations: dict[str, list[Instruction]], row: Instruction) -> Account:
     (condition,), (body,) = row.called["condition"], row.called["body"]
-    inside = _walk(computations, body) + _walk(computations, condition)
+    inside = _count_computation(computations, body) + _count_computation(computations, condition)
     stated = _TURNS.search(row.attributes)
-    turns = int(stated[1]) if stated else _counted(computations[condition], computations[body])
+    turns = int(stated[1]) if stated else _trip_count(computations[condition], computations[body])
     return inside + Account(loops=1) if turns is None else inside.repeated(turns)
 
 
-def _dearest_branch(computations: dict[str, list[Instruction]], row: Instruction) -> Account:
+def _count_costliest_branch(
+    computations: dict[str, list[Instruction]], row: Instruction
+) -> Account:
     keys = ("branches", "true_computation", "false_computation")
     branches = [name for key in keys for name in row.called.get(key, [])]
-    return max((_walk(computations, b) for b in branches), key=lambda found: found.launches)
+    return max(
+        (_count_computation(computations, b) for b in branches), key=lambda found: found.launches
+    )
 
 
-def _counted(condition: list[Instruction], body: list[Instruction]) -> int | None:
+def _trip_count(condition: list[Instruction], body: list[Instruction]) -> int | None:
     """Return the iterations of a loop from 0 to a constant by 1; TPU modules do not state them."""
     test = next(row for row in condition if row.root)
     by_name = {row.name: row for row in condition}
@@ -163,23 +167,23 @@ def _counted(condition: list[Instruction], body: list[Instruction]) -> int | Non
     counter, end = (by_name.get(name) for name in test.operands)
     if counter is None or end is None or (counter.op, end.op) != ("get-tuple-element", "constant"):
         return None
-    at, rows = _index(counter), {row.name: row for row in body}
+    at, rows = _tuple_index(counter), {row.name: row for row in body}
     new = next(row for row in body if row.root).operands
-    step = _source(rows, new[at]) if at < len(new) else None
+    step = _resolve_operand(rows, new[at]) if at < len(new) else None
     if step is None or step.op != "add" or not end.arguments.isdigit():
         return None
-    old, one = (_source(rows, name) for name in step.operands)
-    counts = old is not None and old.op == "get-tuple-element" and _index(old) == at
+    old, one = (_resolve_operand(rows, name) for name in step.operands)
+    counts = old is not None and old.op == "get-tuple-element" and _tuple_index(old) == at
     counts = counts and one is not None and (one.op, one.arguments) == ("constant", "1")
     return int(end.arguments) if counts else None
 
 
-def _index(row: Instruction) -> int:
+def _tuple_index(row: Instruction) -> int:
     found = re.search(r"\bindex=(\d+)", row.attributes)
     return int(found[1]) if found else -1
 
 
-def _source(rows: dict[str, Instruction], name: str) -> Instruction | None:
+def _resolve_operand(rows: dict[str, Instruction], name: str) -> Instruction | None:
     """Return the instruction that defines an operand, behind copies and bitcasts."""
     row = rows.get(name)
     while row is not None and row.op in ("copy", "bitcast") and row.operands:

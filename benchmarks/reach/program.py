@@ -40,28 +40,30 @@ class Program:
 
     def made(self, size: int, devices: list[Any]) -> Made:
         """Return the function, and a function that makes its arguments and places them."""
-        f, start, place = self._made(size, devices)
+        f, start, place = self._construct(size, devices)
         return f, lambda: jax.tree.map(jax.device_put, args := start(), place(args))
 
     def described(self, size: int, devices: list[Any]) -> tuple[Callable[..., Any], Any]:
         """Return the function and its arguments' shapes on devices that need not be present."""
-        f, start, place = self._made(size, devices)
+        f, start, place = self._construct(size, devices)
         args = jax.eval_shape(start)
         kind = lambda x, at: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=at)
         return f, jax.tree.map(kind, args, place(args))
 
-    def _made(self, size: int, devices: list[Any]) -> tuple[Any, Any, Callable[[Any], Any]]:
+    def _construct(self, size: int, devices: list[Any]) -> tuple[Any, Any, Callable[[Any], Any]]:
         if self.spread is None:
             there = SingleDeviceSharding(devices[0])
             assert self.make is not None
             return *self.make(size), lambda args: jax.tree.map(lambda leaf: there, args)
         mesh = Mesh(np.array(devices), ("batch",), axis_types=(AxisType.Auto,))
         f, start, places = self.spread(size, mesh)
-        there = jax.tree.map(lambda spec: NamedSharding(mesh, spec), places, is_leaf=_is_place)
+        there = jax.tree.map(
+            lambda spec: NamedSharding(mesh, spec), places, is_leaf=_is_partition_spec
+        )
         return f, start, lambda args: jax.tree.broadcast(there, args)
 
 
-def _is_place(value: Any) -> bool:
+def _is_partition_spec(value: Any) -> bool:
     return isinstance(value, PartitionSpec)
 
 

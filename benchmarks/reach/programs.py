@@ -34,16 +34,16 @@ def _bessel(f: Callable[..., Any], n: int) -> Made:
     return f, lambda: (numbers(n, high=50.0), numbers(n, low=0.2, high=90.0))
 
 
-def _slope_of_log_iv(n: int) -> Made:
+def _grad_log_iv(n: int) -> Made:
     return _bessel(jax.grad(lambda order, x: numerics.log_iv(order, x).sum(), 1), n)
 
 
-def _directions(n: int) -> Made:
+def _vmf_fit(n: int) -> Made:
     """Make the fit of n points in 64 dimensions, or in 384 from 4,096 points on."""
-    return numerics.VonMisesFisher.fit, lambda: (_unit(n, 384 if n >= 4096 else 64),)
+    return numerics.VonMisesFisher.fit, lambda: (_unit_vectors(n, 384 if n >= 4096 else 64),)
 
 
-def _unit(*shape: int) -> jax.Array:
+def _unit_vectors(*shape: int) -> jax.Array:
     x = numbers(*shape)
     return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
@@ -56,17 +56,17 @@ def _generation(spec: Any, problem: Problem) -> Made:
     return step, lambda: (spec.init(KEY, problem), KEY)
 
 
-def _many_objectives(n: int) -> Made:
+def _nsga2_generation(n: int) -> Made:
     return _generation(multi.NSGA2(pop_size=n), dtlz.dtlz2(3, 7))
 
 
-def _with_directions(n: int) -> Made:
+def _nsga3_generation(n: int) -> Made:
     """Make a generation of NSGA-III with as many directions as fit into the members."""
     parts = int((2 * n) ** 0.5 - 1.5)
     return _generation(multi.NSGA3(multi.das_dennis(3, parts), pop_size=n), dtlz.dtlz2(3, 7))
 
 
-def _one_objective(make: Callable[[int], Any], n: int) -> Made:
+def _sphere_generation(make: Callable[[int], Any], n: int) -> Made:
     """Make a generation on the sphere with half as many variables as members, at most 1,000."""
     sphere = Problem(box(-5.0, 5.0, min(n // 2, 1000)), lambda x: jnp.sum(x * x, keepdims=True))
     return _generation(make(n), sphere)
@@ -76,16 +76,16 @@ def _ranks(objectives: int, n: int) -> Made:
     return ranks, lambda: (numbers(n, objectives),)
 
 
-def _pairs(n: int) -> Made:
+def _pair_sums(n: int) -> Made:
     return pairs.pull, lambda: (numbers(6, n), numbers(6, n), numbers(n))
 
 
-def _pairs_in_pairs(n: int) -> Made:
-    low = lambda: jnp.stack([numbers(6, n), 1e-8 * numbers(6, n)])
-    return hilo.pull, lambda: (low(), low(), numbers(n))
+def _hilo_pair_sums(n: int) -> Made:
+    hilo_values = lambda: jnp.stack([numbers(6, n), 1e-8 * numbers(6, n)])
+    return hilo.pull, lambda: (hilo_values(), hilo_values(), numbers(n))
 
 
-def _cluster(spec: Any, n: int) -> Made:
+def _cluster_step(spec: Any, n: int) -> Made:
     """Make a step of stars sampled from a Gaussian, at rest in the mean."""
 
     def start() -> tuple[Any, ...]:
@@ -100,7 +100,7 @@ X = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [-0.3, 2.1, 0.2]])
 V = np.array([[0.0, 0.0, 0.0], [-0.1, 1.0, 0.05], [-0.68, -0.1, 0.0]])
 
 
-def _planets(n: int) -> Made:
+def _planetary_step(n: int) -> Made:
     """Make a step of two planets and n tracers on circular orbits outside them."""
     spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
 
@@ -113,21 +113,21 @@ def _planets(n: int) -> Made:
     return lambda state: spec.step(state), start
 
 
-def _symplectic(n: int) -> Made:
+def _wisdom_holman_step(n: int) -> Made:
     """Make a step of n identical systems of three bodies; a single one without `vmap`."""
     spec = WisdomHolman(gm=jnp.asarray(GM), dt=0.1)
     step = lambda state: spec.step(state)
     start = lambda: spec.init(jnp.asarray(X), jnp.asarray(V))
     if n == 1:
         return step, lambda: (start(),)
-    return jax.vmap(step), lambda: (_stacked(start(), n),)
+    return jax.vmap(step), lambda: (_stack_copies(start(), n),)
 
 
-def _stacked(tree: Any, n: int) -> Any:
+def _stack_copies(tree: Any, n: int) -> Any:
     return jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *jnp.shape(a))), tree)
 
 
-def _ensemble(n: int) -> Made:
+def _ensemble_step(n: int) -> Made:
     spec = Ensemble(dt=0.1)
     return spec.step, lambda: (spec.init(*(jnp.stack([jnp.asarray(a)] * n) for a in (X, V, GM))),)
 
@@ -142,18 +142,18 @@ def block(material: Any, n: int) -> continuum.Scene:
     return continuum.Scene((body,), grid, gravity=(0.0, -9.8, 0.0), dt=2.4e-3 * dx)
 
 
-def _matter(material: Any, n: int) -> Made:
+def _continuum_step(material: Any, n: int) -> Made:
     scene = block(material, n)
     return lambda state: scene.step(state), lambda: (scene.init(),)
 
 
-def _scenes(n: int) -> Made:
+def _scenes_step(n: int) -> Made:
     """Make a step of n scenes of 4,096 particles."""
-    f, start = _matter(continuum.Liquid(1e5), 4096)
-    return jax.vmap(f), lambda: (_stacked(start()[0], n),)
+    f, start = _continuum_step(continuum.Liquid(1e5), 4096)
+    return jax.vmap(f), lambda: (_stack_copies(start()[0], n),)
 
 
-def _slope_of_matter(n: int) -> Made:
+def _liquid_gradient(n: int) -> Made:
     """Make value and gradient of 4 steps of a liquid in its initial velocity."""
     scene = block(continuum.Liquid(1e5), n)
 
@@ -166,15 +166,15 @@ def _slope_of_matter(n: int) -> Made:
     return jax.value_and_grad(height), lambda: (jnp.zeros(3), scene.init())
 
 
-def _mechanism(text: Callable[[], str], n: int) -> Made:
+def _mechanism_step(text: Callable[[], str], n: int) -> Made:
     """Make a step of n copies of a mechanism; a single one without `vmap`."""
     model = rigid.load(text())
     if n == 1:
         return model.step, lambda: (model.init(),)
-    return jax.vmap(lambda state: model.step(state)), lambda: (_stacked(model.init(), n),)
+    return jax.vmap(lambda state: model.step(state)), lambda: (_stack_copies(model.init(), n),)
 
 
-def _arm() -> str:
+def _arm_mjcf() -> str:
     """Return an arm of four links without contacts, as MJCF."""
     link = (
         '<body pos="0.3 0 0"><joint/><inertial pos="0 0 0" mass="0.5" diaginertia="0.1 0.2 0.25"/>'
@@ -182,18 +182,18 @@ def _arm() -> str:
     return f"<mujoco><worldbody>{link * 4}{'</body>' * 4}</worldbody></mujoco>"
 
 
-def _learning(task: str, learner: Callable[..., Any], n: int) -> Made:
+def _learner_update(task: str, learner: Callable[..., Any], n: int) -> Made:
     """Make an update with n environments and n / 2 steps, at most 32."""
     env, spec = rl.make(task), learner(num_envs=n, num_steps=min(32, n // 2))
     step = lambda state, key: spec.update(env, state, key)
     return step, lambda: (spec.init(env, KEY, 10), KEY)
 
 
-def _learned(n: int) -> float:
+def _num_env_steps(n: int) -> float:
     return float(n * min(32, n // 2))
 
 
-def _playing(task: str, n: int) -> Made:
+def _environment_step(task: str, n: int) -> Made:
     envs = rl.vectorize(rl.make(task), n)
 
     def step(state: Any, key: Any) -> Any:
@@ -204,7 +204,7 @@ def _playing(task: str, n: int) -> Made:
     return step, lambda: (envs.reset(KEY), KEY)
 
 
-def _views(size: int, n: int) -> Made:
+def _depth_images(size: int, n: int) -> Made:
     """Make n depth images of 320 upright boxes each."""
 
     def start() -> tuple[Any, ...]:
@@ -220,7 +220,7 @@ def _views(size: int, n: int) -> Made:
     return jax.vmap(image), start
 
 
-def _evolved(n: int) -> Made:
+def _policy_generation(n: int) -> Made:
     """Make a generation of n policies on the swimmer, with 4 steps (1,000 if n >= 1,024)."""
     problem = swimming(1000 if n >= 1024 else 4).problem()
     spec = multi.NSGA3(multi.das_dennis(2, n - 1))
@@ -228,7 +228,7 @@ def _evolved(n: int) -> Made:
     return step, lambda: (protocol.begin(spec, problem, KEY), KEY)
 
 
-def _force_fields(n: int) -> Made:
+def _force_field_step(n: int) -> Made:
     """Make a step of the anchored law for n pads of 10 x 10 taxels, each with one rod pose."""
     field = touch.ForceField(stiffness=100.0, shear_stiffness=50.0, friction=0.6)
 
@@ -240,7 +240,7 @@ def _force_fields(n: int) -> Made:
     return jax.vmap(step), lambda: (jnp.zeros((n, 100, 3)), numbers(n, 3) / 250, numbers(n, 3))
 
 
-def _pictures_of_touch(smooth: bool, n: int) -> Made:
+def _tactile_images(smooth: bool, n: int) -> Made:
     """Make n images of 60 x 80 pixels, from a sensor with tables of the measured sensors' size."""
     entries = 129 if smooth else 125
     blurs = tuple(jnp.full(taps, 1 / taps) for taps in (17, 9, 5, 3))
@@ -260,9 +260,9 @@ def _pictures_of_touch(smooth: bool, n: int) -> Made:
 _POINTS: dict[str, Any] = {"amount": float, "unit": "points"}
 _PAIRS: dict[str, Any] = {"amount": lambda n: float(n) ** 2, "unit": "pairs"}
 _STEPS: dict[str, Any] = {"amount": float, "unit": "particle steps"}
-_LEARNED: dict[str, Any] = {"amount": _learned, "unit": "steps of environments"}
+_LEARNED: dict[str, Any] = {"amount": _num_env_steps, "unit": "steps of environments"}
 _FRAMES: dict[str, Any] = {"amount": float, "unit": "frames"}
-_LIQUID = partial(_matter, continuum.Liquid(1e5))
+_LIQUID = partial(_continuum_step, continuum.Liquid(1e5))
 _CMA = partial(single.CMAES, factor="cholesky")
 _LSHADE = lambda n: single.LSHADE(8000, pop_size=n)
 _PSM = "surgical/psm-reach"
@@ -270,55 +270,67 @@ _PSM = "surgical/psm-reach"
 ALONE = (
     Program("log_iv", partial(_bessel, numerics.log_iv), 4096, 1 << 20, **_POINTS),
     Program("log_kv", partial(_bessel, numerics.log_kv), 4096, 1 << 20, **_POINTS),
-    Program("log_iv, its slope", _slope_of_log_iv, 4096, 1 << 20, **_POINTS),
-    Program("VonMisesFisher.fit", _directions, 512, 30522),
-    Program("NSGA2, a generation", _many_objectives, 512, 1 << 15),
-    Program("NSGA3, a generation", _with_directions, 512, 1 << 15, goal=250.0),
+    Program("log_iv, its slope", _grad_log_iv, 4096, 1 << 20, **_POINTS),
+    Program("VonMisesFisher.fit", _vmf_fit, 512, 30522),
+    Program("NSGA2, a generation", _nsga2_generation, 512, 1 << 15),
+    Program("NSGA3, a generation", _nsga3_generation, 512, 1 << 15, goal=250.0),
     Program("ranks, 3 objectives", partial(_ranks, 3), 2048, 1 << 16),
     Program("ranks, 5 objectives", partial(_ranks, 5), 2048, 1 << 16),
-    Program("CMAES, a generation", partial(_one_objective, _CMA), 64, 4096),
-    Program("LSHADE, a generation", partial(_one_objective, _LSHADE), 64, 4096),
+    Program("CMAES, a generation", partial(_sphere_generation, _CMA), 64, 4096),
+    Program("LSHADE, a generation", partial(_sphere_generation, _LSHADE), 64, 4096),
     # operations per pair: the issue slots of its formula, counted by hand, two operations each
-    Program("pair sums", _pairs, 2048, 1 << 15, goal=8e11, operations=56, **_PAIRS),
+    Program("pair sums", _pair_sums, 2048, 1 << 15, goal=8e11, operations=56, **_PAIRS),
     Program(
-        "pair sums, float64", _pairs, 2048, 1 << 15, True, goal=2.5e11, operations=86, **_PAIRS
+        "pair sums, float64", _pair_sums, 2048, 1 << 15, True, goal=2.5e11, operations=86, **_PAIRS
     ),
-    Program("pair sums, hi/lo", _pairs_in_pairs, 2048, 1 << 15, operations=152, **_PAIRS),
-    Program("Hermite, a step", partial(_cluster, Hermite()), 256, 1024, True),
+    Program("pair sums, hi/lo", _hilo_pair_sums, 2048, 1 << 15, operations=152, **_PAIRS),
+    Program("Hermite, a step", partial(_cluster_step, Hermite()), 256, 1024, True),
     Program(
         "Hermite with pairs, a step",
-        partial(_cluster, Hermite(pairing=Pairing(close=1e-3, slots=64))),
+        partial(_cluster_step, Hermite(pairing=Pairing(close=1e-3, slots=64))),
         256,
         1024,
         True,
         chips=("h100",),
     ),
-    Program("Hermite6, a step", partial(_cluster, Hermite6()), 256, 1024, True),
-    Program("Planetary, a step", _planets, 1024, 1 << 14, True),
-    Program("WisdomHolman, a step", _symplectic, 1, 4096, True, chips=("h100",)),
+    Program("Hermite6, a step", partial(_cluster_step, Hermite6()), 256, 1024, True),
+    Program("Planetary, a step", _planetary_step, 1024, 1 << 14, True),
+    Program("WisdomHolman, a step", _wisdom_holman_step, 1, 4096, True, chips=("h100",)),
     # float64 is emulated on the TPU and would take a minute to compile
-    Program("WisdomHolman, float32, a step", _symplectic, 1, 4096, chips=("v5e",)),
-    Program("Ensemble, a step", _ensemble, 64, 4096, True),
+    Program("WisdomHolman, float32, a step", _wisdom_holman_step, 1, 4096, chips=("v5e",)),
+    Program("Ensemble, a step", _ensemble_step, 64, 4096, True),
     Program("Liquid, a step", _LIQUID, 4096, 1 << 20, goal=1e9, **_STEPS),
-    Program("Corotated, a step", partial(_matter, continuum.Corotated()), 4096, 1 << 20, **_STEPS),
     Program(
-        "DruckerPrager, a step",
-        partial(_matter, continuum.DruckerPrager()),
+        "Corotated, a step",
+        partial(_continuum_step, continuum.Corotated()),
         4096,
         1 << 20,
         **_STEPS,
     ),
-    Program("liquids in scenes of their own, a step", _scenes, 8, 64),
-    Program("Liquid, slope of 4 steps", _slope_of_matter, 4096, 1 << 16),
-    Program("rigid arm, a step", partial(_mechanism, _arm), 1, 4096),
-    Program("ant, a step", partial(_mechanism, walkers.ant), 16, 4096),
-    Program("humanoid, a step", partial(_mechanism, walkers.humanoid), 16, 4096),
     Program(
-        "force fields, a step", _force_fields, 64, 1 << 15, goal=2e7, amount=float, unit="fields"
+        "DruckerPrager, a step",
+        partial(_continuum_step, continuum.DruckerPrager()),
+        4096,
+        1 << 20,
+        **_STEPS,
+    ),
+    Program("liquids in scenes of their own, a step", _scenes_step, 8, 64),
+    Program("Liquid, slope of 4 steps", _liquid_gradient, 4096, 1 << 16),
+    Program("rigid arm, a step", partial(_mechanism_step, _arm_mjcf), 1, 4096),
+    Program("ant, a step", partial(_mechanism_step, walkers.ant), 16, 4096),
+    Program("humanoid, a step", partial(_mechanism_step, walkers.humanoid), 16, 4096),
+    Program(
+        "force fields, a step",
+        _force_field_step,
+        64,
+        1 << 15,
+        goal=2e7,
+        amount=float,
+        unit="fields",
     ),
     Program(
         "pictures of touch",
-        partial(_pictures_of_touch, False),
+        partial(_tactile_images, False),
         16,
         1024,
         amount=float,
@@ -326,44 +338,63 @@ ALONE = (
     ),
     Program(
         "pictures of touch, smooth",
-        partial(_pictures_of_touch, True),
+        partial(_tactile_images, True),
         16,
         1024,
         amount=float,
         unit="pictures",
     ),
-    Program("policies of a swimmer, a generation", _evolved, 16, 1 << 16, chips=("h100",), calls=1),
+    Program(
+        "policies of a swimmer, a generation",
+        _policy_generation,
+        16,
+        1 << 16,
+        chips=("h100",),
+        calls=1,
+    ),
     Program(
         "PPO on cartpole, an update",
-        partial(_learning, "cartpole", rl.PPO),
+        partial(_learner_update, "cartpole", rl.PPO),
         16,
         2048,
         goal=1e7,
         **_LEARNED,
     ),
-    Program("PPO on psm-reach, an update", partial(_learning, _PSM, rl.PPO), 16, 2048, **_LEARNED),
     Program(
-        "SHAC on psm-reach, an update", partial(_learning, _PSM, rl.SHAC), 16, 2048, **_LEARNED
+        "PPO on psm-reach, an update", partial(_learner_update, _PSM, rl.PPO), 16, 2048, **_LEARNED
+    ),
+    Program(
+        "SHAC on psm-reach, an update",
+        partial(_learner_update, _PSM, rl.SHAC),
+        16,
+        2048,
+        **_LEARNED,
     ),
     Program(
         "psm-reach, a step",
-        partial(_playing, _PSM),
+        partial(_environment_step, _PSM),
         16,
         1 << 16,
         goal=2e8,
         amount=float,
         unit="steps of environments",
     ),
-    Program("depth images, 64 x 64", partial(_views, 64), 1024, 1 << 14, goal=4e5, **_FRAMES),
-    Program("depth images, 128 x 128", partial(_views, 128), 1024, 1 << 12, goal=1e5, **_FRAMES),
-    Program("peg insertion, a step", partial(_playing, "touch/peg-insertion"), 16, 1 << 14),
-    Program("mobile pick, a step", partial(_playing, "rearrange/mobile-pick"), 16, 1024),
+    Program(
+        "depth images, 64 x 64", partial(_depth_images, 64), 1024, 1 << 14, goal=4e5, **_FRAMES
+    ),
+    Program(
+        "depth images, 128 x 128", partial(_depth_images, 128), 1024, 1 << 12, goal=1e5, **_FRAMES
+    ),
+    Program(
+        "peg insertion, a step", partial(_environment_step, "touch/peg-insertion"), 16, 1 << 14
+    ),
+    Program("mobile pick, a step", partial(_environment_step, "rearrange/mobile-pick"), 16, 1024),
     Program(
         "mobile pick with masses, a step",
-        partial(_playing, "rearrange/mobile-pick-dynamic"),
+        partial(_environment_step, "rearrange/mobile-pick-dynamic"),
         16,
         1024,
         chips=("h100",),
     ),
-    Program("pouring, a step", partial(_playing, "matter/pouring"), 16, 64),
+    Program("pouring, a step", partial(_environment_step, "matter/pouring"), 16, 64),
 )

@@ -26,7 +26,7 @@ from jaxgpu.rl import devices as learning
 COUNT = 8
 
 
-def _learning(task: str, learner: Any, n: int, mesh: Mesh) -> Spread:
+def _learner_update(task: str, learner: Any, n: int, mesh: Mesh) -> Spread:
     """Make an update with n environments, sharded over the devices."""
     env, spec = rl.make(task), learner(num_envs=n)
     start = lambda: (spec.init(env, KEY, 10), KEY)
@@ -34,7 +34,7 @@ def _learning(task: str, learner: Any, n: int, mesh: Mesh) -> Spread:
     return learning.shard_update(spec, env, mesh), start, (places, EVERYWHERE)
 
 
-def _slabs(n: int, mesh: Mesh) -> Spread:
+def _slab_step(n: int, mesh: Mesh) -> Spread:
     """Make a step on slabs, without the migration of particles every sixteen steps or so."""
     spec = block(continuum.NeoHookean(2e4), n)
     start = devices.shard_state(spec, meshes.devices(COUNT))
@@ -49,14 +49,14 @@ def _slabs(n: int, mesh: Mesh) -> Spread:
     return f, lambda: (start,), (places,)
 
 
-def _pairs(n: int, mesh: Mesh) -> Spread:
+def _pair_sums(n: int, mesh: Mesh) -> Spread:
     """Make pair sums at n points, which are sharded, over n sources."""
     pull = lambda x, stars, m: meshes.over(lambda x: pairs.pull(x, stars, m), mesh, 1)(x)
     start = lambda: (numbers(6, n), numbers(6, n), numbers(n))
     return pull, start, (PartitionSpec(None, "batch"), EVERYWHERE, EVERYWHERE)
 
 
-def _swarm(n: int, mesh: Mesh) -> Spread:
+def _tracer_step(n: int, mesh: Mesh) -> Spread:
     """Make a step of planets with n tracers, which are sharded."""
     spec = Planetary(gm=jnp.asarray(GM), dt=0.1)
 
@@ -68,7 +68,7 @@ def _swarm(n: int, mesh: Mesh) -> Spread:
     return partial(shares.step, mesh, spec), start, (spec.partition(state, "batch"),)
 
 
-def _cluster(n: int, mesh: Mesh) -> Spread:
+def _cluster_interval(n: int, mesh: Mesh) -> Spread:
     """Make an interval of 256 stars with n tracers, which are sharded."""
     spec = jax.tree.map(jnp.asarray, Cluster(Hermite(), edge=20.0))
 
@@ -92,7 +92,7 @@ def _generation(n: int, mesh: Mesh) -> Spread:
     return step, lambda: (spec.init(KEY, problem), KEY), (EVERYWHERE, EVERYWHERE)
 
 
-def _seeds(n: int, mesh: Mesh) -> Spread:
+def _seed_runs(n: int, mesh: Mesh) -> Spread:
     """Make 25 generations of NSGA-II with 100 members from n seeds, which are sharded."""
     spec, problem = multi.NSGA2(pop_size=100), dtlz.dtlz2(3, 7)
     each = jax.vmap(lambda key: protocol.evolve(spec, problem, key, 25))
@@ -105,17 +105,25 @@ EVERYWHERE, BATCH = PartitionSpec(), PartitionSpec("batch")
 _PSM = "surgical/psm-reach"
 
 
-def _eight(name: str, make: Any, small: int, full: int, wide: bool = False) -> Program:
+def _eight_device_program(
+    name: str, make: Any, small: int, full: int, wide: bool = False
+) -> Program:
     return Program(name, None, small, full, wide, ("h100",), spread=make, devices=COUNT)
 
 
 SPREAD = (
-    _eight("pair sums at targets", _pairs, 4096, 1 << 20),
-    _eight("planets with tracers, a step", _swarm, 8192, 1 << 20, True),
-    _eight("stars with tracers, an interval", _cluster, 8192, 1 << 20, True),
-    _eight("evaluations of NSGA2, a generation", _generation, 1024, 1 << 16),
-    _eight("seeds of NSGA2, 25 generations", _seeds, 64, 64),
-    _eight("PPO on cartpole, an update", partial(_learning, "cartpole", rl.PPO), 128, 16384),
-    _eight("SHAC on psm-reach, an update", partial(_learning, _PSM, rl.SHAC), 128, 16384),
-    _eight("matter on slabs, a step", _slabs, 1 << 16, 1 << 20),
+    _eight_device_program("pair sums at targets", _pair_sums, 4096, 1 << 20),
+    _eight_device_program("planets with tracers, a step", _tracer_step, 8192, 1 << 20, True),
+    _eight_device_program(
+        "stars with tracers, an interval", _cluster_interval, 8192, 1 << 20, True
+    ),
+    _eight_device_program("evaluations of NSGA2, a generation", _generation, 1024, 1 << 16),
+    _eight_device_program("seeds of NSGA2, 25 generations", _seed_runs, 64, 64),
+    _eight_device_program(
+        "PPO on cartpole, an update", partial(_learner_update, "cartpole", rl.PPO), 128, 16384
+    ),
+    _eight_device_program(
+        "SHAC on psm-reach, an update", partial(_learner_update, _PSM, rl.SHAC), 128, 16384
+    ),
+    _eight_device_program("matter on slabs, a step", _slab_step, 1 << 16, 1 << 20),
 )

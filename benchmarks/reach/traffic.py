@@ -45,7 +45,9 @@ def size(kind: str) -> int:
     >>> size("(f32[8,2]{1,0}, pred[])")
     65
     """
-    return sum(_width(number) * _count(shape) for number, shape in _TYPE.findall(kind))
+    return sum(
+        _element_bytes(number) * _shape_elements(shape) for number, shape in _TYPE.findall(kind)
+    )
 
 
 def elements(kind: str) -> int:
@@ -54,33 +56,35 @@ def elements(kind: str) -> int:
     >>> elements("(f32[8,2]{1,0}, pred[])")
     17
     """
-    return sum(_count(shape) for _, shape in _TYPE.findall(kind))
+    return sum(_shape_elements(shape) for _, shape in _TYPE.findall(kind))
 
 
-def _width(number: str) -> int:
+def _element_bytes(number: str) -> int:
     digits = re.search(r"\d+", number)
     return max(1, int(digits[0]) // 8) if digits else 1
 
 
-def _count(shape: str) -> int:
+def _shape_elements(shape: str) -> int:
     return prod(int(n) for n in shape.split(",") if n)
 
 
 def moved(computations: Computations, row: Instruction, rows: Rows) -> int:
     """Return the bytes that a launch reads and writes."""
     if row.op != "fusion":
-        return _apart(row, rows)
+        return _unfused_bytes(row, rows)
     inside = computations[row.called["calls"][0]]
     given = {int(one.arguments): one for one in inside if one.op == "parameter"}
     read = sum(
-        _read(given[i], inside) if i in given else size(rows[name].type)
+        _bytes_read(given[i], inside) if i in given else size(rows[name].type)
         for i, name in enumerate(row.operands)
         if name in rows
     )
-    return read + _written({one.name: one for one in inside}, next(o for o in inside if o.root))
+    return read + _bytes_written(
+        {one.name: one for one in inside}, next(o for o in inside if o.root)
+    )
 
 
-def _apart(row: Instruction, rows: Rows) -> int:
+def _unfused_bytes(row: Instruction, rows: Rows) -> int:
     if row.op in _TAKEN:
         return 2 * size(row.type)
     if row.op in _PUT:
@@ -88,7 +92,7 @@ def _apart(row: Instruction, rows: Rows) -> int:
     return size(row.type) + sum(size(rows[name].type) for name in row.operands if name in rows)
 
 
-def _read(parameter: Instruction, inside: list[Instruction]) -> int:
+def _bytes_read(parameter: Instruction, inside: list[Instruction]) -> int:
     """Return the bytes that a fusion reads of one of its arguments."""
     users = [row for row in inside if parameter.name in row.operands]
     first = all(row.operands[0] == parameter.name for row in users)
@@ -97,12 +101,12 @@ def _read(parameter: Instruction, inside: list[Instruction]) -> int:
     return 0 if first and users and all(row.op in _PUT for row in users) else size(parameter.type)
 
 
-def _written(inside: Rows, root: Instruction) -> int:
+def _bytes_written(inside: Rows, root: Instruction) -> int:
     """Return the bytes that a fusion writes; in-place updates also count as read."""
     if root.op == "tuple":
-        return sum(_written(inside, inside[name]) for name in root.operands)
+        return sum(_bytes_written(inside, inside[name]) for name in root.operands)
     if root.op == "bitcast":
-        return _written(inside, inside[root.operands[0]])
+        return _bytes_written(inside, inside[root.operands[0]])
     put = _PUT.get(root.op)
     return size(root.type) if put is None else 2 * size(inside[root.operands[put]].type)
 
@@ -115,18 +119,18 @@ def operations(computations: Computations, row: Instruction, rows: Rows) -> int:
         return sum(operations(computations, one, within) for one in inside)
     if row.op in ("dot", "convolution") or "gemm" in row.attributes:
         first, second = (rows[name].type for name in row.operands[:2])
-        out = max(1, _largest(row.type))
-        alike = _batch(first, row.attributes)
+        out = max(1, _max_elements(row.type))
+        alike = _batch_size(first, row.attributes)
         return 2 * out * isqrt(elements(first) * elements(second) // (out * alike))
     if row.op in ("reduce", "reduce-window", "sort"):
         return max((elements(rows[n].type) for n in row.operands if n in rows), default=0)
     return 0 if row.op in _STILL else elements(row.type)
 
 
-def _batch(kind: str, attributes: str) -> int:
+def _batch_size(kind: str, attributes: str) -> int:
     """Return the batch size of a dot whose first operand has the type `kind`.
 
-    >>> _batch("f32[7,5,3]{2,1,0}", ", lhs_batch_dims={0}, lhs_contracting_dims={2}")
+    >>> _batch_size("f32[7,5,3]{2,1,0}", ", lhs_batch_dims={0}, lhs_contracting_dims={2}")
     7
     """
     shapes, axes = _TYPE.findall(kind), _BATCH.search(attributes)
@@ -136,8 +140,8 @@ def _batch(kind: str, attributes: str) -> int:
     return prod(int(lengths[int(axis)]) for axis in re.findall(r"\d+", axes[1]))
 
 
-def _largest(kind: str) -> int:
-    return max((_count(shape) for _, shape in _TYPE.findall(kind)), default=1)
+def _max_elements(kind: str) -> int:
+    return max((_shape_elements(shape) for _, shape in _TYPE.findall(kind)), default=1)
 
 
 def received(row: Instruction, rows: Rows) -> int:

@@ -35,16 +35,16 @@ def humanoid() -> str:
 <worldbody>{_FLOOR}
 <body name="chest" pos="0 0 1.4"><freejoint/>
 <geom fromto="0 -0.07 0 0 0.07 0" size="0.07"/><geom type="sphere" pos="0 0 0.19" size="0.09"/>
-{_arm("right", -1)}{_arm("left", 1)}
+{_arm_mjcf("right", -1)}{_arm_mjcf("left", 1)}
 <body name="waist" pos="0 0 -0.26"><joint name="waist_z" axis="0 0 1" range="-45 45"/>
 <joint name="waist_y" axis="0 1 0" range="-75 30"/>
 <geom fromto="0 -0.06 0 0 0.06 0" size="0.06"/>
 <body name="pelvis" pos="0 0 -0.165"><joint name="waist_x" axis="1 0 0" range="-35 35"/>
-<geom fromto="0 -0.07 0 0 0.07 0" size="0.09"/>{_leg("right", -1)}{_leg("left", 1)}
-</body></body></body></worldbody><actuator>{"".join(_motors())}</actuator></mujoco>"""
+<geom fromto="0 -0.07 0 0 0.07 0" size="0.09"/>{_leg_mjcf("right", -1)}{_leg_mjcf("left", 1)}
+</body></body></body></worldbody><actuator>{"".join(_actuators())}</actuator></mujoco>"""
 
 
-def _leg(side: str, y: int) -> str:
+def _leg_mjcf(side: str, y: int) -> str:
     """Return a thigh on three hinges, a shin on one hinge, and a fixed foot."""
     return f"""<body pos="0 {0.1 * y} -0.04">
 <joint name="{side}_hip_x" axis="{-y} 0 0" range="-25 5"/>
@@ -56,7 +56,7 @@ def _leg(side: str, y: int) -> str:
 <geom type="sphere" pos="0 0 -0.35" size="0.075"/></body></body>"""
 
 
-def _arm(side: str, y: int) -> str:
+def _arm_mjcf(side: str, y: int) -> str:
     """Return an upper arm on two hinges, a lower arm on one hinge, and a fixed hand."""
     return f"""<body pos="0 {0.17 * y} 0.06">
 <joint name="{side}_shoulder_1" axis="2 {-y} 1" range="-60 85"/>
@@ -67,7 +67,7 @@ def _arm(side: str, y: int) -> str:
 <geom type="sphere" pos="0.18 {-0.18 * y} 0.18" size="0.04"/></body></body>"""
 
 
-def _motors() -> list[str]:
+def _actuators() -> list[str]:
     joints = ["waist_x", "waist_y", "waist_z"]
     for side in ("right", "left"):
         joints += [f"{side}_{part}" for part in ("hip_x", "hip_y", "hip_z", "knee")]

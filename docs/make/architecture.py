@@ -113,11 +113,11 @@ def subject(name: str, files: dict) -> str:
 def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
     """Return the imports that no longer path implies (the transitive reduction)."""
 
-    def reached(name: str) -> set[str]:
-        return below[name] | {far for near in below[name] for far in reached(near)}
+    def find_reachable(name: str) -> set[str]:
+        return below[name] | {far for near in below[name] for far in find_reachable(near)}
 
     return {
-        name: {one for one in lower if not any(one in reached(near) for near in lower)}
+        name: {one for one in lower if not any(one in find_reachable(near) for near in lower)}
         for name, lower in below.items()
     }
 
@@ -183,11 +183,11 @@ def floors(texts: dict[str, tuple[list[str], list[str]]]) -> list[int]:
 def box(name: str, about: list[str], holds: list[str], at: tuple[float, ...], colour: str) -> str:
     """Return the SVG of a domain: its name, its subject and its subpackages."""
     x, y, width, height = at
-    line = lambda i, text, style: (
+    draw_line = lambda i, text, style: (
         f'<text x="{x + 10:.0f}" y="{y + HEAD + LINE * (i + 0.6):.0f}" {style}>{text}</text>'
     )
-    text = [line(i, one, 'fill="#333"') for i, one in enumerate(about)]
-    rooms = [line(i + 0.3, one, 'fill="#669"') for i, one in enumerate(holds, len(about))]
+    text = [draw_line(i, one, 'fill="#333"') for i, one in enumerate(about)]
+    rooms = [draw_line(i + 0.3, one, 'fill="#669"') for i, one in enumerate(holds, len(about))]
     return (
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" '
         f'fill="{colour}" stroke="#99a"/><text x="{x + 10:.0f}" y="{y + 21:.0f}" '

@@ -34,9 +34,9 @@ def exact(v: float, x: float) -> list:
     for precision in (192, 384, 768, 1536, 3072, 6144):
         flint.ctx.prec = precision
         order, at, nudge = flint.arb(v), flint.arb(x), flint.arb(2) ** -40
-        here = _logs(order, at)
-        steep = [(a - b) / nudge for a, b in zip(_logs(order * (1 + nudge), at), here)]
-        above = [(a - b).exp() for a, b in zip(_logs(order + 1, at), here)]
+        here = _log_bessels(order, at)
+        steep = [(a - b) / nudge for a, b in zip(_log_bessels(order * (1 + nudge), at), here)]
+        above = [(a - b).exp() for a, b in zip(_log_bessels(order + 1, at), here)]
         slope = order + at * above[0], order - at * above[1]
         sizes = [abs(f) + abs(a) + abs(b) for f, a, b in zip(here, slope, steep)]
         if all(f.is_finite() and f.rel_accuracy_bits() > 95 for f in here):
@@ -44,7 +44,7 @@ def exact(v: float, x: float) -> list:
     raise ArithmeticError(f"bessel_map: v={v}, x={x}; Arb needs more than 6144 bits; draw less")
 
 
-def _logs(v, x) -> tuple:
+def _log_bessels(v, x) -> tuple:
     return x.bessel_i(v, scaled=True).log() + x, x.bessel_k(v, scaled=True).log() - x
 
 
@@ -56,11 +56,11 @@ def peers(v: np.ndarray, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarra
     with np.errstate(all="ignore"):
         scipy = np.log(special.ive(v, x)) + x, np.log(special.kve(v, x)) - x
 
-    def theirs():
+    def run_tfp():
         i, k = tfp.math.log_bessel_ive(v, x), tfp.math.log_bessel_kve(v, x)
         return np.asarray(i) + x, np.asarray(k) - x
 
-    return {"jaxgpu": ours, "SciPy": scipy, "TFP": in_float64(theirs)()}
+    return {"jaxgpu": ours, "SciPy": scipy, "TFP": in_float64(run_tfp)()}
 
 
 def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:

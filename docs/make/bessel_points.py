@@ -21,29 +21,31 @@ def points(seed: int, rows: int) -> list[tuple[float, float, str]]:
     """Return random points, mostly at branch limits, at special orders and where K is nearly 1."""
     rng = np.random.default_rng(seed)
     n = max(1, rows // 23)
-    wide = lambda low, high: np.exp(rng.uniform(np.log(low), np.log(high), n))
-    close = lambda: 1 + rng.choice([-1, 1], n) * 10 ** -rng.uniform(1, 16, n)
-    whole = lambda: rng.integers(0, 24, n) + rng.choice([-1, 1], n) * 10 ** -rng.uniform(0.5, 16, n)
+    log_uniform = lambda low, high: np.exp(rng.uniform(np.log(low), np.log(high), n))
+    factors_near_one = lambda: 1 + rng.choice([-1, 1], n) * 10 ** -rng.uniform(1, 16, n)
+    near_integers = lambda: (
+        rng.integers(0, 24, n) + rng.choice([-1, 1], n) * 10 ** -rng.uniform(0.5, 16, n)
+    )
     blocks = {
-        "wide": (wide(1e-12, 3e3), wide(1e-12, 3e3)),
+        "wide": (log_uniform(1e-12, 3e3), log_uniform(1e-12, 3e3)),
         "disk": (rng.uniform(0, 24, n), rng.uniform(0, 24, n)),
-        "small": (wide(1e-4, 2), wide(1e-3, 2)),
+        "small": (log_uniform(1e-4, 2), log_uniform(1e-3, 2)),
         "zero of log K": (rng.uniform(0, 2, n), rng.uniform(0.1, 1.5, n)),
-        "order 0": (np.zeros(n), wide(1e-3, 60)),
-        "tiny order": (wide(1e-14, 1e-2), wide(1e-3, 30)),
-        "integer": (np.abs(whole()), wide(1e-4, 24)),
-        "half-integer": (np.abs(whole() - 0.5), wide(1e-4, 24)),
-        "series edge": (rng.uniform(0, 24, n), 0.375 * close()),
+        "order 0": (np.zeros(n), log_uniform(1e-3, 60)),
+        "tiny order": (log_uniform(1e-14, 1e-2), log_uniform(1e-3, 30)),
+        "integer": (np.abs(near_integers()), log_uniform(1e-4, 24)),
+        "half-integer": (np.abs(near_integers() - 0.5), log_uniform(1e-4, 24)),
+        "series edge": (rng.uniform(0, 24, n), 0.375 * factors_near_one()),
     }
     for name, length in (
-        ("edge 24", 24 * close()),
-        ("edge 10", 10 * close()),
-        ("arc", wide(8, 60)),
+        ("edge 24", 24 * factors_near_one()),
+        ("edge 10", 10 * factors_near_one()),
+        ("arc", log_uniform(8, 60)),
     ):
         turn = rng.uniform(0, np.pi / 2, n)
         blocks[name] = length * np.sin(turn), length * np.cos(turn)
-    x = wide(1e-3, 30)
-    blocks["diagonal"] = x * close(), x
+    x = log_uniform(1e-3, 30)
+    blocks["diagonal"] = x * factors_near_one(), x
     single = {
         f"float32 {name}": tuple(a.astype(np.float32).astype(np.float64) for a in block)
         for name, block in list(blocks.items())[:11]
@@ -58,7 +60,7 @@ def row(v: float, x: float, name: str) -> str:
     ctx = import_module("flint").ctx
     for precision in (256, 512, 1024, 2048, 4096, 8192):
         ctx.prec = precision
-        values = _values(v, x)
+        values = _arb_values(v, x)
         if all(a.is_finite() and (a == 0 or a.rel_accuracy_bits() > 95) for a in values):
             digits = [a.mid().str(25, radius=False) for a in values]
             exact = int(all(float(np.float32(a)) == a for a in (v, x)))
@@ -68,7 +70,7 @@ def row(v: float, x: float, name: str) -> str:
     )
 
 
-def _values(v: float, x: float) -> list:
+def _arb_values(v: float, x: float) -> list:
     flint = import_module("flint")
     acb, arb, ctx = flint.acb, flint.arb, flint.ctx
     order, at = arb(v), arb(x)

@@ -96,7 +96,7 @@ async def main(page: Path, out: Path) -> int:
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             said = next(line for line in process.stderr or () if "DevTools listening on" in line)
-            tab = await _tab(said.split(":")[-1].split("/")[0])
+            tab = await _open_tab(said.split(":")[-1].split("/")[0])
             bad = 0
             for width, scheme in itertools.product(WIDTHS, SCHEMES):
                 faults = await look(tab, page, width, scheme, out)
@@ -108,7 +108,7 @@ async def main(page: Path, out: Path) -> int:
     return bad
 
 
-async def _tab(port: str) -> Tab:
+async def _open_tab(port: str) -> Tab:
     """Return the tab that the browser started with."""
     tabs = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
     address = next(one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page")

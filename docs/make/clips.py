@@ -55,7 +55,7 @@ def led(env: Any) -> Any:
     at = "target" if hasattr(env.reset(jax.random.key(0))[0], "v") else "q"
     low, high = env.arm.working_range(jnp.float32)
 
-    def miss(state: Any, q: Any) -> Any:
+    def residual(state: Any, q: Any) -> Any:
         if isinstance(env, Centre):
             off = env.goal_in_camera(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
             return jnp.append(off, 0.1 * (q[3] - state.goal_roll))
@@ -64,9 +64,9 @@ def led(env: Any) -> Any:
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
         now = getattr(state, at)
-        J = jax.jacfwd(lambda q: miss(state, q))(now) * (high - low)[None]
+        J = jax.jacfwd(lambda q: residual(state, q))(now) * (high - low)[None]
         gram = jnp.einsum("ik,jk->ij", J, J, precision="highest") + 1e-6 * jnp.eye(J.shape[0])
-        way = jnp.einsum("ik,i->k", J, jnp.linalg.solve(gram, -miss(state, now)))
+        way = jnp.einsum("ik,i->k", J, jnp.linalg.solve(gram, -residual(state, now)))
         way = way / env.speed
         action = jnp.clip(way / jnp.maximum(1.0, jnp.abs(way).max()), -1, 1)
         after = env.step(state, action, jax.random.key(0)).state
@@ -84,7 +84,7 @@ def sent(env: SurgicalGymReach) -> Any:
     low, high = env.arm.working_range(jnp.float32)
     low, high = jnp.maximum(low, asked[0]), jnp.minimum(high, asked[1])
 
-    def nearer(_: int, q: Any) -> Any:
+    def least_squares_step(_: int, q: Any) -> Any:
         J = jax.jacfwd(lambda q: forward_kinematics(env.arm, q)[0])(q)
         gram = jnp.einsum("ik,jk->ij", J, J, precision="highest") + 1e-3 * jnp.eye(3)
         left = jnp.linalg.solve(gram, goal - forward_kinematics(env.arm, q)[0])
@@ -96,7 +96,7 @@ def sent(env: SurgicalGymReach) -> Any:
         return after, after
 
     start = env.reset(jax.random.key(SEED))[0]
-    q = jax.jit(lambda q: jax.lax.fori_loop(0, 500, nearer, q))(start.q)
+    q = jax.jit(lambda q: jax.lax.fori_loop(0, 500, least_squares_step, q))(start.q)
     joints = jnp.concatenate([q, start.distal])
     wanted = (joints - jnp.array(offset)) / jnp.array(scale)
     return jax.jit(lambda s: jax.lax.scan(move, s, length=384)[1])(start)

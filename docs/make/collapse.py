@@ -23,7 +23,7 @@ PICTURES = Path(__file__).parents[1] / "pictures"
 @styled
 def draw_dam() -> None:
     """Draw front and height over time, at three resolutions."""
-    drawing, (left, right) = _canvas(2)
+    drawing, (left, right) = _make_panels(2)
     for cells, style in ((8, ":"), (16, "--"), (32, "-")):
         time, front, _ = dam(cells, 5, 3.4)
         error, lag = delayed(time, front)
@@ -47,7 +47,7 @@ def draw_dam() -> None:
 @styled
 def draw_sand() -> None:
     """Draw the deposits of four columns, and their run-outs and heights with the fitted laws."""
-    drawing, (left, right) = _canvas(2)
+    drawing, (left, right) = _make_panels(2)
     for which, colour, name, kink in ((0, INK, "run-out", 2.3), (1, GREY, "height", 1.15)):
         for low, high in ((0.3, kink - 1e-6), (kink, 6)):  # the branches do not meet
             right.loglog((low, high), [laws(a)[which] for a in (low, high)], color=colour)
@@ -80,7 +80,7 @@ def draw_sand() -> None:
     _save(drawing, (left, right), "column_collapse")
 
 
-def _canvas(panels: int):
+def _make_panels(panels: int):
     plots = import_module("matplotlib.figure")
     drawing = plots.Figure(figsize=(4.6 * panels, 3.6))
     return drawing, drawing.subplots(1, panels)

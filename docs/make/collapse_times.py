@@ -44,12 +44,12 @@ def main(
     masses, in random order. None is followed after the time `latest`.
     """
     print(" seed  m_max/<m>  smallest core at  hard pair at  |dE/E|  CPU s")
-    times, advance = [], jax.jit(_unit, compiler_options=reassociation())
+    times, advance = [], jax.jit(_advance_unit, compiler_options=reassociation())
     with jax.enable_x64(True):
         for seed in range(seeds):
             start = time.process_time()
-            spec, now = _begun(stars, seed, heaviest, eta)
-            found, error = _followed(advance, spec, now, latest, 2.0 if heaviest else 1.1)
+            spec, now = _initial_cluster(stars, seed, heaviest, eta)
+            found, error = _collapse_times(advance, spec, now, latest, 2.0 if heaviest else 1.1)
             ratio, spent = float(now.m.max() * stars), time.process_time() - start
             line = f"{seed:5} {ratio:11.1f} {found[0]:17.2f} {found[1]:13.2f}"
             print(f"{line} {error:7.0e} {spent:6.0f}", flush=True)
@@ -59,7 +59,7 @@ def main(
         print(f"{name}: {mean:.1f} +- {err:.1f}")
 
 
-def _begun(
+def _initial_cluster(
     stars: int, seed: int, heaviest: float | None, eta: float
 ) -> tuple[Cluster, cluster.State]:
     """Return the integrator's spec and the initial cluster; see `main` for the masses."""
@@ -75,20 +75,20 @@ def _begun(
     return spec, jax.jit(Cluster.init)(spec, x, v, m)
 
 
-def _unit(spec: Cluster, now: cluster.State) -> tuple[cluster.State, dict[str, Array]]:
+def _advance_unit(spec: Cluster, now: cluster.State) -> tuple[cluster.State, dict[str, Array]]:
     """Return the cluster one time unit later, and its core and pairs [8] after each eighth."""
 
-    def eighth(now: cluster.State, _: None) -> tuple[cluster.State, dict[str, Array]]:
+    def advance_eighth(now: cluster.State, _: None) -> tuple[cluster.State, dict[str, Array]]:
         now = spec.step(now)
         energy = jnp.sum(jnp.stack(diagnostics.energy(now.x, now.v, now.m)))
         pair = -jnp.min(diagnostics.bound_pairs(now.x, now.v, now.m).energy)
         core = diagnostics.core(now.x, now.m)[1]
         return now, {"core": core, "pair": 6 * now.m.shape[0] * pair, "energy": energy}
 
-    return lax.scan(eighth, now, None, length=8)
+    return lax.scan(advance_eighth, now, None, length=8)
 
 
-def _followed(
+def _collapse_times(
     advance: Advance, spec: Cluster, now: cluster.State, latest: int, share: float
 ) -> tuple[tuple[float, float], float]:
     """Return the two times of a cluster, and the largest relative error of its energy.

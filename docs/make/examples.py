@@ -136,7 +136,7 @@ def uses(example: Example) -> list[Any]:
             for alias in node.names:
                 known[alias.asname or alias.name] = _member(node.module, alias.name)
     named = [n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute)]
-    return [thing for node in named if (thing := _meant(node, known)) is not None]
+    return [thing for node in named if (thing := _resolve(node, known)) is not None]
 
 
 def _is_set(node: ast.Name) -> bool:
@@ -152,12 +152,12 @@ def _member(module: str, name: str) -> Any:
     )
 
 
-def _meant(node: ast.expr, known: dict[str, Any]) -> Any:
+def _resolve(node: ast.expr, known: dict[str, Any]) -> Any:
     """Return the object that a name or a chain of attributes refers to, or None if unknown."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if isinstance(node, ast.Attribute):
-        return getattr(_meant(node.value, known), node.attr, None)
+        return getattr(_resolve(node.value, known), node.attr, None)
     return None
 
 
@@ -165,10 +165,10 @@ def returned(thing: Any) -> list[Any]:
     """Return the classes in a function's return annotation."""
     if isinstance(thing, type) or not hasattr(thing, "__annotations__"):
         return []
-    return _classes(thing.__annotations__.get("return"), thing)
+    return _annotation_classes(thing.__annotations__.get("return"), thing)
 
 
-def _classes(annotation: Any, thing: Any) -> list[Any]:
+def _annotation_classes(annotation: Any, thing: Any) -> list[Any]:
     """Return the classes that an annotation names."""
     inner = inspect.unwrap(thing)
     known = getattr(inner, "__globals__", vars(inspect.getmodule(thing) or jaxgpu))
@@ -178,7 +178,7 @@ def _classes(annotation: Any, thing: Any) -> list[Any]:
         parts = [getattr(part, "__origin__", None) or part for part in parts]
         return [part for part in parts if isinstance(part, type)]
     found = [
-        _meant(node, known)
+        _resolve(node, known)
         for node in ast.walk(ast.parse(text, mode="eval"))
         if isinstance(node, ast.expr)
     ]
@@ -228,6 +228,9 @@ def made_by(thing: Any) -> list[Any]:
     """Return the classes that a function or the methods of a class return."""
     if isinstance(thing, type):
         methods = [m for n, m in vars(thing).items() if callable(m) and not n.startswith("_")]
-        fields = [_classes(kind, thing) for kind in vars(thing).get("__annotations__", {}).values()]
+        fields = [
+            _annotation_classes(kind, thing)
+            for kind in vars(thing).get("__annotations__", {}).values()
+        ]
         return [kind for one in [*map(returned, methods), *fields] for kind in one]
     return returned(thing)

@@ -34,13 +34,13 @@ def fields(cls: type) -> list[Field]:
     found: dict[str, Field] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("jaxgpu"):
-            found |= _written(base)
-    kept = _kept(cls, found)
+            found |= _declared_fields(base)
+    kept = _instance_fields(cls, found)
     among = dict(ranges.table(cls)) if dataclasses.is_dataclass(cls) else {}
     return [dataclasses.replace(found[n], among=among.get(n, "")) for n in kept]
 
 
-def _kept(cls: type, found: dict[str, Field]) -> list[str]:
+def _instance_fields(cls: type, found: dict[str, Field]) -> list[str]:
     """Return the names of the fields that instances have, in order."""
     if dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls)]
@@ -55,7 +55,7 @@ def _source(module: str) -> tuple[ast.Module, list[str]]:
     return ast.parse(text), text.splitlines()
 
 
-def _written(cls: type) -> dict[str, Field]:
+def _declared_fields(cls: type) -> dict[str, Field]:
     """Return the fields that the body of a class declares."""
     tree, lines = _source(cls.__module__)
     bodies = [
@@ -68,8 +68,8 @@ def _written(cls: type) -> dict[str, Field]:
             if kind.startswith("ClassVar"):
                 continue
             text = comments(lines, node.lineno - 1, (node.end_lineno or node.lineno) - 1)
-            text = text or _of_class(kind, cls)
-            found[node.target.id] = Field(node.target.id, kind, text, _default(node.value), "")
+            text = text or _class_text(kind, cls)
+            found[node.target.id] = Field(node.target.id, kind, text, _default_text(node.value), "")
     return found
 
 
@@ -83,7 +83,7 @@ def comments(lines: list[str], first: int, last: int) -> str:
     return " ".join([*behind, *above]).strip()
 
 
-def _of_class(kind: str, cls: type) -> str:
+def _class_text(kind: str, cls: type) -> str:
     """Return the first sentence of the first of the package's classes in an annotation."""
     for name in re.findall(r"[A-Za-z_][\w.]*", kind):
         thing: Any = sys.modules[cls.__module__]
@@ -100,7 +100,7 @@ def first_sentence(thing: Any) -> str:
     return re.split(r"(?<=[.:])\s+(?=[A-Z])", text)[0].rstrip(":")
 
 
-def _default(value: ast.expr | None) -> str:
+def _default_text(value: ast.expr | None) -> str:
     """Return the default as written, or as passed to `number`, `field` and similar functions."""
     if value is None:
         return ""

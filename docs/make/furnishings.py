@@ -55,12 +55,12 @@ def group(name, table, boxes):
     """Return a group of assets: each member's sizes, and its placement relative to its parent."""
     parents = {}
 
-    def walk(nodes, parent):
+    def collect_parents(nodes, parent):
         for node in nodes:
             parents[str(node["instanceId"])] = parent
-            walk(node.get("children", []), str(node["instanceId"]))
+            collect_parents(node.get("children", []), str(node["instanceId"]))
 
-    walk(table["treeData"], None)
+    collect_parents(table["treeData"], None)
     order = list(parents)
     members = []
     for key in order:

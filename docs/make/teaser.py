@@ -139,12 +139,12 @@ def directions() -> Panel:
     means = jnp.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), jnp.float32)
 
     @jax.jit
-    def drawn(k: Any) -> Any:
-        one = lambda mean, key: VonMisesFisher(mean, k).sample(key, 300)
-        x = jax.vmap(one)(means, jax.random.split(jax.random.key(3), 3))
+    def sample_and_fit(k: Any) -> Any:
+        sample_about = lambda mean, key: VonMisesFisher(mean, k).sample(key, 300)
+        x = jax.vmap(sample_about)(means, jax.random.split(jax.random.key(3), 3))
         return x, jax.vmap(VonMisesFisher.fit)(x)
 
-    course = [drawn(k) for k in np.geomspace(1.0, 300.0, FRAMES).astype(np.float32)]
+    course = [sample_and_fit(k) for k in np.geomspace(1.0, 300.0, FRAMES).astype(np.float32)]
     round_ = np.linspace(0, 2 * np.pi, 100)
 
     def draw(ax: Any, i: int) -> None:

@@ -18,11 +18,11 @@ from jaxgpu.inputs import arguments, calls
 
 from . import memory
 
-_KEPT = 256  # cached byte counts of calls, by function and shapes
+_CACHE_SIZE = 256  # cached byte counts of calls, by function and shapes
 # safety factor: Python keeps the local variables of a function until it returns. The measured peak
 # was 1.25 times the estimate for `nbody.plummer` with 1e7 bodies, 1.2 times for `nbody.king`
-_NAMED = 1.25
-_needs: OrderedDict[Any, int] = OrderedDict()
+_LOCALS_FACTOR = 1.25
+_peak_cache: OrderedDict[Any, int] = OrderedDict()
 
 
 def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
@@ -44,14 +44,14 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     arguments.function("bounded: f", f)
 
     @functools.wraps(f)
-    def refusing(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if calls.seen(args, kwargs):
             name = getattr(f, "__qualname__", "a call").rpartition("<locals>.")[2].lstrip("_")
-            need = _known(f, (args, kwargs))
-            calls.when_known(lambda: memory.room(name, int(_NAMED * need)))
+            need = _cached_peak_bytes(f, (args, kwargs))
+            calls.when_known(lambda: memory.room(name, int(_LOCALS_FACTOR * need)))
         return f(*args, **kwargs)
 
-    return refusing
+    return wrapped
 
 
 def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
@@ -69,7 +69,7 @@ def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     """
     arguments.function("needed: f", f)
     try:
-        return _needed(f, *args, **kwargs)
+        return _trace_peak_bytes(f, *args, **kwargs)
     except MemoryError:
         raise
     except Exception as error:
@@ -80,31 +80,31 @@ def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
         ) from error
 
 
-def _needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
+def _trace_peak_bytes(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     try:
-        return _peak(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
+        return _jaxpr_peak_bytes(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
     except OverflowError as error:  # a size of more than 64 bits
         name = getattr(f, "__name__", "a call")
         raise MemoryError(f"{name}: a size beyond what JAX can count; ask for less") from error
 
 
-def _known(f: Any, given: Any) -> int:
-    """Return `_needed`, cached by function, sizes and shapes."""
+def _cached_peak_bytes(f: Any, given: Any) -> int:
+    """Return `_trace_peak_bytes`, cached by function, sizes and shapes."""
     leaves, structure = jax.tree.flatten(given)
-    at = f, structure, tuple(map(_kind, leaves)), jax.config.jax_enable_x64
+    at = f, structure, tuple(map(_size_key, leaves)), jax.config.jax_enable_x64
     try:
         hash(at)
     except TypeError:
-        return _needed(f, *given[0], **given[1])
-    if at not in _needs:
-        _needs[at] = _needed(f, *given[0], **given[1])
-    _needs.move_to_end(at)
-    while len(_needs) > _KEPT:
-        _needs.popitem(last=False)
-    return _needs[at]
+        return _trace_peak_bytes(f, *given[0], **given[1])
+    if at not in _peak_cache:
+        _peak_cache[at] = _trace_peak_bytes(f, *given[0], **given[1])
+    _peak_cache.move_to_end(at)
+    while len(_peak_cache) > _CACHE_SIZE:
+        _peak_cache.popitem(last=False)
+    return _peak_cache[at]
 
 
-def _kind(x: Any) -> Any:
+def _size_key(x: Any) -> Any:
     """Return shape and type of an array; of a scalar its value, which may be a size."""
     if not hasattr(x, "dtype"):
         return type(x), x
@@ -112,32 +112,32 @@ def _kind(x: Any) -> Any:
     return (x.dtype, int(x)) if one else (x.shape, x.dtype)
 
 
-def _peak(jaxpr: Any) -> int:
+def _jaxpr_peak_bytes(jaxpr: Any) -> int:
     """Return the maximum of the bytes of all results that are alive in a traced program."""
     last: dict[Any, int] = {}
     for i, eqn in enumerate(jaxpr.eqns):
-        last |= {v: i for v in (*eqn.outvars, *_variables(eqn.invars))}
-    last |= {v: len(jaxpr.eqns) for v in _variables(jaxpr.outvars)}
+        last |= {v: i for v in (*eqn.outvars, *_select_variables(eqn.invars))}
+    last |= {v: len(jaxpr.eqns) for v in _select_variables(jaxpr.outvars)}
     held: dict[Any, int] = {}
     now = most = 0
     for i, eqn in enumerate(jaxpr.eqns):
-        made = {v: _bytes(v.aval) for v in eqn.outvars}
-        inside = max((_peak(part) for part in _programs(eqn.params)), default=0)
+        made = {v: _array_bytes(v.aval) for v in eqn.outvars}
+        inside = max((_jaxpr_peak_bytes(part) for part in _inner_jaxprs(eqn.params)), default=0)
         held |= made
         now += sum(made.values())
-        most = max(most, now + max(0, inside - sum(made.values()), _scratch(eqn)))
-        for v in {*eqn.outvars, *_variables(eqn.invars)}:
+        most = max(most, now + max(0, inside - sum(made.values()), _scratch_bytes(eqn)))
+        for v in {*eqn.outvars, *_select_variables(eqn.invars)}:
             if last[v] <= i:
                 now -= held.pop(v, 0)
     return most
 
 
-def _variables(atoms: Iterable[Any]) -> Iterator[Any]:
+def _select_variables(atoms: Iterable[Any]) -> Iterator[Any]:
     """Return the atoms that are not constants."""
     return (atom for atom in atoms if not hasattr(atom, "val"))
 
 
-def _programs(params: dict[str, Any]) -> Iterator[Any]:
+def _inner_jaxprs(params: dict[str, Any]) -> Iterator[Any]:
     """Yield the jaxprs inside an operation, such as a loop, a branch or a call."""
     for value in params.values():
         for part in value if isinstance(value, tuple | list) else (value,):
@@ -145,11 +145,11 @@ def _programs(params: dict[str, Any]) -> Iterator[Any]:
                 yield part
 
 
-def _bytes(aval: Any) -> int:
+def _array_bytes(aval: Any) -> int:
     return math.prod(aval.shape) * aval.dtype.itemsize if hasattr(aval, "dtype") else 0
 
 
-def _scratch(eqn: Any) -> int:
+def _scratch_bytes(eqn: Any) -> int:
     """Return the bytes of scratch memory that a sort takes on a CPU."""
     if eqn.primitive.name != "sort":
         return 0

@@ -23,11 +23,11 @@ from jaxgpu.inputs.doors import explained
 
 # threads per program on a GPU; arrays in its registers have a multiple of it
 WARPGROUP = 128
-_HOPPER = 9.0  # compute capability
+_HOPPER_CAPABILITY = 9.0  # compute capability
 # names of the custom calls of kernels in a compiled program
 CALLS = {"cuda": "mosaic_gpu_v2", "tpu": "tpu_custom_call"}
 # target chip if none is present: its name, its cores, JAX's name of its platform
-_CHIPS = {"cuda": ("NVIDIA H100", 132, "gpu"), "tpu": ("TPU v5 lite", 1, "tpu")}
+_TARGET_CHIPS = {"cuda": ("NVIDIA H100", 132, "gpu"), "tpu": ("TPU v5 lite", 1, "tpu")}
 
 
 def export_checks() -> list[jax.export.DisabledSafetyCheck]:
@@ -47,7 +47,7 @@ def gpu_takes_kernels() -> bool:
     """
     if jax.default_backend() != "gpu":
         return True
-    return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER
+    return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER_CAPABILITY
 
 
 @explained
@@ -84,7 +84,7 @@ def on_gpu(
     call = plgpu.kernel(body, out_type=out, grid=grid, grid_names=names, interpret=how)
 
     def run(*arrays: Array) -> Array:
-        with contextlib.nullcontext() if interpret else _chip("cuda"):
+        with contextlib.nullcontext() if interpret else _target_chip("cuda"):
             return call(*arrays)
 
     return run
@@ -95,14 +95,14 @@ def row(ref: Any, where: tuple[Any, ...]) -> Array:
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
     at = ref.at[where]
-    return plgpu.load(at, layout=_strided(at.shape))
+    return plgpu.load(at, layout=_strided_layout(at.shape))
 
 
 def spread(value: Array, like: Array) -> Array:
     """Broadcast a number to all threads, in the shape and layout of a `row`."""
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
-    return plgpu.layout_cast(jnp.broadcast_to(value, like.shape), _strided(like.shape))
+    return plgpu.layout_cast(jnp.broadcast_to(value, like.shape), _strided_layout(like.shape))
 
 
 def window(start: Any, size: int) -> Any:
@@ -191,23 +191,23 @@ def on_tpu(
 
     def run(*arrays: Array) -> Array:
         # with 64-bit types enabled, loops count in int64, which this compiler rejects
-        with contextlib.nullcontext() if interpret else _chip("tpu"), jax.enable_x64(False):
+        with contextlib.nullcontext() if interpret else _target_chip("tpu"), jax.enable_x64(False):
             return call(*arrays)
 
     return run
 
 
-def _strided(shape: tuple[int, ...]) -> Any:
+def _strided_layout(shape: tuple[int, ...]) -> Any:
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
     return plgpu.Layout.WG_STRIDED(shape, vec_size=1)
 
 
-def _chip(platform: str) -> contextlib.AbstractContextManager:
+def _target_chip(platform: str) -> contextlib.AbstractContextManager:
     """Return a context that names the target chip of kernels, unless it is present."""
     if jax.default_backend() == {"cuda": "gpu"}.get(platform, platform):
         return contextlib.nullcontext()
     from jax._src.mesh import AbstractDevice
 
-    chip = AbstractDevice(*_CHIPS[platform])
+    chip = AbstractDevice(*_TARGET_CHIPS[platform])
     return jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), (), abstract_device=chip))

@@ -10,11 +10,11 @@ import jax
 
 import jaxgpu
 
-_FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+_FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 # flags that set the number of devices and threads, and the paths of files
-_FREE = ("--xla_force_host_platform", "--xla_cpu_multi_thread", "--xla_dump", "--xla_log")
+_IGNORED_FLAGS = ("--xla_force_host_platform", "--xla_cpu_multi_thread", "--xla_dump", "--xla_log")
 # instruction sets for which XLA compiles different programs, the largest first
-_LEVELS = {"AVX512": "avx512f", "AVX2": "avx2", "AVX": "avx", "SSE4.2": "sse4_2"}
+_INSTRUCTION_SETS = {"AVX512": "avx512f", "AVX2": "avx2", "AVX": "avx", "SSE4.2": "sse4_2"}
 
 
 def describe() -> dict[str, str]:
@@ -31,7 +31,7 @@ def describe() -> dict[str, str]:
         "python": platform.python_version(),
         "device": f"{device.device_kind} ({device.platform})",
         "processor": processor(),
-        "instructions": _instructions(),
+        "instructions": _instruction_set(),
         "cores": str(cores()),
         "compiler flags": " ".join(compiler_flags()) or "none",
     }
@@ -43,8 +43,8 @@ def compiler_flags() -> list[str]:
     >>> isinstance(compiler_flags(), list)
     True
     """
-    given = " ".join(os.environ.get(name, "") for name in _FLAGS).split()
-    return sorted(flag for flag in given if not flag.startswith(_FREE))
+    given = " ".join(os.environ.get(name, "") for name in _FLAG_VARIABLES).split()
+    return sorted(flag for flag in given if not flag.startswith(_IGNORED_FLAGS))
 
 
 def cores() -> int:
@@ -65,9 +65,11 @@ def processor() -> str:
     return _processor_facts().get("model name", platform.processor() or platform.machine())
 
 
-def _instructions() -> str:
+def _instruction_set() -> str:
     has = _processor_facts().get("flags", "").split()
-    return next((level for level, flag in _LEVELS.items() if flag in has), platform.machine())
+    return next(
+        (level for level, flag in _INSTRUCTION_SETS.items() if flag in has), platform.machine()
+    )
 
 
 @functools.cache

@@ -20,21 +20,28 @@ except ImportError:
     resource = None
 
 # cached by program: XLA's analysis of a large one takes 0.1 CPU-seconds at each call
-_forecasts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_estimates: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 _SORT = re.compile(r"= (.*) sort\(.*dimensions={(\d+)}")  # types of the sorted arrays, and the axis
 _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
 # a call of the library YNNPACK, the computation that it runs, and the steps of that computation
-_CALLED = re.compile(r"calls=%([\w.-]+), .*__ynn_fusion")
-_BODY = re.compile(r"^%([\w.-]+) \(.*\{\n((?:  .*\n)+)\}", re.MULTILINE)
-_INNER = re.compile(r"^  (?:ROOT )?%[\w.-]+ = (\w+)\[([\d,]*)\]\S* ([\w-]+)\(", re.MULTILINE)
-_PLACED = {"parameter", "constant", "bitcast", "broadcast"}  # operations that allocate no memory
-_TOP = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
+_LIBRARY_CALL = re.compile(r"calls=%([\w.-]+), .*__ynn_fusion")
+_COMPUTATION = re.compile(r"^%([\w.-]+) \(.*\{\n((?:  .*\n)+)\}", re.MULTILINE)
+_COMPUTATION_STEP = re.compile(
+    r"^  (?:ROOT )?%[\w.-]+ = (\w+)\[([\d,]*)\]\S* ([\w-]+)\(", re.MULTILINE
+)
+_UNALLOCATED = {
+    "parameter",
+    "constant",
+    "bitcast",
+    "broadcast",
+}  # operations that allocate no memory
+_TOP_K = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
 SORTED = 16  # scratch bytes of the CPU's sort per number, of any type
-_RANKED = 4  # scratch bytes of the CPU's `top_k` per number
+_TOP_K_BYTES = 4  # scratch bytes of the CPU's `top_k` per number
 _BYTES = ranges.Range(least=0, whole=True, one=True)
-_LITTLE = 1 << 16  # bytes; smaller requests are not checked
-_SHARE = 0.9  # usable fraction of the free memory; the rest is a margin for unknown needs
+_NEGLIGIBLE_BYTES = 1 << 16  # bytes; smaller requests are not checked
+_USABLE_FRACTION = 0.9  # usable fraction of the free memory; the rest is a margin for unknown needs
 
 # files of a control group, version 2 and 1: the limit, the usage, and in `memory.stat` the key of
 # the reclaimable file pages, which include those of the groups below
@@ -68,19 +75,19 @@ def forecast(compiled: Any) -> int:
             f"memory.forecast: compiled={arguments.shown(compiled)}; it must be a program; "
             "compile it by jax.jit(f).lower(...).compile()"
         )
-    if compiled not in _forecasts:
+    if compiled not in _estimates:
         need = compiled.memory_analysis()
-        _forecasts[compiled] = (
+        _estimates[compiled] = (
             need.argument_size_in_bytes
             + need.output_size_in_bytes
             + need.temp_size_in_bytes
             - need.alias_size_in_bytes
-            + _scratch(compiled)
+            + _scratch_bytes(compiled)
         )
-    return _forecasts[compiled]
+    return _estimates[compiled]
 
 
-def _scratch(compiled: Any) -> int:
+def _scratch_bytes(compiled: Any) -> int:
     """Return the scratch bytes of the largest sort or library call in a program for the CPU."""
     places = jax.tree.leaves(compiled.output_shardings)
     if not any(device.platform == "cpu" for place in places for device in place.device_set):
@@ -89,30 +96,32 @@ def _scratch(compiled: Any) -> int:
     for kinds, axis in _SORT.findall(text):
         shapes = [shape.split(",") for shape in _SHAPE.findall(kinds)]
         largest = max(largest, SORTED * sum(int(shape[int(axis)]) for shape in shapes))
-    for ranked in _TOP.findall(text):
+    for ranked in _TOP_K.findall(text):
         if found := re.search(rf"{re.escape(ranked)} = \w+\[([\d,]+)\]", text):
-            largest = max(largest, _RANKED * int(found[1].split(",")[-1]))
-    return max(largest, _stepwise(text))
+            largest = max(largest, _TOP_K_BYTES * int(found[1].split(",")[-1]))
+    return max(largest, _max_computation_bytes(text))
 
 
-def _stepwise(text: str) -> int:
+def _max_computation_bytes(text: str) -> int:
     """Return the bytes of the largest step of the library's computations, without results.
 
     The library computes in tiles: if several steps are alive at a time, the measured memory is
     about that of one.
     """
-    called = set(_CALLED.findall(text))
-    bodies = (body for name, body in _BODY.findall(text) if name in called) if called else ()
-    return max((_largest(_INNER.findall(body)) for body in bodies), default=0)
+    called = set(_LIBRARY_CALL.findall(text))
+    bodies = (body for name, body in _COMPUTATION.findall(text) if name in called) if called else ()
+    return max((_max_step_bytes(_COMPUTATION_STEP.findall(body)) for body in bodies), default=0)
 
 
-def _largest(steps: list[tuple[str, str, str]]) -> int:
+def _max_step_bytes(steps: list[tuple[str, str, str]]) -> int:
     """Return the bytes of the largest step of a computation except its last."""
-    own = (_bytes(kind, shape) for kind, shape, what in steps[:-1] if what not in _PLACED)
+    own = (
+        _array_bytes(kind, shape) for kind, shape, what in steps[:-1] if what not in _UNALLOCATED
+    )
     return max(own, default=0)
 
 
-def _bytes(kind: str, shape: str) -> int:
+def _array_bytes(kind: str, shape: str) -> int:
     """Return the bytes of an array from XLA's name of its type, such as f32; 0 for other names."""
     bits = re.fullmatch(r"pred|[a-z]+(\d+)\w*", kind)
     return (
@@ -141,14 +150,14 @@ def available(device: Any = None) -> int:
         )
     stats = device.memory_stats()
     if stats is None:  # the CPU backend has no statistics
-        return min(psutil.virtual_memory().available, *_left(Path("/")))
+        return min(psutil.virtual_memory().available, *_remaining_bytes(Path("/")))
     return stats["bytes_limit"] - stats["bytes_in_use"]
 
 
-def _left(root: Path) -> Iterator[int]:
+def _remaining_bytes(root: Path) -> Iterator[int]:
     """Yield the remaining bytes of each limit of this process, from files below `root`."""
-    for folder, version in _groups(_text(f"{root}/proc/self/cgroup"), root):
-        yield from _left_of_group(folder, version)
+    for folder, version in _control_groups(_read_text(f"{root}/proc/self/cgroup"), root):
+        yield from _remaining_in_group(folder, version)
     if resource is not None:
         for limit, held in ((resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")):
             most, _ = resource.getrlimit(limit)
@@ -157,7 +166,7 @@ def _left(root: Path) -> Iterator[int]:
 
 
 @functools.lru_cache(maxsize=8)  # building the paths took half of the time of `available`
-def _groups(text: str, root: Path) -> list[tuple[str, int]]:
+def _control_groups(text: str, root: Path) -> list[tuple[str, int]]:
     """Return the folder and the version of each control group of a process and its parents."""
     found = []
     for line in text.splitlines():
@@ -172,17 +181,17 @@ def _groups(text: str, root: Path) -> list[tuple[str, int]]:
     return found
 
 
-def _left_of_group(folder: str, version: int) -> Iterator[int]:
+def _remaining_in_group(folder: str, version: int) -> Iterator[int]:
     """Yield the remaining bytes of a control group, if it has a limit."""
     limit, use, cached = _GROUPS[version]
-    most = _text(f"{folder}/{limit}").strip()
-    used = _text(f"{folder}/{use}").strip() if most.isdecimal() else ""
+    most = _read_text(f"{folder}/{limit}").strip()
+    used = _read_text(f"{folder}/{use}").strip() if most.isdecimal() else ""
     if most.isdecimal() and used.isdecimal():
-        counts = dict(line.split() for line in _text(f"{folder}/memory.stat").splitlines())
+        counts = dict(line.split() for line in _read_text(f"{folder}/memory.stat").splitlines())
         yield max(0, int(most) - int(used) + int(counts.get(cached, 0)))
 
 
-def _text(file: str) -> str:
+def _read_text(file: str) -> str:
     try:
         with open(file) as text:
             return text.read()
@@ -228,10 +237,10 @@ def room(name: str, size: int, advice: str = "") -> None:
     """
     arguments.word("memory.room: name", name)
     ranges.refuse("memory.room: size", size, _BYTES)
-    if size < _LITTLE:
+    if size < _NEGLIGIBLE_BYTES:
         return
     free = available()
-    if size > _SHARE * free:
+    if size > _USABLE_FRACTION * free:
         raise MemoryError(
             f"{name}: needs {size / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; "
             f"{advice or 'make the problem smaller or use a larger device'}"

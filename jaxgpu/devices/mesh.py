@@ -19,8 +19,13 @@ from .processes import place
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _AXIS = ranges.Range(whole=True, one=True, none=True)
-_FIRST_AXES = ranges.Range(least=0, whole=True, one=True)
-_VECTORS = (2, 3, 4, 6)  # numbers of components of a vector, a quaternion or a point of phase space
+_AXIS_FROM_0 = ranges.Range(least=0, whole=True, one=True)
+_VECTOR_SIZES = (
+    2,
+    3,
+    4,
+    6,
+)  # numbers of components of a vector, a quaternion or a point of phase space
 
 
 @explained
@@ -99,9 +104,11 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
     arguments.arrays("mesh.split: tree", tree)
     ranges.refuse("mesh.split: axis", axis, _AXIS)
     named, axis = axis is not None, 0 if axis is None else int(axis)
-    shapes = _divisible("mesh.split", tree, mesh, axis, "put it on every device by mesh.replicate")
+    shapes = _check_divisible(
+        "mesh.split", tree, mesh, axis, "put it on every device by mesh.replicate"
+    )
     for shape in shapes:
-        if not named and mesh.size > 1 and shape[0] in _VECTORS and max(shape) > shape[0]:
+        if not named and mesh.size > 1 and shape[0] in _VECTOR_SIZES and max(shape) > shape[0]:
             raise ValueError(
                 f"mesh.split: the first axis of an array of shape {shape} looks like the "
                 "components of a vector, which must not be torn apart; name the axis that is spread"
@@ -155,30 +162,30 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
     """
     arguments.function("mesh.over: f", f)
     mesh = flat("mesh.over: mesh", mesh)
-    ranges.refuse("mesh.over: axis", axis, _FIRST_AXES)
+    ranges.refuse("mesh.over: axis", axis, _AXIS_FROM_0)
     # a spec is passed as an argument, so other numbers in it use the same program
     function, carried = f, ()
     if inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__]):
         function, carried = f.__func__, (f.__self__,)
     if not isinstance(function, Hashable):
         function = functools.partial(function)
-    spread = _shares if precision.options_of(f) is None else _marked_shares
+    spread = _call_sharded if precision.options_of(f) is None else _call_sharded_reassociated
     return functools.partial(spread, mesh, int(axis), function, carried)
 
 
-def _shares(
+def _call_sharded(
     mesh: Mesh, axis: int, function: Callable[..., Any], carried: tuple[Any, ...], *batch: Any
 ) -> Any:
     """Return `function(*carried, *batch)`, computed with one shard of the batch per device."""
     if not jax.tree.leaves(arguments.arrays("mesh.over: the batch", batch)):
         raise TypeError("mesh.over: the batch holds no array; give the function one to spread")
-    _divisible("mesh.over", batch, mesh, axis, "let the function close over it")
+    _check_divisible("mesh.over", batch, mesh, axis, "let the function close over it")
     spread = PartitionSpec(*[None] * axis, *mesh.axis_names)
     # outside of a program an array may be on one device, as another program left it
     put = lambda x: x if isinstance(x, Tracer) else place(x, NamedSharding(mesh, spread))
     batch = jax.tree.map(put, batch)
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((carried, batch)))
-    each = _mapped(function, mesh, spread, len(carried), len(batch))
+    each = _make_shard_map(function, mesh, spread, len(carried), len(batch))
     if traced:
         return each(*carried, *batch)
     # one program, cached for the next call, traced again if the values that `function` reads change
@@ -188,7 +195,7 @@ def _shares(
 
 
 @functools.lru_cache(maxsize=64)
-def _mapped(
+def _make_shard_map(
     function: Callable[..., Any], mesh: Mesh, spread: PartitionSpec, carried: int, batch: int
 ) -> Callable[..., Any]:
     places = (*[PartitionSpec()] * carried, *[spread] * batch)
@@ -196,10 +203,10 @@ def _mapped(
     return jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=spread, check_vma=False)
 
 
-_marked_shares = precision.reassociated(_shares)
+_call_sharded_reassociated = precision.reassociated(_call_sharded)
 
 
-def _divisible(
+def _check_divisible(
     name: str, tree: Any, mesh: Mesh, axis: int, otherwise: str
 ) -> list[tuple[int, ...]]:
     """Return the shapes of the arrays of `tree`; raise if the mesh cannot shard that axis."""

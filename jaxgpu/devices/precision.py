@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxgpu.inputs import arguments
 
 _MARK = "_reassociated"  # attribute of a marked function
-_WIDE = {"float64", "complex128", "int64", "uint64"}
+_WIDE_DTYPES = {"float64", "complex128", "int64", "uint64"}
 
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -88,7 +88,9 @@ def scope(tree: Any) -> contextlib.AbstractContextManager:
     ...     print(jnp.asarray(np.zeros(3)).dtype)
     float64
     """
-    wide = any(leaf.dtype.name in _WIDE for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype"))
+    wide = any(
+        leaf.dtype.name in _WIDE_DTYPES for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")
+    )
     return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
 

@@ -77,12 +77,12 @@ def primitive(
     for platform, kernel in (kernels or {}).items():
         lowered = mlir.lower_fun(kernel, multiple_results=several)
         mlir.register_lowering(p, lowered, platform=platform)
-    same = lambda size, *args, **static: p.bind(*args, **static)
-    batching.primitive_batchers[p] = partial(_batched, batch or same, spread)
+    bind_batched = lambda size, *args, **static: p.bind(*args, **static)
+    batching.primitive_batchers[p] = partial(_batch_rule, batch or bind_batched, spread)
     if jvp is not None:
-        ad.primitive_jvps[p] = partial(_tangents, p, jvp)
+        ad.primitive_jvps[p] = partial(_jvp_rule, p, jvp)
     if transpose is not None:
-        ad.primitive_transposes[p] = partial(_gradients, transpose)
+        ad.primitive_transposes[p] = partial(_transpose_rule, transpose)
     return p.bind
 
 
@@ -94,7 +94,10 @@ def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
     >>> filled([None, jnp.ones(2)], [jnp.zeros(3), jnp.zeros(2)])[0].tolist()
     [0.0, 0.0, 0.0]
     """
-    return [_zeros(jax.typeof(a)) if t is None else t for t, a in zip(tangents, args, strict=True)]
+    return [
+        _zero_tangent(jax.typeof(a)) if t is None else t
+        for t, a in zip(tangents, args, strict=True)
+    ]
 
 
 @explained
@@ -124,11 +127,11 @@ def jvp_of(form: Callable[..., Any]) -> Jvp:
     return rule
 
 
-def _zeros(aval: Any) -> Array:
+def _zero_tangent(aval: Any) -> Array:
     return ad.instantiate_zeros(ad.Zero(aval.to_tangent_aval()))
 
 
-def _batched(
+def _batch_rule(
     batch: Callable[..., Any], spread: bool, args: Any, dims: Any, /, **static: Any
 ) -> tuple[Any, Any]:
     size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
@@ -142,7 +145,7 @@ def _batched(
     return out, [0] * len(out) if isinstance(out, (list, tuple)) else 0
 
 
-def _tangents(
+def _jvp_rule(
     p: Primitive, jvp: Jvp, args: Any, tangents: Any, /, **static: Any
 ) -> tuple[Any, Any]:
     out = p.bind(*args, **static)
@@ -154,7 +157,7 @@ def _tangents(
     return out, [zero(a) if t is None else t for a, t in zip(out, along, strict=True)]
 
 
-def _gradients(transpose: Transpose, ct: Any, /, *args: Any, **static: Any) -> list[Maybe]:
+def _transpose_rule(transpose: Transpose, ct: Any, /, *args: Any, **static: Any) -> list[Maybe]:
     asked = [ad.is_undefined_primal(a) for a in args]
     several = isinstance(ct, (list, tuple))
     if all(isinstance(c, ad.Zero) for c in (ct if several else [ct])):

@@ -64,7 +64,7 @@ def eliminate_duplicates(population: Population, box: Box | None = None) -> tupl
         rows = jnp.where(rows == 0, jnp.zeros_like(rows), rows)  # -0 is 0
     order = jnp.argsort(hashes(rows), stable=True)
     rows = rows[order]
-    again = _same_as_before(rows, 1) | _same_as_before(rows, 2)
+    again = _equals_previous(rows, 1) | _equals_previous(rows, 2)
     copy = jnp.zeros_like(again).at[order].set(again, unique_indices=True)
     f = jnp.where(copy[:, None], jnp.inf, population.f)
     return f, jnp.where(copy, jnp.inf, population.violation)
@@ -79,7 +79,7 @@ def hashes(rows: Array) -> Array:
     return jnp.sum(mixed ^ (mixed >> 13), axis=1, dtype=jnp.uint32)
 
 
-def _same_as_before(rows: Array, back: int) -> Array:
+def _equals_previous(rows: Array, back: int) -> Array:
     """Return a mask [N] of rows that equal the row `back` positions earlier."""
     back = min(back, rows.shape[0])
     none = jnp.zeros(back, bool)

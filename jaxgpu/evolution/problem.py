@@ -64,11 +64,11 @@ class Problem:
             kind = type(encoding).__name__
             raise TypeError(f"evaluate: box.encoding is a {kind}; it must be a space's, or None")
 
-        def one(x: Array) -> tuple[Array, Array]:
+        def evaluate_row(x: Array) -> tuple[Array, Array]:
             f, violation = self.outcome(x)
             return f, jnp.zeros((), x.dtype) if violation is None else violation
 
-        f, violation = jax.vmap(one)(x)
+        f, violation = jax.vmap(evaluate_row)(x)
         if f.shape[1] != self.objectives:
             raise ValueError(
                 f"evaluate: the function returns {f.shape[1]} objectives; the problem says "
@@ -104,9 +104,11 @@ def ready(name: str, problem: Problem) -> Problem:
         name: name of the called function, with which error messages begin.
     """
     if not isinstance(problem, Problem):
-        raise TypeError(f"{name}: problem={_kind(problem)}; it must be a Problem, as by `problem`")
+        raise TypeError(
+            f"{name}: problem={_describe_type(problem)}; it must be a Problem, as by `problem`"
+        )
     if not callable(problem.function):
-        found = _kind(problem.function)
+        found = _describe_type(problem.function)
         raise TypeError(f"{name}: Problem.function={found}; it must be a function of a vector [D]")
     ranges.check(name, problem)
     within = bounded(name, problem.box)
@@ -138,18 +140,18 @@ def ordered(name: str, lower: Any, upper: Any, dtype: Any) -> None:
     if wrong.any():
         at = tuple(np.argwhere(wrong)[0])
         raise ValueError(
-            f"{name}: lower={low[at]:g}, upper={high[at]:g}{_place(at)}; lower must not be above "
-            "upper"
+            f"{name}: lower={low[at]:g}, upper={high[at]:g}{_format_index(at)}; lower must "
+            "not be above upper"
         )
     if wide.any():
         at = tuple(np.argwhere(wide)[0])
         raise ValueError(
-            f"{name}: lower={low[at]:g}, upper={high[at]:g}{_place(at)}; their distance must be a "
-            f"finite {np.dtype(dtype).name}"
+            f"{name}: lower={low[at]:g}, upper={high[at]:g}{_format_index(at)}; their "
+            f"distance must be a finite {np.dtype(dtype).name}"
         )
 
 
-def _place(at: tuple[int, ...]) -> str:
+def _format_index(at: tuple[int, ...]) -> str:
     return f" at {[int(i) for i in at]}" if at else ""
 
 
@@ -227,11 +229,13 @@ def floats(name: str, value: Any) -> Array:
     except (TypeError, ValueError):
         a = None
     if a is None or jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"{name} is {_kind(value)}; it must be a number or an array of numbers")
+        raise TypeError(
+            f"{name} is {_describe_type(value)}; it must be a number or an array of numbers"
+        )
     if jnp.issubdtype(a.dtype, jnp.complexfloating):
         raise TypeError(f"{name} is of type {a.dtype}; it must be real: take jnp.real or jnp.abs")
     return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(jnp.zeros(0).dtype)
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -100,7 +100,7 @@ def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P)
     Args:
         name: name of the called function, with which error messages begin.
     """
-    _refuse_no_algorithm(name, spec)
+    _check_algorithm(name, spec)
     ranges.check(type(spec).__name__, spec)
     arguments.key(f"{name}: key", key)
     if isinstance(problem, Stochastic):
@@ -108,7 +108,7 @@ def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P)
     return ready(name, problem)
 
 
-def _refuse_no_algorithm(name: str, spec: Any) -> None:
+def _check_algorithm(name: str, spec: Any) -> None:
     if not isinstance(spec, Algorithm):
         kind = type(spec).__name__
         raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
@@ -213,7 +213,7 @@ def generation[S](
     >>> both(key).state.population.f.shape
     (20, 2)
     """
-    x, f, violation, objective = _evaluated(spec, problem, search, key, mesh)
+    x, f, violation, objective = _ask_and_evaluate(spec, problem, search, key, mesh)
     failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
     return Search(spec.tell(search.state, x, f, violation), failed, objective)
 
@@ -238,9 +238,11 @@ def step[S](
             "step: problem is a Stochastic, whose objective has a state too; call begin and "
             "generation, which carry both"
         )
-    _refuse_no_algorithm("step", spec)
+    _check_algorithm("step", spec)
     try:
-        x, f, violation, _ = _evaluated(spec, problem, Search(state, jnp.int32(0)), key, mesh)
+        x, f, violation, _ = _ask_and_evaluate(
+            spec, problem, Search(state, jnp.int32(0)), key, mesh
+        )
         return spec.tell(state, x, f, violation)
     except (AttributeError, IndexError) as error:
         shapes = lambda tree: jax.tree.map(jnp.shape, tree)
@@ -253,7 +255,7 @@ def step[S](
         ) from error
 
 
-def _evaluated(
+def _ask_and_evaluate(
     spec: Algorithm,
     problem: Problem | Stochastic,
     search: Search,
@@ -269,34 +271,40 @@ def _evaluated(
         ask_key, draw_key = jax.random.split(key)
         x = lax.optimization_barrier(spec.ask(search.state, ask_key))
         given = problem, x, draw_key, search.objective
-        values = problem.evaluate(*given[1:]) if mesh is None else _drawn_by_shares(mesh, *given)
+        values = (
+            problem.evaluate(*given[1:])
+            if mesh is None
+            else _evaluate_stochastic_shards(mesh, *given)
+        )
         return x, *lax.optimization_barrier(values)
     x = lax.optimization_barrier(spec.ask(search.state, key))
-    values = problem.evaluate(x) if mesh is None else _evaluated_by_shares(problem, x, mesh)
+    values = problem.evaluate(x) if mesh is None else _evaluate_shards(problem, x, mesh)
     return x, *lax.optimization_barrier(values), search.objective
 
 
-def _drawn_by_shares(
+def _evaluate_stochastic_shards(
     mesh: Mesh, problem: Stochastic, x: Array, key: Array, state: Any
 ) -> tuple[Array, Array, Any]:
     """Evaluate a share on each device; return values, violations and next state on all of them."""
     (axis,) = mesh.axis_names
 
-    def share(problem: Stochastic, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
+    def evaluate_shard(
+        problem: Stochastic, x: Array, key: Array, state: Any
+    ) -> tuple[Array, Array, Any]:
         return problem.evaluate(lax.optimization_barrier(x), key, state, axis)
 
     everywhere = PartitionSpec()
     return jax.shard_map(
-        share, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
+        evaluate_shard, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
     )(problem, x, key, state)
 
 
-def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array, Array]:
+def _evaluate_shards(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array, Array]:
     """Evaluate a share on each device; return values and violations of all candidates on each."""
     (axis,) = mesh.axis_names
     count = x.shape[0] // mesh.size
 
-    def share(problem: Problem, x: Array) -> Array:
+    def evaluate_shard(problem: Problem, x: Array) -> Array:
         # the barriers make the rounding the same as on one device
         x = lax.optimization_barrier(
             lax.dynamic_slice_in_dim(x, count * lax.axis_index(axis), count)
@@ -308,7 +316,7 @@ def _evaluated_by_shares(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array,
     # candidates are replicated: if sharded, XLA would shard their computation and gather it
     everywhere = PartitionSpec()
     values = jax.shard_map(
-        share, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
+        evaluate_shard, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
     )(problem, x)
     return values[:, :-1], values[:, -1]
 
@@ -341,10 +349,10 @@ def search[S](
     """
     problem, mesh = checked("search", spec, key, problem), divided("search", spec, mesh)
     ranges.refuse("search: generations", generations, _GENERATIONS)
-    return _searched(spec, problem, key, generations, mesh)
+    return _run_search(spec, problem, key, generations, mesh)
 
 
-def _searched[S](
+def _run_search[S](
     spec: Algorithm[S],
     problem: Problem | Stochastic,
     key: Array,
@@ -353,10 +361,10 @@ def _searched[S](
 ) -> Search[S]:
     first, rest = jax.random.split(key)
 
-    def one(i: Array, search: Search[S]) -> Search[S]:
+    def advance(i: Array, search: Search[S]) -> Search[S]:
         return generation(spec, problem, search, jax.random.fold_in(rest, i), mesh)
 
-    return lax.fori_loop(0, generations, one, begin(spec, problem, first))
+    return lax.fori_loop(0, generations, advance, begin(spec, problem, first))
 
 
 @explained
@@ -384,7 +392,7 @@ def evolve[S](
     """
     problem, mesh = checked("evolve", spec, key, problem), divided("evolve", spec, mesh)
     ranges.refuse("evolve: generations", generations, _GENERATIONS)
-    return _searched(spec, problem, key, generations, mesh).state
+    return _run_search(spec, problem, key, generations, mesh).state
 
 
 @dataclass(frozen=True, repr=False)
@@ -438,14 +446,14 @@ def run[S](
     if isinstance(problem, Problem):
         problem = replace(problem, function=find_equal(problem.function))
     first, rest = jax.random.split(key)
-    start = call_fresh(_start, spec, first, problem)
+    start = call_fresh(_start_search, spec, first, problem)
     done = run_steps(
-        partial(_generation, spec, problem, mesh),
+        partial(_step_search, spec, problem, mesh),
         start if mesh is None else replicate(start, mesh),
         int(generations),
         key=rest,
-        measure=partial(_of_algorithm, progress if measure is None else measure),
-        until=None if until is None else partial(_of_algorithm, until),
+        measure=partial(_apply_to_algorithm, progress if measure is None else measure),
+        until=None if until is None else partial(_apply_to_algorithm, until),
         out=out,
         resume=resume,
         keep=keep,
@@ -463,11 +471,11 @@ def run[S](
 # jitted for its cache; the compiled function has the names that are stored in run folders
 @allocation.bounded
 @jax.jit
-def _start(spec: Algorithm, key: Array, problem: Problem | Stochastic) -> Search:
+def _start_search(spec: Algorithm, key: Array, problem: Problem | Stochastic) -> Search:
     return begin(spec, problem, key)
 
 
-def _generation(
+def _step_search(
     spec: Algorithm,
     problem: Problem | Stochastic,
     mesh: Mesh | None,
@@ -477,7 +485,7 @@ def _generation(
     return generation(spec, problem, search, key, mesh)
 
 
-def _of_algorithm(f: Callable[[Any], Any], search: Search) -> Any:
+def _apply_to_algorithm(f: Callable[[Any], Any], search: Search) -> Any:
     return f(search.state)
 
 

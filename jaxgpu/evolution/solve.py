@@ -43,11 +43,11 @@ class Solution[S](Evolution[S]):
         """Return the lines of the summary: the best point or the front's extent, and the timing."""
         t, worst = self.timing, float(np.max(self.violation))
         feasible = "feasible" if self.feasible else f"violation up to {worst:.6g}"
-        lines = [f"Solution: {_found(self.f)}, {feasible}"]
+        lines = [f"Solution: {_describe_objectives(self.f)}, {feasible}"]
         leaves = jax.tree.leaves_with_path(self.x)
         for at, leaf in leaves[:_SHOWN]:
             name = f"x{jax.tree_util.keystr(at)}"[:_WIDTH]
-            lines.append(f"  {name}: {_short(leaf)}")
+            lines.append(f"  {name}: {_format_leaf(leaf)}")
         if len(leaves) > _SHOWN:
             lines.append(f"  and {len(leaves) - _SHOWN} more")
         lines.append(f"  {type(self.state).__module__.rpartition('.')[2]}: {t.steps} generations")
@@ -55,14 +55,14 @@ class Solution[S](Evolution[S]):
         return lines + ([f"  {self.failed} evaluations failed"] if self.failed else [])
 
 
-def _found(f: np.ndarray) -> str:
+def _describe_objectives(f: np.ndarray) -> str:
     if f.ndim == 0:
         return f"f = {f:.6g}"
     ends = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in zip(f.min(0)[:4], f.max(0)[:4]))
     return f"a front of {len(f)} points, f from {ends}"
 
 
-def _short(leaf: np.ndarray) -> str:
+def _format_leaf(leaf: np.ndarray) -> str:
     if leaf.size > 8:
         return f"{leaf.dtype}{list(leaf.shape)}, from {leaf.min():.6g} to {leaf.max():.6g}"
     return " ".join(np.array2string(leaf, precision=6).split())[:_WIDTH]
@@ -130,7 +130,7 @@ def minimize(
     refuse("minimize: seed", seed, Range(whole=True, one=True))
     refuse("minimize: at_once", at_once, Range(least=1, whole=True, one=True, none=True))
     problem = spaces.problem(find_equal(function), space, at_once)
-    spec = _default(problem) if algorithm is None else algorithm
+    spec = _default_algorithm(problem) if algorithm is None else algorithm
     key = jax.random.key(seed)
     problem = protocol.checked("minimize", spec, key, problem)
     mesh = protocol.divided("minimize", spec, mesh)
@@ -151,7 +151,7 @@ def minimize(
         resume=resume,
         keep=keep,
     )
-    x, f, violation = _best(problem, done.state)
+    x, f, violation = _best_points(problem, done.state)
     if not f.size or not np.all(f < np.inf):
         made = done.timing.steps * count
         raise ValueError(
@@ -178,14 +178,14 @@ def minimize(
     )
 
 
-def _best(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def _best_points(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the best point of a state, or the front of K points, with values and violations."""
     if problem.objectives == 1 and hasattr(state, "best"):
         best = state.best
-        x = jax.tree.map(lambda leaf: leaf[0], _read(problem.box, best.x[None])[0])
+        x = jax.tree.map(lambda leaf: leaf[0], _decode_on_host(problem.box, best.x[None])[0])
         return x, np.asarray(best.f), np.asarray(best.violation)
     members = state.population
-    x, words = _read(problem.box, members.x)
+    x, words = _decode_on_host(problem.box, members.x)
     f, violation = np.asarray(members.f), np.asarray(members.violation)
     known = (f < np.inf).all(1) & np.isfinite(violation)
     front = np.flatnonzero(known & np.asarray(_nondominated(members.f, members.violation)))
@@ -194,9 +194,9 @@ def _best(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, n
     return jax.tree.map(lambda leaf: leaf[front], x), f[front], violation[front]
 
 
-def _read(box: Box, x: jax.Array) -> tuple[Any, np.ndarray]:
+def _decode_on_host(box: Box, x: jax.Array) -> tuple[Any, np.ndarray]:
     """Return the points that decision vectors [N, D] encode, and their words, on the host."""
-    return jax.device_get(_points(box.encoding, x))
+    return jax.device_get(_decode_points(box.encoding, x))
 
 
 # jitted for their caches, so a second call compiles nothing
@@ -204,11 +204,11 @@ _nondominated = jax.jit(nondominated)
 
 
 @jax.jit
-def _points(encoding: spaces.Encoding, x: jax.Array) -> tuple[Any, jax.Array]:
+def _decode_points(encoding: spaces.Encoding, x: jax.Array) -> tuple[Any, jax.Array]:
     return jax.vmap(encoding.read)(x), jax.vmap(encoding.words)(x)
 
 
-def _default(problem: Problem | Stochastic) -> Algorithm:
+def _default_algorithm(problem: Problem | Stochastic) -> Algorithm:
     m, d = problem.objectives, problem.box.lower.shape[0]
     if m == 1:
         return single.Restarts(single.default_pop_size(max(d, 2)), doublings=5)

@@ -62,10 +62,10 @@ def words(space: Any, u: Array) -> Array:
     >>> print(jax.vmap(lambda u: words(Permutation(2), u))(u).tolist())
     [[0, 1], [0, 1], [1, 0]]
     """
-    return jnp.concatenate([_bits(leaf) for leaf in jax.tree.leaves(read(space, u))])
+    return jnp.concatenate([_to_words(leaf) for leaf in jax.tree.leaves(read(space, u))])
 
 
-def _bits(value: Array) -> Array:
+def _to_words(value: Array) -> Array:
     if value.dtype == bool:
         return value.astype(jnp.uint32).ravel()
     value = jnp.where(value == 0, jnp.zeros_like(value), value)  # -0 is 0
@@ -113,7 +113,7 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
     unit = Box(plain.lower, plain.upper, Encoding(jax.tree.unflatten(tree, fixed)))
     if isinstance(function, Objective):
         key, state = jax.random.key(0), function.init()
-        f = jax.eval_shape(lambda x: _drawn(unit, function, x, key, state), unit.lower)
+        f = jax.eval_shape(lambda x: _sample_objectives(unit, function, x, key, state), unit.lower)
         return Stochastic(unit, function, f.shape[0], at_once)
     if at_once is not None:
         raise ValueError(
@@ -126,7 +126,7 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
     return Problem(unit, function, f.shape[0])
 
 
-def _drawn(box: Box, objective: Objective, x: Array, key: Array, state: Any) -> Array:
+def _sample_objectives(box: Box, objective: Objective, x: Array, key: Array, state: Any) -> Array:
     """Return the objectives [m] at a vector of the box; the caller needs only their number."""
     out = traced(objective.evaluate, box.encoding.read(x), key, state)
     f = out[0] if isinstance(out, tuple) and out else out

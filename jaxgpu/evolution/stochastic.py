@@ -147,16 +147,18 @@ class Stochastic:
         arguments.arrays("evaluate: state", state)
         drawn = () if self.common else (jax.random.split(key, x.shape[0]),)
 
-        def one(row: tuple[Array, ...]) -> tuple[Array, Array, Any]:
+        def evaluate_row(row: tuple[Array, ...]) -> tuple[Array, Array, Any]:
             return self.outcome(row[0], row[1] if drawn else key, state)
 
-        rows = jax.tree.map(partial(_share, axis), (x, *drawn))
+        rows = jax.tree.map(partial(_local_rows, axis), (x, *drawn))
         if self.at_once is None or self.at_once >= rows[0].shape[0]:
-            values = jax.vmap(one)(rows)
+            values = jax.vmap(evaluate_row)(rows)
         else:
-            values = lax.map(one, rows, batch_size=self.at_once)
+            values = lax.map(evaluate_row, rows, batch_size=self.at_once)
         # the barrier makes the rounding of the gathered values the same as on one device
-        f, violation, seen = jax.tree.map(partial(_joined, axis), lax.optimization_barrier(values))
+        f, violation, seen = jax.tree.map(
+            partial(_gather_rows, axis), lax.optimization_barrier(values)
+        )
         after = self.objective.update(state, seen)
         after = jax.tree.map(jnp.asarray, after)
         refuse_changed("objective: update", state, after)
@@ -197,7 +199,7 @@ class Stochastic:
         >>> jax.jit(single.CMAES(8).init)(jax.random.key(0), problem.plain()).best.x.shape
         (3,)
         """
-        return Problem(self.box, _uncalled, self.objectives)
+        return Problem(self.box, _raise_if_called, self.objectives)
 
 
 @explained
@@ -223,11 +225,11 @@ def stochastic(name: str, problem: Stochastic) -> Stochastic:
     return problem if within is problem.box else replace(problem, box=within)
 
 
-def _uncalled(x: Array) -> Array:
+def _raise_if_called(x: Array) -> Array:
     raise TypeError("plain: this problem has no function; evaluate the Stochastic it was made of")
 
 
-def _share(axis: str | None, rows: Array) -> Array:
+def _local_rows(axis: str | None, rows: Array) -> Array:
     """Return this device's rows of the rows [N, ...], which every device has."""
     if axis is None:
         return rows
@@ -235,7 +237,7 @@ def _share(axis: str | None, rows: Array) -> Array:
     return lax.dynamic_slice_in_dim(rows, count * lax.axis_index(axis), count)
 
 
-def _joined(axis: str | None, rows: Array) -> Array:
+def _gather_rows(axis: str | None, rows: Array) -> Array:
     """Gather the rows of all devices, in order, on each device."""
     return rows if axis is None else lax.all_gather(rows, axis, tiled=True)
 

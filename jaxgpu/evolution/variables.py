@@ -46,7 +46,7 @@ class Real:
     def check(self) -> None:
         """Raise if bounds are not numbers, reversed, or of the wrong shape."""
         dtype = jax.dtypes.canonicalize_dtype(float)
-        if not _checked("Real", self):
+        if not _check_bounds("Real", self):
             return
         ordered("Real", self.lower, self.upper, dtype)
         low, high = (np.asarray(b, np.float64) for b in (self.lower, self.upper))
@@ -96,23 +96,23 @@ class Integer:
 
     def size(self) -> int:
         """Return the number of coordinates of the unit box that encode the variable."""
-        return math.prod(_shape(self)) * (2 if self._wide() else 1)
+        return math.prod(_shape(self)) * (2 if self._is_wide() else 1)
 
     def check(self) -> None:
         """Raise if bounds are not 32-bit integers, reversed, or of the wrong shape."""
-        if _checked("Integer", self):
+        if _check_bounds("Integer", self):
             ordered("Integer", self.lower, self.upper, np.int64)
 
     @on_host
     def prepared(self) -> "Integer":
         """Return the variable with arrays as bounds, which can be operands of a program."""
         low, high = (jnp.asarray(bound, jnp.int32) for bound in (self.lower, self.upper))
-        return Integer(low, high, self.shape, self._wide())
+        return Integer(low, high, self.shape, self._is_wide())
 
-    def _wide(self) -> bool:
+    def _is_wide(self) -> bool:
         if self.wide is not None:
             return self.wide
-        if not _visible(self):
+        if not _has_known_bounds(self):
             return False
         count = np.asarray(self.upper, np.int64) - np.asarray(self.lower, np.int64) + 1
         return bool((count > _CELLS).any())
@@ -121,24 +121,24 @@ class Integer:
     def read(self, u: Array) -> Array:
         """Return the value encoded by u [size] of the unit box, int32."""
         low, high = (jnp.asarray(b, jnp.int32) for b in (self.lower, self.upper))
-        if self._wide():
+        if self._is_wide():
             first, second = u.reshape(2, *_shape(self))
-            return _far(first, second, low, high)
+            return _decode_wide(first, second, low, high)
         count = (high - low + 1).astype(u.dtype)
         cell = jnp.floor(u.reshape(_shape(self)) * count).astype(jnp.int32)
         return jnp.clip(low + cell, low, high)
 
 
-def _far(first: Array, second: Array, low: Array, high: Array) -> Array:
+def _decode_wide(first: Array, second: Array, low: Array, high: Array) -> Array:
     """Return the value in a wide range: a 32-bit position in it, times the number of values."""
-    unsigned = lambda i: lax.bitcast_convert_type(i, jnp.uint32)
+    to_unsigned = lambda i: lax.bitcast_convert_type(i, jnp.uint32)
     top = (1 << 24) - 1
     a, b = (jnp.clip(u * (1 << 24), 0, top).astype(jnp.int32) for u in (first, second))
     # repeating the bits of a reaches both bounds exactly; b moves the result by <= 2^21 of 2^32
-    place = unsigned((a << 8) | (a >> 16)) + unsigned((b - a) >> 3)
-    count = unsigned(high) - unsigned(low) + 1  # 2^32 wraps to 0
+    place = to_unsigned((a << 8) | (a >> 16)) + to_unsigned((b - a) >> 3)
+    count = to_unsigned(high) - to_unsigned(low) + 1  # 2^32 wraps to 0
     cell = jnp.where(count == 0, place, _high_word(place, count))
-    return lax.bitcast_convert_type(unsigned(low) + cell, jnp.int32)
+    return lax.bitcast_convert_type(to_unsigned(low) + cell, jnp.int32)
 
 
 def _high_word(a: Array, b: Array) -> Array:
@@ -156,15 +156,15 @@ def _shape(one: Real | Integer) -> tuple[int, ...]:
     return np.broadcast_shapes(np.shape(one.lower), np.shape(one.upper))
 
 
-def _visible(one: Real | Integer) -> bool:
+def _has_known_bounds(one: Real | Integer) -> bool:
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(one))
 
 
-def _checked(name: str, one: Real | Integer) -> bool:
+def _check_bounds(name: str, one: Real | Integer) -> bool:
     """Raise if bounds are out of range or misshapen; return whether their values are known."""
     ranges.check(name, one)
     if one.shape is not None:
-        _sizes(name, one.shape)
+        _check_shape(name, one.shape)
     low, high = np.shape(one.lower), np.shape(one.upper)
     try:
         found = np.broadcast_shapes(low, high)
@@ -181,10 +181,10 @@ def _checked(name: str, one: Real | Integer) -> bool:
         raise ValueError(
             f"{name}: lower has shape {list(low)}, upper {list(high)}; they must have {want}"
         )
-    return _visible(one)
+    return _has_known_bounds(one)
 
 
-def _sizes(name: str, shape: Any) -> None:
+def _check_shape(name: str, shape: Any) -> None:
     """Raise if `shape` is not a tuple of positive integers."""
     whole = isinstance(shape, tuple) and all(isinstance(n, int | np.integer) for n in shape)
     if not whole or min(shape, default=1) < 1:
@@ -205,7 +205,7 @@ class Categorical:
     def check(self) -> None:
         """Raise if the number of categories or the shape is invalid."""
         ranges.check("Categorical", self)
-        _sizes("Categorical", self.shape)
+        _check_shape("Categorical", self.shape)
 
     def read(self, u: Array) -> Array:
         """Return the category encoded by u [size] of the unit box, int32."""
@@ -224,7 +224,7 @@ class Boolean:
 
     def check(self) -> None:
         """Raise if the shape is invalid."""
-        _sizes("Boolean", self.shape)
+        _check_shape("Boolean", self.shape)
 
     def read(self, u: Array) -> Array:
         """Return the value encoded by u [size] of the unit box."""

@@ -104,7 +104,7 @@ def capsule(start: Vec, end: Vec, radius: Array, eye: Vec, way: Vec) -> Array:
     >>> float(capsule(*ends, 0.5 * one, (3 * one, 0 * one, 0 * one), (-one, 0 * one, 0 * one)))
     2.5
     """
-    along, off = _less(end, start), _less(eye, start)
+    along, off = _subtract(end, start), _subtract(eye, start)
     length, up, side = dot(along, along), dot(along, way), dot(along, off)
     ahead, square = dot(way, off), dot(off, off)
     A = length - up * up
@@ -115,7 +115,7 @@ def capsule(start: Vec, end: Vec, radius: Array, eye: Vec, way: Vec) -> Array:
     t = (-B - jnp.sqrt(jnp.where(crosses, h, 1.0))) / jnp.where(crosses, A, 1.0)
     place = side + t * up
     t = jnp.where(crosses & (t > 0) & (place > 0) & (place < length), t, FAR)
-    caps = jnp.minimum(ball(off, radius, way), ball(_less(eye, end), radius, way))
+    caps = jnp.minimum(ball(off, radius, way), ball(_subtract(eye, end), radius, way))
     return jnp.minimum(t, caps)
 
 
@@ -126,7 +126,7 @@ def capsule_normal(start: Vec, end: Vec, x: Vec) -> Vec:
     >>> [float(a) for a in capsule_normal((0, 0, 0), (0, 0, 1), (0 * one, 2 * one, one / 2))]
     [0.0, 1.0, 0.0]
     """
-    along, off = _less(end, start), _less(x, start)
+    along, off = _subtract(end, start), _subtract(x, start)
     square = dot(along, along)
     part = jnp.clip(dot(off, along) / jnp.where(square > 0, square, 1), 0, 1)
     return unit(tuple(o - part * a for o, a in zip(off, along)))
@@ -159,5 +159,5 @@ def plane(normal: Vec, height: Array, eye: Vec, way: Vec) -> Array:
     return jnp.where((t > 0) & (t < FAR), t, FAR)
 
 
-def _less(a: Vec, b: Vec) -> Vec:
+def _subtract(a: Vec, b: Vec) -> Vec:
     return tuple(p - q for p, q in zip(a, b))

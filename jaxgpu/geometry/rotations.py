@@ -116,7 +116,7 @@ def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
 
     inertia: [3] its principal moments, kg m^2.
     """
-    return _scaled(turn, spin, inertia)
+    return _apply_principal_moments(turn, spin, inertia)
 
 
 def spin_of(turn: Array, momentum: Array, inertia: Array) -> Array:
@@ -126,10 +126,10 @@ def spin_of(turn: Array, momentum: Array, inertia: Array) -> Array:
     >>> spin_of(turn, momentum(turn, jnp.array([1.0, 5.0, 2.0]), moments), moments)
     Array([1., 5., 2.], dtype=float32)
     """
-    return _scaled(turn, momentum, 1 / inertia)
+    return _apply_principal_moments(turn, momentum, 1 / inertia)
 
 
-def _scaled(turn: Array, a: Array, moments: Array) -> Array:
+def _apply_principal_moments(turn: Array, a: Array, moments: Array) -> Array:
     own = unturned(turn, tuple(a))
     return jnp.stack(turned(turn, tuple(moments[i] * w for i, w in enumerate(own))))
 
@@ -150,11 +150,11 @@ def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
     turn = rotated(turn, middle * momentum, dt)
     for axis, share in ((0, 0.5), (1, 0.5), (2, 1.0), (1, 0.5), (0, 0.5)):
         own = unturned(turn, tuple(momentum))[axis]
-        turn = _about_own(turn, axis, share * dt * (rates[axis] - middle) * own)
+        turn = _rotate_about_body_axis(turn, axis, share * dt * (rates[axis] - middle) * own)
     return unit(turn)
 
 
-def _about_own(turn: Array, axis: int, angle: Array) -> Array:
+def _rotate_about_body_axis(turn: Array, axis: int, angle: Array) -> Array:
     """Rotate a quaternion by an angle about one of the body's own axes."""
     c, s = jnp.cos(angle / 2), jnp.sin(angle / 2)
     j, k = (axis + 1) % 3 + 1, (axis + 2) % 3 + 1

@@ -95,7 +95,7 @@ class Cylinder:
 
     def distance(self, x: Vec) -> Array:
         """Return the signed distance from the surface, m."""
-        along, out = _along_and_out(x, self.axis)
+        along, out = _axial_and_radial(x, self.axis)
         return Box((self.radius, self.half)).distance((out, along))
 
 
@@ -109,7 +109,7 @@ class Torus:
 
     def distance(self, x: Vec) -> Array:
         """Return the signed distance from the surface, m."""
-        along, out = _along_and_out(x, self.axis)
+        along, out = _axial_and_radial(x, self.axis)
         return length((out - self.ring, along)) - self.tube
 
 
@@ -123,13 +123,13 @@ class HoledPlate:
 
     def distance(self, x: Vec) -> Array:
         """Return the signed distance from the surface, m."""
-        along, out = _along_and_out(x, self.axis)
+        along, out = _axial_and_radial(x, self.axis)
         wall, face = self.radius - out, jnp.maximum(along, -self.thickness - along)
         outside = length((jnp.maximum(wall, 0), jnp.maximum(face, 0)))
         return outside + jnp.minimum(jnp.maximum(wall, face), 0)
 
 
-def _along_and_out(x: Vec, axis: int) -> tuple[Array, Array]:
+def _axial_and_radial(x: Vec, axis: int) -> tuple[Array, Array]:
     """Return the coordinate along an axis, and the distance from the axis."""
     i = axis % len(x)
     return x[i], length((*x[:i], *x[i + 1 :]))

@@ -34,7 +34,7 @@ class RoundSocket:
         """Return the signed distance from the surface, m."""
         out = length(x[:2])
         block = Box((self.outer, 0.5 * self.height)).distance((out, x[2] - 0.5 * self.height))
-        return _holed(block, (self.radius - out,), x[2], self.height, self.depth)
+        return _subtract_blind_hole(block, (self.radius - out,), x[2], self.height, self.depth)
 
 
 @pytree
@@ -56,10 +56,10 @@ class SquareSocket:
         middle = (x[0], x[1], x[2] - 0.5 * self.height)
         block = Box((self.outer[0], self.outer[1], 0.5 * self.height)).distance(middle)
         walls = tuple(self.half[i] - jnp.abs(x[i]) for i in range(2))
-        return _holed(block, walls, x[2], self.height, self.depth)
+        return _subtract_blind_hole(block, walls, x[2], self.height, self.depth)
 
 
-def _holed(block: Array, walls: Vec, z: Array, height: Any, depth: Any) -> Array:
+def _subtract_blind_hole(block: Array, walls: Vec, z: Array, height: Any, depth: Any) -> Array:
     """Return the distance to a block with a hole, from distances to the block and its walls, m."""
     floor = z - (height - depth)
     room = floor  # distance to the nearest side of the hole, for points inside it

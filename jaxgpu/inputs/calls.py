@@ -31,13 +31,23 @@ from . import kinds
 from .references import References, describe, nodes
 from .trace_context import tracing
 
-_KEPT = 64  # signatures of calls, and programs, that are cached per function
+_CACHE_SIZE = 64  # signatures of calls, and programs, that are cached per function
 _OUTSIDE = get_opaque_trace_state()
-_WIDE = {"float64", "complex128", "int64", "uint64"}
-_ARRAYS = jax.Array | np.ndarray | np.generic
-_NUMBERS = _ARRAYS | float | complex
-_WORDS = str | int | type | enum.Enum | np.dtype | types.FunctionType | types.BuiltinFunctionType
-_NO_ARRAYS = (None, type(None), bool, int, float, str, bytes)  # return types that no program has
+_WIDE_DTYPES = {"float64", "complex128", "int64", "uint64"}
+_ARRAY_TYPES = jax.Array | np.ndarray | np.generic
+_OPERAND_TYPES = _ARRAY_TYPES | float | complex
+_STATIC_TYPES = (
+    str | int | type | enum.Enum | np.dtype | types.FunctionType | types.BuiltinFunctionType
+)
+_HOST_RETURN_TYPES = (
+    None,
+    type(None),
+    bool,
+    int,
+    float,
+    str,
+    bytes,
+)  # return types that no program has
 _UNKNOWN: Any = object()
 _local = threading.local()  # `program`: the one that this thread traces for a call outside `jit`
 
@@ -59,7 +69,7 @@ def when_known(check: Callable[..., Any], *values: Any) -> None:
     ValueError: root: x=-2; it must be above 0
     """
     traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
-    program = _own() if traced or not values else None
+    program = _current_trace() if traced or not values else None
     if program is not None:
         program.checks.append((check, values))
     elif not traced:
@@ -72,10 +82,12 @@ def seen(*values: Any) -> bool:
     >>> seen(1.0), jax.jit(lambda x: jax.numpy.asarray(seen(x)))(1.0).item()
     (True, False)
     """
-    return _own() is not None or not any(isinstance(x, Tracer) for x in jax.tree.leaves(values))
+    return _current_trace() is not None or not any(
+        isinstance(x, Tracer) for x in jax.tree.leaves(values)
+    )
 
 
-def _own() -> "_Tracing | None":
+def _current_trace() -> "_TraceState | None":
     """Return the trace of a call from outside of `jit`; None within a user's program."""
     program = getattr(_local, "program", None)
     return program if program is not None and program.state == get_opaque_trace_state() else None
@@ -96,37 +108,37 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], keeps: str = "") -> None:
         self.function, self.keeps = function, keeps
-        self._known: dict[Any, _How | None] = {}  # by the key of a call
-        self._forms: dict[_Form, _Form | None] = {}  # first form equal to each
-        self._first: dict[Any, _Form] = {}  # by the references of a form
+        self._known: dict[Any, _ResultRecipe | None] = {}  # by the key of a call
+        self._forms: dict[_CallForm, _CallForm | None] = {}  # first form equal to each
+        self._first: dict[Any, _CallForm] = {}  # by the references of a form
         self._program: Any = None
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         call = None
         if get_opaque_trace_state() == _OUTSIDE and not jax.config.jax_disable_jit:
-            call = self._call(args, kwargs)
+            call = self._split_arguments(args, kwargs)
         if call is None:
             return self.function(*args, **kwargs)
-        with self._precision(call), tracing(call.form.told):
-            how = self._how(call)
+        with self._precision_context(call), tracing(call.form.told):
+            how = self._find_recipe(call)
             if how is not None:
                 how.check(call.operands)
-                answer = self._answer(how, call.operands)
+                answer = self._run_program(how, call.operands)
                 if answer is not None:
                     answer.how.check(call.operands, answer.leaves)
                     return answer.how.result(call.operands, answer.leaves)
         result = self.function(*args, **kwargs)  # outside of `except`, which would chain its errors
-        self._remember(call.key, None)
+        self._cache_recipe(call.key, None)
         return result
 
-    def _precision(self, call: "_Call") -> contextlib.AbstractContextManager:
+    def _precision_context(self, call: "_CallArguments") -> contextlib.AbstractContextManager:
         kept = call.operands if self.keeps == "all" else []
         if self.keeps == "specs":
             kept = [call.operands[i] for i in call.form.specs]
-        wide = any(getattr(x, "dtype", _BOOL).name in _WIDE for x in kept)
+        wide = any(getattr(x, "dtype", _BOOL).name in _WIDE_DTYPES for x in kept)
         return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
-    def _how(self, call: "_Call") -> "_How | None":
+    def _find_recipe(self, call: "_CallArguments") -> "_ResultRecipe | None":
         """Return the checks and the assembly of the result; None if the function runs as written.
 
         A new signature is traced to find them, so that a call that raises compiles nothing.
@@ -138,25 +150,25 @@ class Compiled:
             except Exception:
                 return None
             how.form = call.form
-            self._remember(call.key, how)
+            self._cache_recipe(call.key, how)
         return how
 
-    def _answer(self, how: "_How", operands: list[Any]) -> "_Answer | None":
+    def _run_program(self, how: "_ResultRecipe", operands: list[Any]) -> "_ProgramOutput | None":
         try:
             return self._program(how.form, operands)
         except Exception:
             return None
 
-    def _remember(self, key: Any, how: "_How | None") -> None:
-        if len(self._known) >= _KEPT:
+    def _cache_recipe(self, key: Any, how: "_ResultRecipe | None") -> None:
+        if len(self._known) >= _CACHE_SIZE:
             self._known.clear()
             self._program.clear_cache()
         self._known[key] = how
 
-    def _call(self, args: tuple, kwargs: dict[str, Any]) -> "_Call | None":
+    def _split_arguments(self, args: tuple, kwargs: dict[str, Any]) -> "_CallArguments | None":
         """Split the arguments; return None without array arguments or with a traced value."""
         if self._program is None:
-            self._read()
+            self._inspect_signature()
         if self._on_host:
             return None
         names, arrays = self._names, False
@@ -170,31 +182,33 @@ class Compiled:
             is_spec = dataclasses.is_dataclass(value)
             is_real = is_spec or word in self._floats  # sizes are not leaves of a spec
             for leaf in leaves:
-                if isinstance(leaf, _NUMBERS) or (is_real and type(leaf) is int):
+                if isinstance(leaf, _OPERAND_TYPES) or (is_real and type(leaf) is int):
                     if isinstance(leaf, Tracer):
                         return None
-                    arrays = arrays or word in self._arrays or isinstance(leaf, _ARRAYS)
+                    arrays = arrays or word in self._arrays or isinstance(leaf, _ARRAY_TYPES)
                     if is_spec:
                         specs.add(len(operands))
                     operands.append(leaf)
                     places.append(None)
-                elif isinstance(leaf, _WORDS) or type(leaf).__eq__ is not object.__eq__:
+                elif isinstance(leaf, _STATIC_TYPES) or type(leaf).__eq__ is not object.__eq__:
                     places.append((type(leaf), leaf))
                 else:  # equal to itself only: a program compiled for it would never be found again
                     return None
         if not arrays:
             return None
-        form = _Form(tuple(structures), tuple(kwargs), tuple(places), frozenset(specs))
+        form = _CallForm(tuple(structures), tuple(kwargs), tuple(places), frozenset(specs))
         try:
-            same = self._equal(form)
+            same = self._find_equal_form(form)
         except TypeError:  # an unhashable value
             return None
         if same is None:
             return None
-        kinds_of = (jax.config.jax_enable_x64, *map(_kind, operands))
-        return _Call(dataclasses.replace(form, told=same.told), operands, (same, *kinds_of))
+        kinds_of = (jax.config.jax_enable_x64, *map(_operand_type, operands))
+        return _CallArguments(
+            dataclasses.replace(form, told=same.told), operands, (same, *kinds_of)
+        )
 
-    def _equal(self, form: "_Form") -> "_Form | None":
+    def _find_equal_form(self, form: "_CallForm") -> "_CallForm | None":
         """Return the first form whose program this one can use; None if it may change unnoticed.
 
         A function that is defined again may refer to the same values as an earlier one. References
@@ -203,7 +217,7 @@ class Compiled:
         """
         known, same = form in self._forms, self._forms.get(form)
         if not known or (same is not None and same.told):
-            if len(self._forms) >= _KEPT:
+            if len(self._forms) >= _CACHE_SIZE:
                 self._forms.clear()
                 self._first.clear()
             parts = [part for structure in form.structures for part in nodes(structure)]
@@ -215,7 +229,7 @@ class Compiled:
             self._forms[form] = same
         return same
 
-    def _read(self) -> None:
+    def _inspect_signature(self) -> None:
         """Make the program, not compiled yet, and find the arguments that may be arrays."""
         hints = kinds.hints(self.function)
         self._names = list(inspect.signature(self.function).parameters) or [""]
@@ -225,14 +239,14 @@ class Compiled:
         of_floats = float in getattr(returned, "__args__", ())
         takes = (lambda hint: hint == ArrayLike) if of_floats else _takes_arrays
         self._arrays = {word for word in self._floats if takes(hints[word])}
-        self._on_host = returned in _NO_ARRAYS
-        program = lambda form, operands: self._traced(form, operands)
+        self._on_host = returned in _HOST_RETURN_TYPES
+        program = lambda form, operands: self._trace(form, operands)
         program.__name__ = program.__qualname__ = self.function.__name__
         self._program = jax.jit(program, static_argnums=0)
 
-    def _traced(self, form: "_Form", operands: list[Any]) -> "_Answer":
+    def _trace(self, form: "_CallForm", operands: list[Any]) -> "_ProgramOutput":
         args, kwargs = form.arguments(operands)
-        own, before = _Tracing(operands), getattr(_local, "program", None)
+        own, before = _TraceState(operands), getattr(_local, "program", None)
         _local.program = own
         try:
             result = self.function(*args, **kwargs)
@@ -243,7 +257,7 @@ class Compiled:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Form:
+class _CallForm:
     """Signature of a call, all but its numeric operands: what a program is compiled for."""
 
     structures: tuple[Any, ...]  # pytree structure of each argument
@@ -265,15 +279,15 @@ class _Form:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Call:
+class _CallArguments:
     """Arguments of one call: their form, their operands, and the key of their program."""
 
-    form: _Form
+    form: _CallForm
     operands: list[Any]
     key: Any  # hashable: calls with equal keys run the same program
 
 
-class _Tracing:
+class _TraceState:
     """State of a program while it is traced: postponed checks, and values that are arguments."""
 
     def __init__(self, operands: list[Any]) -> None:
@@ -281,21 +295,24 @@ class _Tracing:
         self.given = {id(x): i for i, x in enumerate(operands) if isinstance(x, Tracer)}
         self.checks: list[tuple[Callable[..., Any], Any]] = []
 
-    def answer(self, result: Any, specs: frozenset[int]) -> "_Answer":
+    def answer(self, result: Any, specs: frozenset[int]) -> "_ProgramOutput":
         """Return the numbers that the program returns, with the recipe for result and checks.
 
         specs: the operands that are returned unchanged, as fields of a copied spec.
         """
         leaves = jax.tree.leaves(result)
-        if not leaves or not all(isinstance(leaf, _NUMBERS | int) for leaf in leaves):
+        if not leaves or not all(isinstance(leaf, _OPERAND_TYPES | int) for leaf in leaves):
             raise TypeError("a result that is no number")
         if _carries_functions(result):
             raise TypeError("a result with functions, which may refer to what is traced")
         new: list[Any] = []
-        checks = [_Check(check, *self._sources(values, new)) for check, values in self.checks]
-        return _Answer(new, _How(*self._sources(result, new), specs, checks))
+        checks = [
+            _PostponedCheck(check, *self._find_sources(values, new))
+            for check, values in self.checks
+        ]
+        return _ProgramOutput(new, _ResultRecipe(*self._find_sources(result, new), specs, checks))
 
-    def _sources(self, tree: Any, new: list[Any]) -> tuple[Any, list[Any]]:
+    def _find_sources(self, tree: Any, new: list[Any]) -> tuple[Any, list[Any]]:
         """Return the structure of a pytree and the source of each leaf: its kind and its index."""
         leaves, structure = jax.tree.flatten(tree)
         sources: list[tuple[str, Any]] = []
@@ -313,7 +330,7 @@ class _Tracing:
 _CONSTANT, _ARGUMENT, _RESULT = "constant", "argument", "result"
 
 
-class _Check:
+class _PostponedCheck:
     """Postponed check, which is skipped for the same arrays as in the last call."""
 
     def __init__(self, check: Callable[..., Any], structure: Any, sources: list[Any]) -> None:
@@ -323,7 +340,7 @@ class _Check:
 
     def run(self, operands: list[Any], leaves: list[Any]) -> None:
         """Run the check with the values of a call."""
-        values = [_taken(source, operands, leaves) for source in self.sources]
+        values = [_get_source_value(source, operands, leaves) for source in self.sources]
         if self._right and all(was() is now for was, now in zip(self._right, values)):
             return
         self.check(*jax.tree.unflatten(self.structure, values))
@@ -331,13 +348,17 @@ class _Check:
         self._right = [weakref.ref(x) for x in values] if fixed else []
 
 
-class _How:
+class _ResultRecipe:
     """Recipe: how to assemble a function's result from a program's output, and which checks run."""
 
-    form: _Form  # form that the program was traced for
+    form: _CallForm  # form that the program was traced for
 
     def __init__(
-        self, structure: Any, sources: list[Any], specs: frozenset[int], checks: list[_Check]
+        self,
+        structure: Any,
+        sources: list[Any],
+        specs: frozenset[int],
+        checks: list[_PostponedCheck],
     ) -> None:
         self.structure, self.sources, self.specs, self.checks = structure, sources, specs, checks
 
@@ -351,7 +372,7 @@ class _How:
         """Return the result of the function. A field of a spec is returned as it was given."""
         values = []
         for kind, at in self.sources:
-            value = _taken((kind, at), operands, leaves)
+            value = _get_source_value((kind, at), operands, leaves)
             if isinstance(value, np.ndarray | np.generic):
                 if kind == _ARGUMENT and at not in self.specs:
                     value = jax.numpy.asarray(value)
@@ -361,30 +382,30 @@ class _How:
         return jax.tree.unflatten(self.structure, values)
 
 
-def _taken(source: tuple[str, Any], operands: list[Any], leaves: list[Any]) -> Any:
+def _get_source_value(source: tuple[str, Any], operands: list[Any], leaves: list[Any]) -> Any:
     kind, at = source
     return leaves[at] if kind == _RESULT else operands[at] if kind == _ARGUMENT else at
 
 
 @jax.tree_util.register_pytree_node_class
-class _Answer:
+class _ProgramOutput:
     """Output of a program: its numbers, and as static data the recipe that assembles them."""
 
-    def __init__(self, leaves: list[Any], how: _How) -> None:
+    def __init__(self, leaves: list[Any], how: _ResultRecipe) -> None:
         self.leaves, self.how = leaves, how
 
-    def tree_flatten(self) -> tuple[Any, _How]:
+    def tree_flatten(self) -> tuple[Any, _ResultRecipe]:
         return self.leaves, self.how
 
     @classmethod
-    def tree_unflatten(cls, how: _How, leaves: Any) -> "_Answer":
+    def tree_unflatten(cls, how: _ResultRecipe, leaves: Any) -> "_ProgramOutput":
         return cls(list(leaves), how)
 
 
 _BOOL = np.dtype(bool)
 
 
-def _kind(x: Any) -> Any:
+def _operand_type(x: Any) -> Any:
     """Return the shape and type of an operand, for which a program is compiled."""
     if isinstance(x, jax.Array):
         return x.aval

@@ -12,11 +12,18 @@ FIXED = set(
     "builtins typing collections dataclasses enum abc types numbers contextlib inspect re".split()
 )
 # names by which a function may read values that its code does not name
-_UNTRACKED = set(
+_UNTRACKED_NAMES = set(
     "eval exec globals open input __import__ __globals__ f_globals __builtins__".split()
 )
-_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
-_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER", "STORE_ATTR", "DELETE_ATTR", "IMPORT_")
+_LOAD_OPERATIONS = ("LOAD_GLOBAL", "LOAD_NAME")
+_ATTRIBUTE_OPERATIONS = (
+    "LOAD_ATTR",
+    "LOAD_METHOD",
+    "LOAD_SUPER",
+    "STORE_ATTR",
+    "DELETE_ATTR",
+    "IMPORT_",
+)
 
 
 class Reads(NamedTuple):
@@ -36,14 +43,14 @@ def find_reads(code: types.CodeType) -> Reads:
     """
     chains: dict[tuple[str, ...], None] = {}
     chain: tuple[str, ...] = ()
-    untracked, rebinds = not _UNTRACKED.isdisjoint(code.co_names), False
-    for step in _steps(code):
-        if chain and step.opname.startswith(_ATTRIBUTES[:2]):
+    untracked, rebinds = not _UNTRACKED_NAMES.isdisjoint(code.co_names), False
+    for step in _instructions(code):
+        if chain and step.opname.startswith(_ATTRIBUTE_OPERATIONS[:2]):
             chain = (*chain, step.argval)
             continue
         if chain:
             chains[chain] = None
-        chain = (step.argval,) if step.opname in _LOADS else ()
+        chain = (step.argval,) if step.opname in _LOAD_OPERATIONS else ()
         if step.opname == "IMPORT_NAME":
             untracked |= step.argval.partition(".")[0] not in FIXED
         rebinds |= step.opname == "STORE_DEREF" and step.argval in code.co_freevars
@@ -74,18 +81,18 @@ def contents(code: types.CodeType) -> Contents:
     False
     """
     loaded = {x.arg for x in dis.get_instructions(code) if x.opcode in dis.hasconst}
-    constants = [_constant(x) for i, x in enumerate(code.co_consts) if i in loaded]
+    constants = [_tag_constant(x) for i, x in enumerate(code.co_consts) if i in loaded]
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     names = code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars
     return Contents((code.co_code, code.co_exceptiontable, *constants, *counts, *names))
 
 
-def _constant(value: Any) -> Any:
+def _tag_constant(value: Any) -> Any:
     """Return a constant with its type and repr: 2, 2.0 and True differ, as do 0.0 and -0.0."""
     if isinstance(value, types.CodeType):
         return contents(value)
     if isinstance(value, tuple):
-        return tuple(map(_constant, value))
+        return tuple(map(_tag_constant, value))
     return type(value), repr(value)
 
 
@@ -101,7 +108,7 @@ def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
     >>> [*operations(double.__code__)] == [*operations((lambda y: 2 * y).__code__)]
     True
     """
-    steps = _steps(code)
+    steps = _instructions(code)
     places = {step.offset: i for i, step in enumerate(steps)}
     names: dict[str, int] = {}  # numbered in the order of their use
     for i, step in enumerate(steps):
@@ -113,24 +120,24 @@ def operations(code: types.CodeType) -> Iterator[tuple[str, Any]]:
             inside = next(
                 (places[at] for at in range(inside, steps[-1].offset + 1) if at in places), i
             )
-        elif step.opname in _LOADS:
+        elif step.opname in _LOAD_OPERATIONS:
             inside = names.setdefault(inside, len(names))
-        elif step.opcode not in dis.hasconst and not step.opname.startswith(_ATTRIBUTES):
+        elif step.opcode not in dis.hasconst and not step.opname.startswith(_ATTRIBUTE_OPERATIONS):
             inside = step.arg
         yield step.opname, inside
 
 
-def _steps(code: types.CodeType) -> list[dis.Instruction]:
+def _instructions(code: types.CodeType) -> list[dis.Instruction]:
     """Return the instructions of a code object without its asserts, as under `python -O`."""
     steps = [x for x in dis.get_instructions(code) if x.opname not in ("EXTENDED_ARG", "NOP")]
-    asserts = [_place(x) for x in steps if x.opname == "LOAD_ASSERTION_ERROR"]
+    asserts = [_source_span(x) for x in steps if x.opname == "LOAD_ASSERTION_ERROR"]
     if not asserts:
         return steps
     is_within = lambda place: any(a[0] <= place[0] and place[1] <= a[1] for a in asserts)
-    return [x for x in steps if not is_within(_place(x))]
+    return [x for x in steps if not is_within(_source_span(x))]
 
 
-def _place(step: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
+def _source_span(step: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the start and the end of an instruction in the source."""
     at = step.positions or dis.Positions()
     return (at.lineno or 0, at.col_offset or 0), (at.end_lineno or 0, at.end_col_offset or 0)

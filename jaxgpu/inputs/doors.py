@@ -42,29 +42,29 @@ def explained[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @functools.wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        compiled = vars(called)[_EXPLAINED]
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        compiled = vars(wrapped)[_EXPLAINED]
         try:
             return function(*args, **kwargs) if compiled is None else compiled(args, kwargs)
         except Exception as error:
-            if not _is_within(error, function):  # from a function of the user
+            if not _is_raised_by_libraries(error, function):  # from a function of the user
                 raise
             guessed = _GUESS in str(error)  # by an inner public function, which may know less
-            if _is_said(error) and not guessed:
+            if _is_own_message(error) and not guessed:
                 raise
             why = explanation(function, args, kwargs)
             if why is None and not guessed:
-                why = _shapes(function, args, kwargs, error)
+                why = _report_all_arguments(function, args, kwargs, error)
             if why is None:
                 raise
             raise why from error
 
     plain = getattr(function, _ON_HOST, False)
     # an attribute: its closure would count as a part of each user's function that calls it
-    vars(called)[_EXPLAINED] = (
+    vars(wrapped)[_EXPLAINED] = (
         None if plain else Compiled(function, keeps=getattr(function, _KEEPS, ""))
     )
-    return called
+    return wrapped
 
 
 def is_explained(member: Any) -> bool:
@@ -106,7 +106,7 @@ def explanation(
         return None
     name, hints = function.__qualname__, kinds.hints(function)
     for word, value in given.items():
-        if word == "key" and hints.get(word) is jax.Array and (why := _no_key(name, value)):
+        if word == "key" and hints.get(word) is jax.Array and (why := _check_key(name, value)):
             return why
         if word in hints and (want := kinds.need(value, hints[word])):
             return TypeError(f"{name}: {word}={shown(value)}; it must be {want}")
@@ -117,31 +117,33 @@ def explanation(
             ranges.check(name, value)
         except (TypeError, ValueError) as error:
             return error.with_traceback(None)
-    odd = next((found for value in given.values() for found in _odd(value)), None)
+    odd = next((found for value in given.values() for found in _non_scalar_fields(value)), None)
     return None if odd is None else ValueError(f"{name}: {odd}")
 
 
 _EXPLAINED, _ON_HOST, _KEEPS = "_explained", "_on_host", "_keeps_64_bits"  # attributes
 _GUESS = "cannot be computed of"
-_OF_FORM = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError)
-_HOMES = tuple({f"{sysconfig.get_path(word)}{os.sep}" for word in ("stdlib", "purelib", "platlib")})
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_ARGUMENT_ERRORS = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError)
+_INSTALLED = tuple(
+    {f"{sysconfig.get_path(word)}{os.sep}" for word in ("stdlib", "purelib", "platlib")}
+)
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
-def _shapes(
+def _report_all_arguments(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], error: Exception
 ) -> Exception | None:
     """Return an error that lists all arguments, or None if their shapes cannot be the reason."""
-    known = isinstance(error, _OF_FORM) or type(error).__module__.startswith("flax.")
+    known = isinstance(error, _ARGUMENT_ERRORS) or type(error).__module__.startswith("flax.")
     if not known or isinstance(error, jax.errors.JAXTypeError):
         return None
-    if isinstance(error, jax.errors.JAXIndexError) or not _is_within(error):
+    if isinstance(error, jax.errors.JAXIndexError) or not _is_raised_by_libraries(error):
         return None
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         return None
-    parts = [f"{word} {_form(value)}" for word, value in given.items() if word != "self"]
+    parts = [f"{word} {_describe(value)}" for word, value in given.items() if word != "self"]
     cause = " ".join(str(error).split())[:120]
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(
@@ -150,7 +152,7 @@ def _shapes(
     )
 
 
-def _form(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return a short description of a value: its type and shape, its length or its class."""
     if isinstance(value, tuple | list):
         kind = "a tuple" if isinstance(value, tuple) else "a list"
@@ -162,7 +164,7 @@ def _form(value: Any) -> str:
     return shown(value)
 
 
-def _is_within(error: Exception, function: Any = None) -> bool:
+def _is_raised_by_libraries(error: Exception, function: Any = None) -> bool:
     """Return True if only this and installed packages ran between the call and the error.
 
     function: one whose own frames count as those of this package.
@@ -173,14 +175,14 @@ def _is_within(error: Exception, function: Any = None) -> bool:
         code = last.tb_frame.f_code
         file = code.co_filename
         generated = file.startswith("<") and last.tb_frame.f_globals.get("__name__") != "__main__"
-        known = generated or file.startswith((_OURS, *_HOMES)) or code is mine
+        known = generated or file.startswith((_PACKAGE, *_INSTALLED)) or code is mine
         if not known:
             return False
         last = last.tb_next
     return True
 
 
-def _no_key(name: str, value: Any) -> Exception | None:
+def _check_key(name: str, value: Any) -> Exception | None:
     """Return an error if the argument `key` is not a random key."""
     if isinstance(value, Tracer):
         return None
@@ -191,7 +193,7 @@ def _no_key(name: str, value: Any) -> Exception | None:
     return None
 
 
-def _odd(spec: Any) -> Iterator[str]:
+def _non_scalar_fields(spec: Any) -> Iterator[str]:
     """Yield a message per field that holds an array for a number, or a list for an array."""
     if not dataclasses.is_dataclass(spec) or isinstance(spec, type):
         return
@@ -202,7 +204,7 @@ def _odd(spec: Any) -> Iterator[str]:
         if isinstance(value, list) and hint is jax.Array:
             yield f"{at} is a list; it must be an array; give jnp.asarray of it"
         elif ranges.KEY not in field.metadata:
-            yield from _odd(value)
+            yield from _non_scalar_fields(value)
         elif not isinstance(value, Tracer) and float in getattr(hint, "__args__", (hint,)):
             listed = isinstance(value, list)
             if listed or (isinstance(value, np.ndarray | jax.Array) and value.ndim):
@@ -210,7 +212,7 @@ def _odd(spec: Any) -> Iterator[str]:
                 yield f"{at} has shape {shape}; it must be one number; map over it by vmap"
 
 
-def _is_said(error: Exception) -> bool:
+def _is_own_message(error: Exception) -> bool:
     """Return True if an error was raised by this package with a complete message."""
     if "; " not in str(error):
         return False

@@ -23,15 +23,15 @@ def number(default: Any = dataclasses.MISSING, *, baked: bool = False, **bounds:
         baked: True for a static field, which is compiled into the program, instead of a leaf.
         bounds: `above`, `least`, `below`, `most`, `unit`, `infinite`, `none` of `ranges.Range`.
     """
-    return _ranged({"static": True} if baked else {}, default, Range(**bounds))
+    return _make_ranged_field({"static": True} if baked else {}, default, Range(**bounds))
 
 
 def size(default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
     """Declare a static integer field, which is compiled into the program, and its range."""
-    return _ranged({"static": True}, default, Range(whole=True, one=True, **bounds))
+    return _make_ranged_field({"static": True}, default, Range(whole=True, one=True, **bounds))
 
 
-def _ranged(metadata: dict[str, Any], default: Any, among: Range) -> Any:
+def _make_ranged_field(metadata: dict[str, Any], default: Any, among: Range) -> Any:
     if default is not dataclasses.MISSING:
         refuse("pytree: default", default, among)
     return dataclasses.field(default=default, metadata={**metadata, KEY: among})
@@ -59,11 +59,11 @@ def pytree[T](cls: type[T]) -> type[T]:
     if not isinstance(cls, type):
         raise TypeError(f"pytree: cls={cls!r:.40}; it must be a class")
     if cls.__module__.startswith("jaxgpu"):
-        _explain(cls)
+        _explain_method_errors(cls)
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True, eq=False)(cls))
 
 
-def _explain(cls: type) -> None:
+def _explain_method_errors(cls: type) -> None:
     """Wrap the public methods of a jaxgpu class so that errors name the invalid argument."""
     members: dict[str, Any] = {}
     for base in (*(b for b in cls.__mro__[:0:-1] if b.__module__.startswith("jaxgpu")), cls):

@@ -16,8 +16,8 @@ from jax.typing import ArrayLike
 
 from .arguments import is_key
 
-_ARRAYS = (jax.Array, np.ndarray, ArrayLike)
-_PLAIN = {str: "a word", bool: "True or False", Path: "a path"}
+_ARRAY_TYPES = (jax.Array, np.ndarray, ArrayLike)
+_BUILTIN_NOUNS = {str: "a word", bool: "True or False", Path: "a path"}
 
 
 def need(value: Any, hint: Any) -> str | None:
@@ -38,23 +38,23 @@ def need(value: Any, hint: Any) -> str | None:
     if hint == ArrayLike or hint in (jax.Array, np.ndarray):
         return None if is_key(value) or _is_numeric(value) else "a number or an array of numbers"
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return _one_of(value, typing.get_args(hint))
+        return _describe_union_mismatch(value, typing.get_args(hint))
     if hint in (None, type(None)):
         return None if value is None else "None"
     if hint in (int, float):
         if _is_numeric(value) and np.ndim(value) == 0:
             return None
         noun = "a whole number" if hint is int else "a number"
-        return f"{noun} of at most {_most()}" if isinstance(value, int) else noun
-    if hint in _PLAIN:
+        return f"{noun} of at most {_largest_int()}" if isinstance(value, int) else noun
+    if hint in _BUILTIN_NOUNS:
         right = isinstance(value, (hint, np.bool_) if hint is bool else hint)
-        return None if right else _PLAIN[hint]
+        return None if right else _BUILTIN_NOUNS[hint]
     if typing.get_origin(hint) is tuple and isinstance(value, tuple):
         parts = typing.get_args(hint)
         if len(parts) == 2 and parts[1] is Ellipsis:
             wrong = next((said for part in value if (said := need(part, parts[0]))), None)
             return wrong and f"a tuple, each part of it {wrong}"
-    return _of_class(value, typing.get_origin(hint) or hint)
+    return _describe_class_mismatch(value, typing.get_origin(hint) or hint)
 
 
 @functools.cache
@@ -83,7 +83,7 @@ def takes(function: Callable[..., Any], hint: Any) -> int | None:
     asked = typing.get_args(hint)
     if typing.get_origin(hint) is not Callable or not isinstance(asked[0], list):
         return None
-    return None if _binds(function, asked[0]) else len(asked[0])
+    return None if _can_call(function, asked[0]) else len(asked[0])
 
 
 def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None:
@@ -93,7 +93,7 @@ def refuse_unbound(name: str, function: Callable[..., Any], *given: Any) -> None
     Traceback (most recent call last):
     TypeError: run: step=a function that cannot be called with 2 arguments; it must take 2
     """
-    if not _binds(function, given):
+    if not _can_call(function, given):
         raise TypeError(unbound(name, len(given)))
 
 
@@ -106,7 +106,7 @@ def unbound(name: str, count: int) -> str:
     return f"{name}=a function that cannot be called with {count} arguments; it must take {count}"
 
 
-def _binds(function: Callable[..., Any], given: Sequence[Any]) -> bool:
+def _can_call(function: Callable[..., Any], given: Sequence[Any]) -> bool:
     """Return True if a function can be called with these, or if it has no signature."""
     try:
         inspect.signature(function).bind(*given)
@@ -117,13 +117,13 @@ def _binds(function: Callable[..., Any], given: Sequence[Any]) -> bool:
     return True
 
 
-def _one_of(value: Any, options: tuple[Any, ...]) -> str | None:
+def _describe_union_mismatch(value: Any, options: tuple[Any, ...]) -> str | None:
     """Do the same as `need` for a union."""
     needs = [need(value, option) for option in options]
     return None if None in needs else " or ".join(dict.fromkeys(map(str, needs)))
 
 
-def _of_class(value: Any, kind: Any) -> str | None:
+def _describe_class_mismatch(value: Any, kind: Any) -> str | None:
     """Do the same as `need` for a class."""
     if kind is Callable:
         return None if callable(value) else "a function"
@@ -137,11 +137,15 @@ def _of_class(value: Any, kind: Any) -> str | None:
     if getattr(kind, "_is_protocol", False) and kind.__module__.startswith("jaxgpu"):
         words = [word for word in vars(kind) if word[0] != "_" and callable(vars(kind)[word])]
         right = all(hasattr(value, word) for word in words)
-        return None if right else f"{_article(kind)}, with {' and '.join(words)}"
-    return None if isinstance(value, kind) or not dataclasses.is_dataclass(kind) else _article(kind)
+        return None if right else f"{_add_article(kind)}, with {' and '.join(words)}"
+    return (
+        None
+        if isinstance(value, kind) or not dataclasses.is_dataclass(kind)
+        else _add_article(kind)
+    )
 
 
-def _article(kind: type) -> str:
+def _add_article(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
@@ -150,7 +154,7 @@ def _is_numeric(value: Any) -> bool:
     if isinstance(value, str | bytes | None):
         return False
     if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= _most()
+        return abs(value) <= _largest_int()
     if isinstance(value, tuple | list) and any(isinstance(part, Tracer) for part in value):
         return True
     try:
@@ -160,6 +164,6 @@ def _is_numeric(value: Any) -> bool:
     return np.dtype(dtype).kind in "biufV"  # V: bfloat16 and the other types of ml_dtypes
 
 
-def _most() -> int:
+def _largest_int() -> int:
     """Return the largest integer that JAX can hold."""
     return int(np.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max)

@@ -40,7 +40,7 @@ class Range:
         for bound in ("above", "least", "below", "most"):
             value = getattr(self, bound)
             if not isinstance(value, int | float | np.number) or math.isnan(value):
-                raise TypeError(f"Range.{bound}={_shown(value)}; it must be a number")
+                raise TypeError(f"Range.{bound}={_format_value(value)}; it must be a number")
         low, high = max(self.above, self.least), min(self.below, self.most)
         open_ended = self.above >= high or self.below <= low
         if low > high or (low == high and open_ended):
@@ -50,12 +50,12 @@ class Range:
         """Describe `value` if it is invalid; None if it is valid or not known yet."""
         if value is None:
             return None if self.none else "None"
-        if not _visible(value):
+        if not _has_values(value):
             return None
         ints = (v for v in jax.tree.leaves(value) if isinstance(v, int))
         for large in (v for v in ints if abs(v) > _largest_int(self.whole)):
             return f"{large:.6g}, a whole number beyond {'64' if self.whole else 'its'} bits"
-        a, shown = _real(value, self.whole)
+        a, shown = _to_real_array(value, self.whole)
         if a is None:
             return shown
         if self.one and a.ndim:
@@ -66,12 +66,12 @@ class Range:
         bad = ~(over & (a >= self.least) & under & (a <= self.most))
         bad |= np.isnan(a) | (np.isinf(a) & (not self.infinite))
         if not bad.any():
-            return self._fault_when_rounded(given)
+            return self._find_rounding_violation(given)
         if a.ndim == 0:
-            return _shown(value if isinstance(value, int) else a[bad][0])
-        return f"{_shown(a[bad][0])} at {np.argwhere(bad)[0].tolist()}"
+            return _format_value(value if isinstance(value, int) else a[bad][0])
+        return f"{_format_value(a[bad][0])} at {np.argwhere(bad)[0].tolist()}"
 
-    def _fault_when_rounded(self, a: np.ndarray) -> str | None:
+    def _find_rounding_violation(self, a: np.ndarray) -> str | None:
         """Describe a number that becomes invalid in the dtype in which JAX holds it; else None.
 
         With 64-bit types disabled that is float32. Its largest number is 3.4e38, and devices flush
@@ -88,7 +88,7 @@ class Range:
         if not bad.any():
             return None
         wrong = a[bad].ravel()[0]
-        return f"{_shown(wrong)}, which is {'inf' if abs(wrong) > 1 else '0'} in float32"
+        return f"{_format_value(wrong)}, which is {'inf' if abs(wrong) > 1 else '0'} in float32"
 
     def __str__(self) -> str:
         """Return a phrase that follows "it must be".
@@ -140,7 +140,7 @@ def check(name: str, spec: Any) -> None:
                 refuse(label + field.name, value, field.metadata[KEY])
             counts = ranged and field.metadata[KEY].whole and get_origin(hint) is tuple
             if want := kinds.need(value, hint) if counts or not ranged else None:
-                raise TypeError(f"{label}{field.name}={_shown(value)}; it must be {want}")
+                raise TypeError(f"{label}{field.name}={_format_value(value)}; it must be {want}")
             if not ranged:
                 check(name, value)
     elif isinstance(spec, (tuple, list)):
@@ -157,10 +157,10 @@ def refuse(name: str, value: Any, among: Range) -> None:
     Traceback (most recent call last):
     ValueError: Spring: stiffness=-1; it must be a finite number above 0, in N/m
     """
-    calls.when_known(lambda value: _refuse(name, value, among), value)
+    calls.when_known(lambda value: _check_known_value(name, value, among), value)
 
 
-def _refuse(name: str, value: Any, among: Range) -> None:
+def _check_known_value(name: str, value: Any, among: Range) -> None:
     if shown := among.fault(value):
         no_number = shown.startswith(("'", "None", "an array")) or " of type " in shown
         error = TypeError if no_number else ValueError
@@ -195,16 +195,18 @@ def numbers(
     if value is None:
         raise TypeError(f"{name}=None; it must be {among}")
     if not isinstance(shape, tuple | list | None):
-        raise TypeError(f"numbers: shape={_shown(shape)}; it must be a tuple of axes, or None")
+        raise TypeError(
+            f"numbers: shape={_format_value(shape)}; it must be a tuple of axes, or None"
+        )
     given, array = value, value
-    if isinstance(value, tuple | list) and not _visible(value):
+    if isinstance(value, tuple | list) and not _has_values(value):
         array = jax.numpy.asarray(value)
     elif not hasattr(value, "dtype"):
-        array, shown = _real(value, among.whole)
+        array, shown = _to_real_array(value, among.whole)
         if array is None:
             raise TypeError(f"{name}={shown}; it must be {among}")
         given = array
-    if shape is not None and not _fits(array.shape, shape):
+    if shape is not None and not _has_shape(array.shape, shape):
         want = ", ".join(str(axis) for axis in shape)
         raise ValueError(f"{name} has shape {list(array.shape)}; it must be [{want}]")
     refuse(name, given, among)
@@ -222,17 +224,17 @@ def table(cls: type) -> list[tuple[str, str]]:
     [('stiffness', 'a finite number above 0, in N/m')]
     """
     if not dataclasses.is_dataclass(cls):
-        raise TypeError(f"ranges.table: cls={_shown(cls)}; it must be a dataclass")
+        raise TypeError(f"ranges.table: cls={_format_value(cls)}; it must be a dataclass")
     fields = dataclasses.fields(cls)
     return [(field.name, str(field.metadata[KEY])) for field in fields if KEY in field.metadata]
 
 
-def _visible(value: Any) -> bool:
+def _has_values(value: Any) -> bool:
     """Return True if it has values: it is not a traced array, a shape or a placeholder."""
     if isinstance(value, Tracer | jax.ShapeDtypeStruct):
         return False
     if isinstance(value, tuple | list):  # one component of a vector may be traced
-        return all(_visible(part) for part in value)
+        return all(_has_values(part) for part in value)
     return type(value) is not object
 
 
@@ -242,7 +244,7 @@ def _largest_int(whole: bool) -> int:
     return int(np.iinfo(kind).max)
 
 
-def _real(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
+def _to_real_array(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
     """Return the values as an array; or None and a description if they are not real numbers."""
     if isinstance(value, str):
         return None, repr(value)
@@ -257,11 +259,11 @@ def _real(value: Any, whole: bool) -> tuple[np.ndarray | None, str]:
     real = jax.numpy.issubdtype(a.dtype, np.integer)
     real |= not whole and jax.numpy.issubdtype(a.dtype, np.floating)
     if not real and not (a.size == 0 and a.dtype != object):
-        return None, f"{_shown(value)} of type {a.dtype}"
+        return None, f"{_format_value(value)} of type {a.dtype}"
     return a if a.dtype.kind in "iuf" else a.astype(np.float64), ""
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value in at most 40 characters, for an error message."""
     if isinstance(value, float | np.floating):
         text = f"{value:g}"
@@ -292,8 +294,10 @@ def finite(name: str, **given: Any) -> None:
             refuse(f"{name}: {word}", leaf, Range())
 
 
-def _fits(got: tuple[int, ...], want: tuple[int | str, ...]) -> bool:
+def _has_shape(got: tuple[int, ...], want: tuple[int | str, ...]) -> bool:
     """Return True if a shape matches; a letter takes the first length that it is compared with."""
     free: dict[str, int] = {}
-    same = lambda n, axis: n == (free.setdefault(axis, n) if isinstance(axis, str) else axis)
-    return len(got) == len(want) and all(same(n, axis) for n, axis in zip(got, want))
+    is_same_length = lambda n, axis: (
+        n == (free.setdefault(axis, n) if isinstance(axis, str) else axis)
+    )
+    return len(got) == len(want) and all(is_same_length(n, axis) for n, axis in zip(got, want))

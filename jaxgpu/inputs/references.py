@@ -27,20 +27,20 @@ from jax.sharding import Mesh, PartitionSpec, Sharding
 from .code_reads import FIXED, contents, find_reads, operations
 
 _RANDOM = "numpy.random"  # its generators are stateful
-_PLAIN = frozenset((bool, int, str, bytes, type(None), type(...), type(NotImplemented)))
-_BASES = (int, float, complex, str, bytes)  # a subclass has attributes and such a value
+_SCALAR_TYPES = frozenset((bool, int, str, bytes, type(None), type(...), type(NotImplemented)))
+_BUILTIN_BASES = (int, float, complex, str, bytes)  # a subclass has attributes and such a value
 # attributes of a class that say where it was written, or that follow from the others
-_IGNORED = set(
+_IGNORED_ATTRIBUTES = set(
     "__module__ __qualname__ __name__ __doc__ __dict__ __weakref__ __annotations__ __slots__ "
     "__dataclass_fields__ __dataclass_params__ __match_args__ __orig_bases__ __parameters__ "
     "__type_params__ __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ "
     "__annotate__ __annotate_func__ __annotations_cache__ __protocol_attrs__ "
     "__non_callable_proto_members__".split()
 )
-_VARYING = re.compile(r" at 0x[0-9a-f]+|\d{7,}")  # addresses and thread ids
-_SLOT = 8  # bytes per slot of an object
-_LARGE = 128  # bytes of an object whose class is written in C
-_MOST = 20_000  # parts; a longer traversal would take more time than a trace
+_VARYING_TEXT = re.compile(r" at 0x[0-9a-f]+|\d{7,}")  # addresses and thread ids
+_SLOT_BYTES = 8  # bytes per slot of an object
+_C_OBJECT_BYTES = 128  # bytes of an object whose class is written in C
+_MAX_PARTS = 20_000  # parts; a longer traversal would take more time than a trace
 
 
 class References(NamedTuple):
@@ -61,7 +61,7 @@ def describe(value: Any) -> References | None:
     >>> describe(iter([1])) is None
     True
     """
-    walk = _Walk()
+    walk = _ReferenceWalk()
     return References(tuple(walk.parts), walk.foreign, walk.size) if walk.note(value) else None
 
 
@@ -75,7 +75,7 @@ def digest(value: Any) -> str:
     >>> digest({"k": np.ones(3)}) == digest({"k": np.ones(3, int)})
     False
     """
-    walk = _Walk(lasting=True)
+    walk = _ReferenceWalk(lasting=True)
     walk.note(value)
     return hashlib.sha256(repr(walk.parts).encode()).hexdigest()
 
@@ -101,10 +101,10 @@ def is_fixed(thing: Any) -> bool:
     >>> is_fixed(np.sin), is_fixed(json.dumps)
     (True, False)
     """
-    return _module_of(thing) in FIXED
+    return _top_level_package(thing) in FIXED
 
 
-def _module_of(thing: Any) -> str:
+def _top_level_package(thing: Any) -> str:
     """Return the top-level package of a module, function or class."""
     if isinstance(thing, types.ModuleType):
         module = thing.__name__
@@ -115,7 +115,7 @@ def _module_of(thing: Any) -> str:
     return str(module).partition(".")[0]
 
 
-class _Same:
+class _IdentityReference:
     """Weak reference, equal only to one of the same live object."""
 
     def __init__(self, value: Any) -> None:
@@ -126,10 +126,12 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         value = self._value()
-        return isinstance(other, _Same) and value is not None and other._value() is value
+        return (
+            isinstance(other, _IdentityReference) and value is not None and other._value() is value
+        )
 
 
-class _Walk:
+class _ReferenceWalk:
     """Traversal of a value, which collects its parts. A `lasting` one is valid in any process.
 
     Its methods return True if they could describe the value. A lasting traversal continues if not.
@@ -143,123 +145,134 @@ class _Walk:
     def note(self, value: Any) -> bool:
         """Collect the parts of `value`."""
         kind = type(value)
-        if kind in _PLAIN:
-            return self._put(kind.__name__, value)
+        if kind in _SCALAR_TYPES:
+            return self._append_parts(kind.__name__, value)
         if id(value) in self._seen:
-            return self._put("again", self._seen[id(value)][0])
+            return self._append_parts("again", self._seen[id(value)][0])
         self._seen[id(value)] = len(self._seen), value
         try:
-            noted = len(self.parts) < _MOST and self._note_inside(kind, value)
+            noted = len(self.parts) < _MAX_PARTS and self._note_by_type(kind, value)
         except (RuntimeError, RecursionError):  # changed by another thread, or nested too deeply
             noted = False
-        return noted or (self._lasting and self._put("unknown"))
+        return noted or (self._lasting and self._append_parts("unknown"))
 
-    def _put(self, *parts: Any) -> bool:
+    def _append_parts(self, *parts: Any) -> bool:
         self.parts += parts
         return True
 
     def _note_all(self, *values: Any) -> bool:
         return all(map(self.note, values))
 
-    def _put_identity(self, value: Any) -> bool:
+    def _append_identity(self, value: Any) -> bool:
         # code that can write to the value holds a reference to it, so its id is not reused
-        return self._lasting or self._put(id(value))
+        return self._lasting or self._append_parts(id(value))
 
-    def _note_inside(self, kind: type, value: Any) -> bool:
-        note = _NOTES.get(kind)
+    def _note_by_type(self, kind: type, value: Any) -> bool:
+        note = _NOTE_BY_TYPE.get(kind)
         if note is None:
-            note = next((f for base, f in _BY_BASE.items() if issubclass(kind, base)), None)
-            note = note or _Walk._note_object
+            note = next((f for base, f in _NOTE_BY_BASE.items() if issubclass(kind, base)), None)
+            note = note or _ReferenceWalk._note_object
             if is_fixed(kind):  # a user's class must not be kept alive
-                _NOTES[kind] = note
+                _NOTE_BY_TYPE[kind] = note
         return note(self, value)
 
-    def _refuse(self, _: Any) -> bool:
+    def _reject_value(self, _: Any) -> bool:
         return False
 
     def _note_repr(self, value: Any) -> bool:
-        return self._put(type(value).__name__, repr(value))
+        return self._append_parts(type(value).__name__, repr(value))
 
     def _note_equal(self, value: Any) -> bool:
-        return self._put(type(value).__name__ if self._lasting else value)
+        return self._append_parts(type(value).__name__ if self._lasting else value)
 
     def _note_sequence(self, value: Any) -> bool:
-        which = type(value) is tuple or self._put_identity(value)
-        return which and self._put(type(value).__name__, len(value)) and self._note_all(*value)
+        which = type(value) is tuple or self._append_identity(value)
+        return (
+            which
+            and self._append_parts(type(value).__name__, len(value))
+            and self._note_all(*value)
+        )
 
     def _note_mapping(self, value: Any) -> bool:
         factory = getattr(value, "default_factory", None)
-        self._put(type(value).__name__, len(value))
-        return self._put_identity(value) and self._note_all(factory, *value, *value.values())
+        self._append_parts(type(value).__name__, len(value))
+        return self._append_identity(value) and self._note_all(factory, *value, *value.values())
 
     def _note_set(self, value: Any) -> bool:
-        self._put(type(value).__name__, len(value))
+        self._append_parts(type(value).__name__, len(value))
         if self._lasting:  # the order of a set differs between processes
-            return self._put(*sorted(map(digest, value)))
-        return self._put_identity(value) and self._note_all(*value)
+            return self._append_parts(*sorted(map(digest, value)))
+        return self._append_identity(value) and self._note_all(*value)
 
     def _note_array(self, value: Array) -> bool:
         self.size += value.nbytes
         if not self._lasting:
-            return self._put(_Same(value))
+            return self._append_parts(_IdentityReference(value))
         if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
-            self._put(str(jax.random.key_impl(value)))
+            self._append_parts(str(jax.random.key_impl(value)))
             value = jax.random.key_data(value)
         return value.is_fully_addressable and self._note_numbers(np.asarray(value))
 
     def _note_numbers(self, value: np.ndarray | np.generic) -> bool:
         self.size += value.nbytes
         numbers = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-        self._put(str(value.dtype), value.shape, numbers)
+        self._append_parts(str(value.dtype), value.shape, numbers)
         return not value.dtype.hasobject and (
-            isinstance(value, np.generic) or self._put_identity(value)
+            isinstance(value, np.generic) or self._append_identity(value)
         )
 
     def _note_builtin(self, value: Any) -> bool:
         """Collect the name of a C function, and the module or object that it is bound to."""
-        return self._put(value.__name__) and self.note(getattr(value, "__self__", None))
+        return self._append_parts(value.__name__) and self.note(getattr(value, "__self__", None))
 
-    def _is_fixed(self, thing: Any) -> bool:
-        return is_fixed(thing) or (self._lasting and _module_of(thing) in sys.stdlib_module_names)
+    def _is_from_fixed_package(self, thing: Any) -> bool:
+        return is_fixed(thing) or (
+            self._lasting and _top_level_package(thing) in sys.stdlib_module_names
+        )
 
     def _note_module(self, value: types.ModuleType) -> bool:
-        return self._is_fixed(value) and self._put(value.__name__)
+        return self._is_from_fixed_package(value) and self._append_parts(value.__name__)
 
     def _note_partial(self, value: functools.partial[Any]) -> bool:
-        return self._put("partial") and self._note_all(value.func, value.args, value.keywords)
+        return self._append_parts("partial") and self._note_all(
+            value.func, value.args, value.keywords
+        )
 
     def _note_method(self, value: types.MethodType) -> bool:
-        return self._put("method") and self._note_all(value.__func__, value.__self__)
+        return self._append_parts("method") and self._note_all(value.__func__, value.__self__)
 
     def _note_descriptor(self, value: Any) -> bool:
-        return self._put(type(value).__name__, value.__name__)
+        return self._append_parts(type(value).__name__, value.__name__)
 
     def _note_wrapper(self, value: Any) -> bool:
-        return self._put(type(value).__name__) and self.note(value.__func__)
+        return self._append_parts(type(value).__name__) and self.note(value.__func__)
 
     def _note_property(self, value: property) -> bool:
-        return self._put("property") and self._note_all(value.fget, value.fset, value.fdel)
+        return self._append_parts("property") and self._note_all(value.fget, value.fset, value.fdel)
 
     def _note_function(self, function: types.FunctionType) -> bool:
         cells, code = function.__closure__ or (), function.__code__
-        if self._is_fixed(function):  # only the values of its closure may change
+        if self._is_from_fixed_package(function):  # only the values of its closure may change
             named = function.__module__, function.__qualname__
-            return self._put(named if self._lasting else contents(code)) and self._note_cells(cells)
+            return self._append_parts(
+                named if self._lasting else contents(code)
+            ) and self._note_cells(cells)
         self.foreign = True
         reads = find_reads(code)
         if self._lasting:
             for name, constant in operations(code):
-                self._put(name)
+                self._append_parts(name)
                 self.note(constant)
         else:
-            self._put(
-                _Same(function) if reads.rebinds else contents(code), id(function.__globals__)
+            self._append_parts(
+                _IdentityReference(function) if reads.rebinds else contents(code),
+                id(function.__globals__),
             )
         return (
             (not reads.untracked or self._lasting)
             and self._note_cells(cells)
             and self._note_all(function.__defaults__, function.__kwdefaults__)
-            and self._note_all(*_attributes(vars(function)))
+            and self._note_all(*_relevant_attributes(vars(function)))
             and all(self._note_chain(function.__globals__, chain) for chain in reads.chains)
         )
 
@@ -275,35 +288,43 @@ class _Walk:
         for name in chain:
             if name not in found:  # a builtin, or a name that `__getattr__` of a module provides
                 lazy = module is not None and "__getattr__" in found
-                return self._put(None) and (self._lasting or not lazy)
+                return self._append_parts(None) and (self._lasting or not lazy)
             value = found[name]
             if not isinstance(value, types.ModuleType):
                 return self.note(value)
             module = value
             if module.__name__.startswith(_RANDOM) and name != chain[-1]:
                 return self._lasting
-            if self._is_fixed(module) and "random" not in chain:
-                return self._put(module.__name__)
+            if self._is_from_fixed_package(module) and "random" not in chain:
+                return self._append_parts(module.__name__)
             found = vars(module)
         return self.note(module)
 
     def _note_class(self, cls: type) -> bool:
-        if self._is_fixed(cls):
+        if self._is_from_fixed_package(cls):
             named = cls.__module__, cls.__qualname__
-            return self._put(named if self._lasting else _Same(cls))
+            return self._append_parts(named if self._lasting else _IdentityReference(cls))
         self.foreign = True
-        which = self._lasting or self._put(_Same(cls))
-        return which and self._note_all(type(cls), *cls.__bases__, *_attributes(vars(cls)))
+        which = self._lasting or self._append_parts(_IdentityReference(cls))
+        return which and self._note_all(type(cls), *cls.__bases__, *_relevant_attributes(vars(cls)))
 
     def _note_object(self, value: Any) -> bool:
         """Collect the class and the attributes of an object, if it has no other contents."""
         kind = type(value)
         if kind.__module__.startswith(_RANDOM):
             return False
-        if self._lasting and self._is_fixed(kind) and not is_fixed(kind):
-            return self._put(kind.__name__, _VARYING.sub("", repr(value)))  # a path, a date, a lock
-        if is_fixed(kind) and kind.__basicsize__ > _LARGE and hasattr(value, "__wrapped__"):
-            return self._put(kind.__name__) and self.note(value.__wrapped__)  # made by `jax.jit`
+        if self._lasting and self._is_from_fixed_package(kind) and not is_fixed(kind):
+            return self._append_parts(
+                kind.__name__, _VARYING_TEXT.sub("", repr(value))
+            )  # a path, a date, a lock
+        if (
+            is_fixed(kind)
+            and kind.__basicsize__ > _C_OBJECT_BYTES
+            and hasattr(value, "__wrapped__")
+        ):
+            return self._append_parts(kind.__name__) and self.note(
+                value.__wrapped__
+            )  # made by `jax.jit`
         slots = [
             (name, slot)
             for base in kind.__mro__
@@ -320,19 +341,19 @@ class _Walk:
         if is_flax or (settings is not None and is_fixed(kind)):  # the rest follows from the fields
             inside = {f.name: inside.get(f.name) for f in dataclasses.fields(value)}
         if not is_flax and (settings is None or not settings.frozen):
-            self._put_identity(value)
-        return self.note(kind) and self._note_all(*_attributes(inside))
+            self._append_identity(value)
+        return self.note(kind) and self._note_all(*_relevant_attributes(inside))
 
     def _note_base(self, kind: type, value: Any, slots: int) -> bool:
         """Collect the value of a builtin base class; False if a C class may hide more."""
-        for base in _BASES:
+        for base in _BUILTIN_BASES:
             if issubclass(kind, base):
-                return self._put(base.__name__, base.__repr__(value))
+                return self._append_parts(base.__name__, base.__repr__(value))
         if issubclass(kind, tuple | list):
-            return self._put(len(value)) and self._note_all(*value)
+            return self._append_parts(len(value)) and self._note_all(*value)
         if issubclass(kind, dict):
-            return self._put(len(value)) and self._note_all(*value.keys(), *value.values())
-        return kind.__basicsize__ == object.__basicsize__ + _SLOT * slots
+            return self._append_parts(len(value)) and self._note_all(*value.keys(), *value.values())
+        return kind.__basicsize__ == object.__basicsize__ + _SLOT_BYTES * slots
 
 
 def _is_flax_module(kind: type) -> bool:
@@ -341,24 +362,24 @@ def _is_flax_module(kind: type) -> bool:
     return ("flax.linen.module", "Module") in names
 
 
-def _attributes(inside: Mapping[str, Any]) -> list[Any]:
+def _relevant_attributes(inside: Mapping[str, Any]) -> list[Any]:
     """Return names and values of attributes, without `__module__` and the like."""
-    return [part for pair in inside.items() if pair[0] not in _IGNORED for part in pair]
+    return [part for pair in inside.items() if pair[0] not in _IGNORED_ATTRIBUTES for part in pair]
 
 
-_NOTES: dict[Any, Callable[..., bool]] = {
-    np.ndarray: _Walk._note_numbers,
-    property: _Walk._note_property,
-    **dict.fromkeys((float, complex, range, slice), _Walk._note_repr),
-    **dict.fromkeys((set, frozenset), _Walk._note_set),
-    **dict.fromkeys((tuple, list, collections.deque), _Walk._note_sequence),
+_NOTE_BY_TYPE: dict[Any, Callable[..., bool]] = {
+    np.ndarray: _ReferenceWalk._note_numbers,
+    property: _ReferenceWalk._note_property,
+    **dict.fromkeys((float, complex, range, slice), _ReferenceWalk._note_repr),
+    **dict.fromkeys((set, frozenset), _ReferenceWalk._note_set),
+    **dict.fromkeys((tuple, list, collections.deque), _ReferenceWalk._note_sequence),
     **dict.fromkeys(
         (dict, collections.OrderedDict, collections.defaultdict, types.MappingProxyType),
-        _Walk._note_mapping,
+        _ReferenceWalk._note_mapping,
     ),
-    **dict.fromkeys((staticmethod, classmethod), _Walk._note_wrapper),
+    **dict.fromkeys((staticmethod, classmethod), _ReferenceWalk._note_wrapper),
     **dict.fromkeys(
-        (types.BuiltinFunctionType, types.MethodWrapperType, np.ufunc), _Walk._note_builtin
+        (types.BuiltinFunctionType, types.MethodWrapperType, np.ufunc), _ReferenceWalk._note_builtin
     ),
     **dict.fromkeys(
         (
@@ -368,22 +389,25 @@ _NOTES: dict[Any, Callable[..., bool]] = {
             types.MethodDescriptorType,
             types.ClassMethodDescriptorType,
         ),
-        _Walk._note_descriptor,
+        _ReferenceWalk._note_descriptor,
     ),
-    **dict.fromkeys((typing.TypeVar, types.GenericAlias, types.UnionType), _Walk._note_repr),
-}
-_BY_BASE: dict[Any, Callable[..., bool]] = {
-    types.FunctionType: _Walk._note_function,
-    types.MethodType: _Walk._note_method,
-    types.ModuleType: _Walk._note_module,
-    type: _Walk._note_class,
-    Tracer: _Walk._refuse,
-    Array: _Walk._note_array,
-    np.memmap: _Walk._note_numbers,
-    np.generic: _Walk._note_numbers,
-    np.dtype: _Walk._note_repr,
-    functools.partial: _Walk._note_partial,
     **dict.fromkeys(
-        (Mesh, PartitionSpec, Sharding, jax.tree_util.PyTreeDef, jax.Device), _Walk._note_equal
+        (typing.TypeVar, types.GenericAlias, types.UnionType), _ReferenceWalk._note_repr
+    ),
+}
+_NOTE_BY_BASE: dict[Any, Callable[..., bool]] = {
+    types.FunctionType: _ReferenceWalk._note_function,
+    types.MethodType: _ReferenceWalk._note_method,
+    types.ModuleType: _ReferenceWalk._note_module,
+    type: _ReferenceWalk._note_class,
+    Tracer: _ReferenceWalk._reject_value,
+    Array: _ReferenceWalk._note_array,
+    np.memmap: _ReferenceWalk._note_numbers,
+    np.generic: _ReferenceWalk._note_numbers,
+    np.dtype: _ReferenceWalk._note_repr,
+    functools.partial: _ReferenceWalk._note_partial,
+    **dict.fromkeys(
+        (Mesh, PartitionSpec, Sharding, jax.tree_util.PyTreeDef, jax.Device),
+        _ReferenceWalk._note_equal,
     ),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-_KEPT = 256  # contexts
+_CACHE_SIZE = 256  # contexts
 _context = jax.make_user_context(None)
 _tokens: OrderedDict[Any, object] = OrderedDict()
 
@@ -36,6 +36,6 @@ def tracing(references: Any) -> contextlib.AbstractContextManager[Any]:
     if references is not None:
         token = _tokens.setdefault(references, token)
         _tokens.move_to_end(references)
-        if len(_tokens) > _KEPT:
+        if len(_tokens) > _CACHE_SIZE:
             _tokens.popitem(last=False)
     return _context(token)

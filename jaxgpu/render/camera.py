@@ -87,10 +87,10 @@ def held(name: str, camera: Camera) -> None:
     for field in ("eye", "target", "up"):
         ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
     places = (camera.eye, camera.target, camera.up)
-    when_known(partial(_refuse_sight, name), *places)
+    when_known(partial(_check_view_direction, name), *places)
 
 
-def _refuse_sight(name: str, *places: Any) -> None:
+def _check_view_direction(name: str, *places: Any) -> None:
     eye, target, up = (np.asarray(a, float) for a in places)
     if not np.linalg.norm(np.cross(target - eye, up)) > 1e-6 * np.linalg.norm(target - eye):
         raise ValueError(

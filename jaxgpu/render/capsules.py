@@ -56,12 +56,12 @@ class Capsules:
         dtype = self.start.dtype
         eye, there = self._rays(camera)
         way = unit(tuple(a - b for a, b in zip(there, eye)))
-        far, on_floor, which = self._far(eye, way)
+        far, on_floor, which = self._cast_rays(eye, way)
         x = tuple(a + far * w for a, w in zip(eye, way))
         normal = _normal(self, x, which)
         normal = tuple(jnp.where(on_floor, up, n) for up, n in zip((0.0, 0.0, 1.0), normal))
-        colour = jnp.where(on_floor[..., None], _tiles(self, x), self.colour[which])
-        lit = colour * _light(self, x, normal)[..., None]
+        colour = jnp.where(on_floor[..., None], _tile_colors(self, x), self.colour[which])
+        lit = colour * _brightness(self, x, normal)[..., None]
         haze = jnp.clip(far / (60 * self.tile), 0, 1)[..., None] ** 2
         sky = jnp.broadcast_to(jnp.array(SKY, dtype), lit.shape)
         image = lit * (1 - haze) + sky * haze
@@ -83,7 +83,7 @@ class Capsules:
         ranges.numbers("Capsules.depth: radius", self.radius, above=0)
         eye, there = self._rays(camera)
         along = tuple(a - b for a, b in zip(there, eye))
-        far = self._far(eye, unit(along))[0]
+        far = self._cast_rays(eye, unit(along))[0]
         return jnp.where(far < FAR, far / jnp.sqrt(dot(along, along)), jnp.inf)
 
     def _rays(self, camera: Camera) -> tuple[Vec, Vec]:
@@ -92,7 +92,7 @@ class Capsules:
         there = camera.places(jnp.ones((camera.height, camera.width), dtype))
         return tuple(jnp.asarray(camera.eye, dtype)), there
 
-    def _far(self, eye: Vec, way: Vec) -> tuple[Array, Array, Array]:
+    def _cast_rays(self, eye: Vec, way: Vec) -> tuple[Array, Array, Array]:
         """Return lengths of rays, a mask of rays that end on the floor, and their first capsule."""
         body, which = meet(self, eye, way)
         down = way[2] < -1e-6
@@ -108,24 +108,24 @@ def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
         eye: origin of the rays, outside of all capsules: three arrays [...] or numbers, m.
         way: directions, unit vectors: three arrays [...].
     """
-    which = _nearest(scene, eye, way)[1]
+    which = _find_nearest_capsule(scene, eye, way)[1]
     pick = lambda ends: tuple(jnp.moveaxis(ends[which], -1, 0))
     start, end, radius = pick(scene.start), pick(scene.end), scene.radius[which]
     return rays.capsule(start, end, radius, eye, way), which
 
 
-def _nearest(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
+def _find_nearest_capsule(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
     """Return the results of `meet` without derivatives, with index 0 if there is none.
 
     A CPU processes capsules one after the other and keeps two numbers per ray, an accelerator takes
     the minimum over all.
     """
     scene, eye, way = lax.stop_gradient((scene, eye, way))
-    return lax.platform_dependent(scene, eye, way, cpu=_in_turn, default=_at_once)
+    return lax.platform_dependent(scene, eye, way, cpu=_scan_capsules, default=_reduce_capsules)
 
 
-def _in_turn(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
-    def nearer(found: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, None]:
+def _scan_capsules(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
+    def update_nearest(found: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, None]:
         (far, which), (start, end, radius, i) = found, row
         hit = rays.capsule(tuple(start), tuple(end), radius, eye, way)
         return (jnp.minimum(far, hit), jnp.where(hit < far, i, which)), None
@@ -133,12 +133,12 @@ def _in_turn(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
     shape = jnp.broadcast_shapes(*(jnp.shape(a) for a in (*eye, *way)))
     found = jnp.full(shape, FAR, scene.radius.dtype), jnp.zeros(shape, jnp.int32)
     number = jnp.arange(len(scene.radius), dtype=jnp.int32)
-    return lax.scan(nearer, found, (scene.start, scene.end, scene.radius, number))[0]
+    return lax.scan(update_nearest, found, (scene.start, scene.end, scene.radius, number))[0]
 
 
-def _at_once(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
-    one = lambda start, end, r: rays.capsule(tuple(start), tuple(end), r, eye, way)
-    far = jax.vmap(one)(scene.start, scene.end, scene.radius)  # [N, ...]
+def _reduce_capsules(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
+    distance_to_capsule = lambda start, end, r: rays.capsule(tuple(start), tuple(end), r, eye, way)
+    far = jax.vmap(distance_to_capsule)(scene.start, scene.end, scene.radius)  # [N, ...]
     return jnp.min(far, 0), jnp.argmin(far, 0).astype(jnp.int32)
 
 
@@ -148,15 +148,15 @@ def _normal(scene: Capsules, x: Vec, which: Array) -> Vec:
     return rays.capsule_normal(pick(scene.start), pick(scene.end), x)
 
 
-def _tiles(scene: Capsules, x: Vec) -> Array:
+def _tile_colors(scene: Capsules, x: Vec) -> Array:
     dark = (jnp.floor(x[0] / scene.tile) + jnp.floor(x[1] / scene.tile)) % 2
     return jnp.stack([0.80 - 0.08 * dark] * 3, -1)
 
 
-def _light(scene: Capsules, x: Vec, normal: Vec) -> Array:
+def _brightness(scene: Capsules, x: Vec, normal: Vec) -> Array:
     sun = unit(tuple(jnp.asarray(a, x[0].dtype) for a in SUN))
     direct = jnp.maximum(dot(normal, sun), 0)
     # start off the surface to avoid self-shadowing
     above = tuple(a + 1e-2 * scene.tile * n for a, n in zip(x, normal))
-    blocked, _ = _nearest(scene, above, sun)
+    blocked, _ = _find_nearest_capsule(scene, above, sun)
     return 0.42 + 0.13 * normal[2] + jnp.where(blocked < FAR, 0.0, 0.45 * direct)

@@ -56,80 +56,80 @@ class Eye:
 @jax.custom_jvp
 def first_distance(solids: Solids, eye: Eye) -> Array:
     """Return the distance [P] to the first solid along each ray, m, `FAR` if there is none."""
-    forms = {"cpu": _near_to_far, "cuda": in_turn, "rocm": in_turn}
+    forms = {"cpu": _cast_near_to_far, "cuda": in_turn, "rocm": in_turn}
     return lax.platform_dependent(solids, eye, **forms, default=at_once)
 
 
 @first_distance.defjvp
-def _along_what_was_found(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _first_distance_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     solids, eye = primals
     index = first_index(solids, eye)
-    again = lambda solids, eye: met(solids, eye, index)[0]
-    return jax.jvp(again, (solids, eye), tangents)
+    recompute = lambda solids, eye: met(solids, eye, index)[0]
+    return jax.jvp(recompute, (solids, eye), tangents)
 
 
 def first_index(solids: Solids, eye: Eye) -> Array:
     """Return the index [P] of the first solid along each ray, -1 if there is none."""
     solids, eye = lax.stop_gradient((solids, eye))
-    forms = {"cpu": _near_to_far_index, "cuda": in_turn_index, "rocm": in_turn_index}
+    forms = {"cpu": _cast_near_to_far_index, "cuda": in_turn_index, "rocm": in_turn_index}
     return lax.platform_dependent(solids, eye, **forms, default=at_once_index)
 
 
 @sequential_vmap
-def _near_to_far(solids: Solids, eye: Eye) -> Array:
-    ways, start = eye.ways(), _apart_from_boxes(solids, eye)[0]
-    table, near, _ = _sorted(solids.boxes, eye)
+def _cast_near_to_far(solids: Solids, eye: Eye) -> Array:
+    ways, start = eye.ways(), _hit_other_solids(solids, eye)[0]
+    table, near, _ = _sort_boxes(solids.boxes, eye)
     wide = tuple(w[None] for w in ways)
 
     def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         k, far = carry
         rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
-        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
+        hits = _box_hits(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
         for hit in hits:
             far = rays.less(far, hit)
         return k + TOGETHER, far
 
-    nearer = lambda carry: near[carry[0]] < _largest(carry[1])
-    return lax.while_loop(nearer, body, (jnp.int32(0), start))[1]
+    has_nearer_box = lambda carry: near[carry[0]] < _max_distance(carry[1])
+    return lax.while_loop(has_nearer_box, body, (jnp.int32(0), start))[1]
 
 
 @sequential_vmap
-def _near_to_far_index(solids: Solids, eye: Eye) -> Array:
-    ways, (start, index) = eye.ways(), _apart_from_boxes(solids, eye)
-    table, near, order = _sorted(solids.boxes, eye)
+def _cast_near_to_far_index(solids: Solids, eye: Eye) -> Array:
+    ways, (start, index) = eye.ways(), _hit_other_solids(solids, eye)
+    table, near, order = _sort_boxes(solids.boxes, eye)
     wide = tuple(w[None] for w in ways)
 
     def body(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         k, far, index = carry
         rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
         numbers = lax.dynamic_slice_in_dim(order, k, TOGETHER)
-        hits = _hit(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
+        hits = _box_hits(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
         for hit, number in zip(hits, numbers):
             index = jnp.where(hit < far, number, index)
             far = rays.less(far, hit)
         return k + TOGETHER, far, index
 
-    nearer = lambda carry: near[carry[0]] < _largest(carry[1])
-    return lax.while_loop(nearer, body, (jnp.int32(0), start, index))[2]
+    has_nearer_box = lambda carry: near[carry[0]] < _max_distance(carry[1])
+    return lax.while_loop(has_nearer_box, body, (jnp.int32(0), start, index))[2]
 
 
 def in_turn(solids: Solids, eye: Eye) -> Array:
-    """Return distances [P] by the algorithm for GPUs; `_near_to_far` finds the same."""
-    far, rows, wide = _launches(solids, eye)
+    """Return distances [P] by the algorithm for GPUs; `_cast_near_to_far` finds the same."""
+    far, rows, wide = _launch_blocks(solids, eye)
 
     def body(far: Array, rows: Array) -> tuple[Array, None]:
-        return jnp.minimum(far, jnp.min(_hit(tuple(rows[:, :, None]), wide), 0)), None
+        return jnp.minimum(far, jnp.min(_box_hits(tuple(rows[:, :, None]), wide), 0)), None
 
     return lax.scan(body, far[0], rows)[0]
 
 
 def in_turn_index(solids: Solids, eye: Eye) -> Array:
     """Return the indices [P] of the first solids by the algorithm for GPUs."""
-    found, rows, wide = _launches(solids, eye)
+    found, rows, wide = _launch_blocks(solids, eye)
 
     def body(found: tuple[Array, Array], more: tuple[Array, Array]) -> tuple[Any, None]:
         far, index = found
-        hits, least = _hit(tuple(more[1][:, :, None]), wide), more[0] * LAUNCH
+        hits, least = _box_hits(tuple(more[1][:, :, None]), wide), more[0] * LAUNCH
         nearer = jnp.min(hits, 0)
         index = jnp.where(nearer < far, least + jnp.argmin(hits, 0).astype(jnp.int32), index)
         return (jnp.minimum(far, nearer), index), None
@@ -138,38 +138,38 @@ def in_turn_index(solids: Solids, eye: Eye) -> Array:
     return lax.scan(body, found, (turns, rows))[0][1]
 
 
-def _launches(solids: Solids, eye: Eye) -> tuple[tuple[Array, Array], Array, Vec]:
-    """Return hits of other solids, box rows [L, C, `LAUNCH`] of `_columns`, and rays 3 x [1, P].
+def _launch_blocks(solids: Solids, eye: Eye) -> tuple[tuple[Array, Array], Array, Vec]:
+    """Return hits of other solids, rows [L, C, `LAUNCH`] of `_box_columns`, and rays 3 x [1, P].
 
     The last box is repeated to fill the last launch, which changes no minimum.
     """
-    table = jnp.stack(_columns(solids.boxes, eye))
+    table = jnp.stack(_box_columns(solids.boxes, eye))
     table = jnp.pad(table, ((0, 0), (0, -table.shape[1] % LAUNCH)), mode="edge")
     rows = table.reshape(len(table), -1, LAUNCH).swapaxes(0, 1)
-    return _apart_from_boxes(solids, eye), rows, tuple(w[None] for w in eye.ways())
+    return _hit_other_solids(solids, eye), rows, tuple(w[None] for w in eye.ways())
 
 
 def at_once(solids: Solids, eye: Eye) -> Array:
-    """Return distances [P] by the algorithm for TPUs; `_near_to_far` finds the same."""
-    start, hits = _apart_from_boxes(solids, eye)[0], _all_hits(solids.boxes, eye)
+    """Return distances [P] by the algorithm for TPUs; `_cast_near_to_far` finds the same."""
+    start, hits = _hit_other_solids(solids, eye)[0], _all_box_hits(solids.boxes, eye)
     return jnp.minimum(start, jnp.min(hits, 0))
 
 
 def at_once_index(solids: Solids, eye: Eye) -> Array:
     """Return the indices [P] of the first solids by the algorithm for TPUs."""
-    (start, index), hits = _apart_from_boxes(solids, eye), _all_hits(solids.boxes, eye)
+    (start, index), hits = _hit_other_solids(solids, eye), _all_box_hits(solids.boxes, eye)
     return jnp.where(jnp.min(hits, 0) < start, jnp.argmin(hits, 0).astype(jnp.int32), index)
 
 
-def _all_hits(boxes: Boxes, eye: Eye) -> Array:
+def _all_box_hits(boxes: Boxes, eye: Eye) -> Array:
     """Return distances [N, P] to all boxes, which are never stored but fused into a minimum."""
     # The barrier keeps values per box or per ray from being computed again for each pair.
-    columns, ways = lax.optimization_barrier((_columns(boxes, eye), eye.ways()))
-    return _hit(tuple(c[:, None] for c in columns), tuple(w[None] for w in ways))
+    columns, ways = lax.optimization_barrier((_box_columns(boxes, eye), eye.ways()))
+    return _box_hits(tuple(c[:, None] for c in columns), tuple(w[None] for w in ways))
 
 
-def _hit(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> Array:
-    """Return distances [N, P] along rays 3 x [1, P] to boxes with `_columns`, each [N, 1]."""
+def _box_hits(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> Array:
+    """Return distances [N, P] along rays 3 x [1, P] to boxes with `_box_columns`, each [N, 1]."""
     low, high, axes = columns[:3], columns[3:6], columns[6:]
     turned = inside(axes, ways)
     # For upright boxes the last slope depends on the ray only: XLA hoists it out of the box loop.
@@ -177,7 +177,7 @@ def _hit(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> Array
     return rays.slabs(low, high, slope, branches)
 
 
-def _columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
+def _box_columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
     """Return the faces of each box [N] relative to the eye, in the box's frame, and its axes."""
     boxes = boxes.kept()
     axes = boxes.axes()
@@ -187,14 +187,14 @@ def _columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
     return (*low, *(o + h for o, h in zip(off, half)), *axes)
 
 
-def _sorted(boxes: Boxes, eye: Eye) -> tuple[Array, Array, Array]:
-    """Return rows of `_columns` near to far, the distance of each from the eye, and its index.
+def _sort_boxes(boxes: Boxes, eye: Eye) -> tuple[Array, Array, Array]:
+    """Return rows of `_box_columns` near to far, the distance of each from the eye, and its index.
 
     There are `TOGETHER` additional rows at distance `FAR`, and so is a box that is out of view.
     Distances are rounded down: they share a word with the index of the box. Sorting these words as
     integers is three times as fast as sorting two arrays.
     """
-    columns = _columns(boxes, eye)
+    columns = _box_columns(boxes, eye)
     beyond = [jnp.maximum(jnp.maximum(columns[i], -columns[i + 3]), 0) for i in range(3)]
     near = jnp.where(in_view(boxes, eye), length(beyond), FAR)
     count = near.shape[0]
@@ -222,7 +222,7 @@ def in_view(boxes: Boxes, eye: Eye) -> Array:
     return seen
 
 
-def _apart_from_boxes(solids: Solids, eye: Eye) -> tuple[Array, Array]:
+def _hit_other_solids(solids: Solids, eye: Eye) -> tuple[Array, Array]:
     """Return distances to capsules and planes, at most `FAR`, and the index of the solid or -1."""
     ways, place = eye.ways(), eye.place()
     wide = tuple(w[None] for w in ways)
@@ -259,7 +259,7 @@ def met(solids: Solids, eye: Eye, index: Array) -> tuple[Array, Vec]:
     """Return distance [P] of the solids `index`, m, and normals 3 x [P]; `FAR` and 0 for -1."""
     count, rods, _ = solids.counts
     ways, place = eye.ways(), eye.place()
-    far, normal = _box_met(solids.boxes, eye, ways, jnp.clip(index, 0, count - 1))
+    far, normal = _surface_at_box(solids.boxes, eye, ways, jnp.clip(index, 0, count - 1))
     if solids.rods is not None:
         pick = jnp.clip(index - count, 0, rods - 1)
         start, end = (
@@ -268,21 +268,21 @@ def met(solids: Solids, eye: Eye, index: Array) -> tuple[Array, Vec]:
         t = rays.capsule(start, end, solids.rods.radius[pick], place, ways)
         x = tuple(p + t * w for p, w in zip(place, ways))
         one = (index >= count) & (index < count + rods)
-        far, normal = _either(one, (t, rays.capsule_normal(start, end, x)), (far, normal))
+        far, normal = _select_hit(one, (t, rays.capsule_normal(start, end, x)), (far, normal))
     if solids.planes is not None:
         pick = jnp.clip(index - count - rods, 0, None)
         up = tuple(solids.planes.normal[pick, i] for i in range(3))
         t = rays.plane(up, solids.planes.height[pick], place, ways)
         facing = -jnp.sign(dot(up, ways))
         one = index >= count + rods
-        far, normal = _either(one, (t, tuple(facing * n for n in up)), (far, normal))
+        far, normal = _select_hit(one, (t, tuple(facing * n for n in up)), (far, normal))
     none = index < 0
     return jnp.where(none, FAR, far), tuple(jnp.where(none, 0, n) for n in normal)
 
 
-def _box_met(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec]:
+def _surface_at_box(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec]:
     # One gather of rows: a gather per column costs eight times as much.
-    found = jnp.stack(_columns(boxes, eye), 1)[pick]
+    found = jnp.stack(_box_columns(boxes, eye), 1)[pick]
     low, high, axes = (
         tuple(found[:, i] for i in part)
         for part in (range(3), range(3, 6), range(6, found.shape[1]))
@@ -298,12 +298,12 @@ def _box_met(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec
     return first, outside(axes, tuple(jnp.where(f, -jnp.sign(w), 0) for f, w in zip(faces, turned)))
 
 
-def _either(one: Array, a: tuple[Array, Vec], b: tuple[Array, Vec]) -> tuple[Array, Vec]:
+def _select_hit(one: Array, a: tuple[Array, Vec], b: tuple[Array, Vec]) -> tuple[Array, Vec]:
     normal = tuple(jnp.where(one, p, q) for p, q in zip(a[1], b[1]))
     return jnp.where(one, a[0], b[0]), normal
 
 
-def _largest(far: Array) -> Array:
+def _max_distance(far: Array) -> Array:
     """Return the largest of distances [P] by halves: on a CPU a third of the time of `jnp.max`."""
     while far.shape[0] > 16 and far.shape[0] % 2 == 0:
         half = far.shape[0] // 2

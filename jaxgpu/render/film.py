@@ -29,7 +29,7 @@ def gif(images: Any, seconds: float = 0.05, inks: Any = None) -> bytes:
     b'GIF89a'
     """
     Image = extra("PIL.Image", "viz", "gif")
-    images = _frames("gif", images, seconds)
+    images = _to_frames("gif", images, seconds)
     if inks is None:  # one palette for all frames, from the first, a middle and the last one
         sample = np.concatenate([images[0], images[len(images) // 2], images[-1]])
         palette, dither = Image.fromarray(sample).quantize(255, dither=Image.Dither.NONE), None
@@ -73,7 +73,7 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
     b'ftyp'
     """
     av = extra("av", "viz", "mp4")
-    images = _frames("mp4", images, seconds)
+    images = _to_frames("mp4", images, seconds)
     height, width = (n // 2 * 2 for n in images.shape[1:3])
     if not height * width:
         raise ValueError(f"mp4: images have shape {list(images.shape)}; H and W must be 2 or more")
@@ -89,7 +89,7 @@ def mp4(images: Any, seconds: float = 0.05) -> bytes:
     return file.getvalue()
 
 
-def _frames(name: str, images: Any, seconds: float) -> np.ndarray:
+def _to_frames(name: str, images: Any, seconds: float) -> np.ndarray:
     """Check images and return them as 8-bit, [T, H, W, 3]."""
     ranges.numbers(f"{name}: seconds", seconds, (), above=0, unit="s")
     images = np.asarray(ranges.numbers(f"{name}: images", images))

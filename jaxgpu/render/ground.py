@@ -35,14 +35,14 @@ def laid(
     centre, size = _extent(x, radius)
     size = size + 0.5 * jnp.abs(centre[1] - height)
     from_sun = Camera(
-        eye=centre + 12 * size * _sun(x.dtype),
+        eye=centre + 12 * size * _sun_direction(x.dtype),
         target=centre,
         up=(0.0, 0.0, 1.0),
         angle=0.25,
         width=PIXELS,
         height=PIXELS,
     )
-    dark = 0.30 * _shade(from_sun, x, radius, spot)
+    dark = 0.30 * _shadow(from_sun, x, radius, spot)
     target, eye = (jnp.asarray(a, x.dtype) for a in (camera.target, camera.eye))
     away = jnp.sqrt(sum((spot[..., i] - target[i]) ** 2 for i in (0, 2)))
     fade = jnp.clip(2.0 - 1.5 * away / jnp.sqrt(jnp.sum((eye - target) ** 2)), 0, 1)
@@ -50,18 +50,18 @@ def laid(
     return jnp.where(seen[..., None], jnp.stack(colour, -1), image), jnp.where(seen, t, depth)
 
 
-def _shade(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Array:
+def _shadow(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Array:
     """Return the fraction of sunlight that particles block at each spot [..., 3], edges soft."""
     index, _ = nearest(from_sun, x, radius, reach=3)
     cover = (index < x.shape[0]).astype(x.dtype)
     for axis in 3 * (0, 1):
         cover = (jnp.roll(cover, -1, axis) + cover + jnp.roll(cover, 1, axis)) / 3
     right, down, ahead = from_sun.seen(spot)
-    place = lambda a: PIXELS / 2 + from_sun.focal * a / jnp.where(ahead > 0, ahead, 1)
-    row, column = place(down), place(right)
+    to_pixel = lambda a: PIXELS / 2 + from_sun.focal * a / jnp.where(ahead > 0, ahead, 1)
+    row, column = to_pixel(down), to_pixel(right)
     inside = (row >= 0) & (row < PIXELS) & (column >= 0) & (column < PIXELS)
-    whole = lambda a: jnp.clip(a, 0, PIXELS - 1).astype(jnp.int32)
-    return jnp.where(inside, cover[whole(row), whole(column)], 0)
+    to_pixel_index = lambda a: jnp.clip(a, 0, PIXELS - 1).astype(jnp.int32)
+    return jnp.where(inside, cover[to_pixel_index(row), to_pixel_index(column)], 0)
 
 
 def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
@@ -74,5 +74,5 @@ def _extent(x: Array, radius: Array | float) -> tuple[Array, Array]:
     return jnp.where(visible, (low + high) / 2, 0), jnp.where(visible, size, 1)
 
 
-def _sun(dtype) -> Array:
+def _sun_direction(dtype) -> Array:
     return rows.unit(jnp.asarray(SUN, dtype))

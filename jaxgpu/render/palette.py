@@ -59,13 +59,13 @@ def styled[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
     """
 
     @functools.wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         matplotlib = extra("matplotlib", "viz", "report")
         cycle = extra("cycler", "viz", "report").cycler(color=SERIES)
         with matplotlib.rc_context({**_STYLE, "axes.prop_cycle": cycle}):
             return draw(*args, **kwargs)
 
-    return drawn
+    return wrapped
 
 
 def fading(colour: str = BLUE) -> Any:

@@ -54,7 +54,7 @@ class Balls:
     def depth(self, camera: Camera) -> Array:
         """Return the depth [H, W], m, of each pixel's nearest surface, infinite without one."""
         parts = {"solids": self.solids, "floor": self.floor, "far": self.far}
-        return _drawn("depth", camera, self.x, self.colour, self.look, **parts)[1]
+        return _render_image_and_depth("depth", camera, self.x, self.colour, self.look, **parts)[1]
 
 
 @explained
@@ -86,10 +86,10 @@ def picture(
     >>> picture(camera, jnp.zeros((1, 3)), jnp.ones((1, 3)), look).shape
     (6, 8, 3)
     """
-    return _drawn("picture", camera, x, colour, look, solids, floor, far)[0]
+    return _render_image_and_depth("picture", camera, x, colour, look, solids, floor, far)[0]
 
 
-def _drawn(
+def _render_image_and_depth(
     name: str,
     camera: Camera,
     x: Array,

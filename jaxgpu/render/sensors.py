@@ -80,14 +80,14 @@ def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) ->
     >>> round(float(depth_image(camera, Solids(box))[1, 1]), 3)
     3.0
     """
-    solids = _checked("depth_image", camera, solids, far)
+    solids = _check_arguments("depth_image", camera, solids, far)
     return _depth_image(camera, solids, far)
 
 
 @jax.jit
 def _depth_image(camera: Camera, solids: Solids, far: Array | float) -> Array:
     eye = eye_of(camera, solids)
-    return _depth(camera, eye, casting.first_distance(solids, eye), far)
+    return _to_depth_image(camera, eye, casting.first_distance(solids, eye), far)
 
 
 @explained
@@ -105,16 +105,16 @@ def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight
     >>> int(seen.index[1, 1]), seen.normal[1, 1].tolist()
     (0, [1.0, 0.0, 0.0])
     """
-    solids = _checked("sight", camera, solids, far)
-    return _sight(camera, solids, far)
+    solids = _check_arguments("sight", camera, solids, far)
+    return _render_solids(camera, solids, far)
 
 
 @jax.jit
-def _sight(camera: Camera, solids: Solids, far: Array | float) -> Sight:
+def _render_solids(camera: Camera, solids: Solids, far: Array | float) -> Sight:
     eye = eye_of(camera, solids)
     index = casting.first_index(solids, eye)
     away, normal = casting.met(solids, eye, index)
-    depth = _depth(camera, eye, away, far)
+    depth = _to_depth_image(camera, eye, away, far)
     seen = (depth < far).ravel()
     shape = (camera.height, camera.width)
     return Sight(
@@ -155,13 +155,13 @@ def nearest_boxes(
     >>> short.index.tolist(), int(short.lost)
     ([1], 1)
     """
-    boxes = _checked("nearest_boxes", camera, Solids(boxes), far).boxes
+    boxes = _check_arguments("nearest_boxes", camera, Solids(boxes), far).boxes
     ranges.numbers("nearest_boxes: count", count, (), least=1, whole=True)
-    return _nearest_boxes(camera, boxes, min(count, boxes.centre.shape[0]), far)
+    return _find_nearest_boxes(camera, boxes, min(count, boxes.centre.shape[0]), far)
 
 
 @partial(jax.jit, static_argnums=2)
-def _nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float) -> Nearest:
+def _find_nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float) -> Nearest:
     eye = eye_of(camera, Solids(boxes))
     away = jnp.where(casting.in_view(boxes, eye), boxes.distance(eye.at), jnp.inf)
     wanted = away < far * jnp.sqrt(1 + jnp.sum(eye.spread * eye.spread))
@@ -175,7 +175,7 @@ def _nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float)
     )
 
 
-def _depth(camera: Camera, eye: casting.Eye, away: Array, far: Array | float) -> Array:
+def _to_depth_image(camera: Camera, eye: casting.Eye, away: Array, far: Array | float) -> Array:
     depth = jnp.minimum(away * eye.ahead(), jnp.asarray(far, away.dtype))
     return depth.reshape(camera.height, camera.width)
 
@@ -195,14 +195,14 @@ def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
     )
 
 
-def _checked(name: str, camera: Camera, solids: Solids, far: Array | float) -> Solids:
+def _check_arguments(name: str, camera: Camera, solids: Solids, far: Array | float) -> Solids:
     """Check the arguments and return the solids in floating point of one precision.
 
     Raise an error for a camera without a view direction, wrong shapes, and non-finite values.
     """
     held(name, camera)
     ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
-    boxes = _rows(name, solids.boxes, centre=("N", 3), half=("N", 3), turn=None)
+    boxes = _check_rows(name, solids.boxes, centre=("N", 3), half=("N", 3), turn=None)
     count = boxes.centre.shape[0]
     shape = (count,) if boxes.turn.ndim == 1 else (count, 4)
     ranges.numbers(f"{name}: Boxes.turn", boxes.turn, shape)
@@ -210,15 +210,15 @@ def _checked(name: str, camera: Camera, solids: Solids, far: Array | float) -> S
         raise ValueError(f"{name}: Boxes.centre has shape [0, 3]; give one of half size -1 instead")
     rods, planes = solids.rods, solids.planes
     if rods is not None:
-        rods = _rows(name, rods, start=("N", 3), end=("N", 3), radius=("N",))
+        rods = _check_rows(name, rods, start=("N", 3), end=("N", 3), radius=("N",))
     if planes is not None:
-        planes = _rows(name, planes, normal=("N", 3), height=("N",))
+        planes = _check_rows(name, planes, normal=("N", 3), height=("N",))
     solids = Solids(boxes, rods, planes)
     dtype = jnp.result_type(*jax.tree.leaves(solids))
     return jax.tree.map(lambda a: a.astype(dtype), solids)
 
 
-def _rows[T: Boxes | Rods | Planes](name: str, held: T, **shapes: Any) -> T:
+def _check_rows[T: Boxes | Rods | Planes](name: str, held: T, **shapes: Any) -> T:
     """Return a copy with arrays in floating point, after checking their shapes and values."""
     arrays: dict[str, Array] = {}
     for field, shape in shapes.items():

@@ -41,7 +41,7 @@ def particles(camera: Camera, x: Array, colour: Array, look: Look) -> tuple[Arra
     depth = smoothed(depth, edge, look.smoothing)
     here = jnp.isfinite(depth)
     paint = colour[jnp.where(here, index, 0)]
-    lit = light(paint, normals(camera, depth), _sight(camera, x.dtype), gloss=0.35)
+    lit = light(paint, normals(camera, depth), _view_directions(camera, x.dtype), gloss=0.35)
     sky = jnp.broadcast_to(jnp.asarray(SKY, x.dtype), lit.shape)
     return jnp.where(here[..., None], lit, sky), depth
 
@@ -49,16 +49,16 @@ def particles(camera: Camera, x: Array, colour: Array, look: Look) -> tuple[Arra
 def smoothed(depth: Array, edge: Array, passes: int) -> Array:
     """Smooth a depth image [H, W] by means over neighbours closer in depth than `edge`."""
 
-    def once(_: int, depth: Array) -> Array:
+    def smooth_pass(_: int, depth: Array) -> Array:
         total, count = depth, jnp.ones_like(depth)
         for axis, way in ((0, 1), (0, -1), (1, 1), (1, -1)):
-            other = _beside(depth, axis, way)
+            other = _shift_pixels(depth, axis, way)
             close = jnp.abs(other - depth) < edge  # false where either is infinite
             total = total + jnp.where(close, other, 0)
             count = count + jnp.where(close, 1.0, 0.0)
         return total / count
 
-    return lax.fori_loop(0, passes, once, depth)
+    return lax.fori_loop(0, passes, smooth_pass, depth)
 
 
 def normals(camera: Camera, depth: Array) -> Vec:
@@ -72,9 +72,9 @@ def normals(camera: Camera, depth: Array) -> Vec:
     for axis in (0, 1):
         steps = []
         for way in (1, -1):
-            other = _beside(depth, axis, way)
+            other = _shift_pixels(depth, axis, way)
             known = here & jnp.isfinite(other)
-            there = tuple(_beside(p, axis, way) for p in places)
+            there = tuple(_shift_pixels(p, axis, way) for p in places)
             rise = jnp.where(known, jnp.abs(other - depth), jnp.inf)
             steps.append((rise, tuple(way * (q - p) for p, q in zip(places, there))))
         (rise, one), (fall, two) = steps
@@ -82,7 +82,7 @@ def normals(camera: Camera, depth: Array) -> Vec:
         sloped = sloped & jnp.isfinite(jnp.minimum(rise, fall))
     n = cross(*tangents)
     known = sloped & (dot(n, n) > 0)
-    towards = tuple(-a for a in _sight(camera, depth.dtype))
+    towards = tuple(-a for a in _view_directions(camera, depth.dtype))
     n = tuple(jnp.where(known, a, t) for a, t in zip(unit(n), towards))
     facing = jnp.sign(dot(n, towards))
     return tuple(facing * a for a in n)
@@ -102,7 +102,7 @@ def light(colour: Array, normal: Vec, sight: Vec, gloss: float) -> Array:
 
 def glass(image: Array, depth: Array, front: Array, normal: Vec, camera: Camera) -> Array:
     """Draw a transparent shape with surface at depth `front` over an image [H, W, 3]."""
-    sight = _sight(camera, depth.dtype)
+    sight = _view_directions(camera, depth.dtype)
     sun = unit(tuple(jnp.full_like(front, a) for a in SUN))
     half = unit(tuple(s - a for s, a in zip(sun, sight)))
     rim = (1 - jnp.abs(dot(normal, sight))) ** 2
@@ -114,14 +114,14 @@ def glass(image: Array, depth: Array, front: Array, normal: Vec, camera: Camera)
     return jnp.clip(clear + jnp.where(front < depth, 0.6 * shine, 0.0)[..., None], 0, 1)
 
 
-def _sight(camera: Camera, dtype) -> Vec:
+def _view_directions(camera: Camera, dtype) -> Vec:
     """Return unit vectors along the rays of all pixels, in space."""
     one = jnp.ones((camera.height, camera.width), dtype)
     eye = jnp.asarray(camera.eye, dtype)
     return unit(tuple(p - eye[i] for i, p in enumerate(camera.places(one))))
 
 
-def _beside(image: Array, axis: int, way: int) -> Array:
+def _shift_pixels(image: Array, axis: int, way: int) -> Array:
     """Return each pixel's neighbour along an axis, infinite at the border."""
     rolled = jnp.roll(image, -way, axis)
     index = jnp.arange(image.shape[axis])

@@ -50,31 +50,31 @@ def trace(
     ranges.numbers("trace: steps", steps, (), least=1, whole=True)
     x = jnp.asarray(ranges.numbers("trace: x", x, (3,), unit="m"))
     turn = jnp.asarray(ranges.numbers("trace: turn", turn, (4,)))
-    when_known(_refuse_zero, turn)
+    when_known(_check_rotation, turn)
     dtype = x.dtype
     tolerance = 1e-4 * far
 
     def distance(depth: Array) -> Array:
-        return shape.distance(_local(x, turn, camera.places(depth)))
+        return shape.distance(_to_shape_frame(x, turn, camera.places(depth)))
 
     a, b = camera.rays(dtype)
     stride = 1 / jnp.sqrt(a * a + b * b + 1)  # depth per metre along the ray
 
-    def walk(_: int, depth: Array) -> Array:
+    def advance_rays(_: int, depth: Array) -> Array:
         return jnp.minimum(depth + stride * distance(depth), 2 * far)
 
-    depth = lax.fori_loop(0, steps, walk, jnp.full_like(a, 1e-3 * far))
+    depth = lax.fori_loop(0, steps, advance_rays, jnp.full_like(a, 1e-3 * far))
     hit = (depth < far) & (jnp.abs(distance(depth)) < tolerance)
-    local = _local(x, turn, camera.places(jnp.where(hit, depth, far)))
+    local = _to_shape_frame(x, turn, camera.places(jnp.where(hit, depth, far)))
     away, pull = jax.vjp(shape.distance, local)
     normal = rotations.turned(turn, pull(jnp.ones_like(away))[0])
     return jnp.where(hit, depth, jnp.inf), unit(normal)
 
 
-def _refuse_zero(turn: Array) -> None:
+def _check_rotation(turn: Array) -> None:
     if not np.any(np.asarray(turn)):
         raise ValueError("trace: turn is 0; it must be a quaternion; give (1, 0, 0, 0) for none")
 
 
-def _local(x: Array, turn: Array, points: Vec) -> Vec:
+def _to_shape_frame(x: Array, turn: Array, points: Vec) -> Vec:
     return rotations.unturned(turn, tuple(a - x[i] for i, a in enumerate(points)))

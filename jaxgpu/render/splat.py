@@ -49,18 +49,18 @@ def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> 
     r = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (n,))
     flat = (camera.height * camera.width + 1,)
 
-    def closest(depth: Array, pixel: Array, t: Array) -> Array:
+    def keep_min_depth(depth: Array, pixel: Array, t: Array) -> Array:
         return depth.at[pixel].min(t)
 
-    depth = _over(camera, c, r, reach, closest, jnp.full(flat, jnp.inf, x.dtype))
+    depth = _rasterize(camera, c, r, reach, keep_min_depth, jnp.full(flat, jnp.inf, x.dtype))
 
-    def first(index: Array, pixel: Array, t: Array) -> Array:
+    def keep_min_index(index: Array, pixel: Array, t: Array) -> Array:
         wins = jnp.isfinite(t) & (t <= depth[pixel] * (1 + TIE))
         return index.at[pixel].min(jnp.where(wins, jnp.arange(n, dtype=jnp.int32), n))
 
-    index = _over(camera, c, r, reach, first, jnp.full(flat, n, jnp.int32))
+    index = _rasterize(camera, c, r, reach, keep_min_index, jnp.full(flat, n, jnp.int32))
     index = index[:-1].reshape(camera.height, camera.width)
-    return index, _shown(camera, x, r, index)
+    return index, _visible_depth(camera, x, r, index)
 
 
 @explained
@@ -96,16 +96,16 @@ def soft_depth(
     r = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (x.shape[0],))
     flat = (camera.height * camera.width + 1,)
     still = tuple(lax.stop_gradient(a) for a in c)
-    closest = lambda depth, pixel, t: depth.at[pixel].min(t)
-    first = _over(
-        camera, still, lax.stop_gradient(r), reach, closest, jnp.full(flat, jnp.inf, x.dtype)
+    keep_min_depth = lambda depth, pixel, t: depth.at[pixel].min(t)
+    first = _rasterize(
+        camera, still, lax.stop_gradient(r), reach, keep_min_depth, jnp.full(flat, jnp.inf, x.dtype)
     )
     shift = jnp.where(jnp.isfinite(first), first, far)
     background = 0.1 * jnp.exp((shift - far) / blur)
 
     def add(sums: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
         pixel, a, b = _pixels(camera, c, k, reach)
-        miss = _miss(c, a, b)
+        miss = _squared_miss_distance(c, a, b)
         bump = jnp.maximum(1 - miss / jnp.where(r > 0, r * r, 1), 0) ** 2
         near = (r > 0) & (c[2] > 0)
         w = jnp.where(near, bump, 0) * jnp.exp(jnp.minimum((shift[pixel] - c[2]) / blur, 1))
@@ -116,14 +116,14 @@ def soft_depth(
     return (total / weight)[:-1].reshape(camera.height, camera.width)
 
 
-def _over(camera: Camera, c: Vec, r: Array, reach: int, put: Callable, image: Array) -> Array:
+def _rasterize(camera: Camera, c: Vec, r: Array, reach: int, put: Callable, image: Array) -> Array:
     """Draw all balls into an image [H W + 1] by `put(image, pixel, depth)`, offset by offset."""
 
-    def one(k: Array, image: Array) -> Array:
+    def draw_offset(k: Array, image: Array) -> Array:
         pixel, a, b = _pixels(camera, c, k, reach)
-        return put(image, pixel, _met(c, r, a, b))
+        return put(image, pixel, _intersect_ball(c, r, a, b))
 
-    return lax.fori_loop(0, (2 * reach + 1) ** 2, one, image)
+    return lax.fori_loop(0, (2 * reach + 1) ** 2, draw_offset, image)
 
 
 def _pixels(camera: Camera, c: Vec, k: Array, reach: int) -> tuple[Array, Array, Array]:
@@ -142,27 +142,27 @@ def _pixels(camera: Camera, c: Vec, k: Array, reach: int) -> tuple[Array, Array,
     return pixel, *camera.slopes(row.astype(c[0].dtype), column.astype(c[0].dtype))
 
 
-def _miss(c: Vec, a: Array, b: Array) -> Array:
+def _squared_miss_distance(c: Vec, a: Array, b: Array) -> Array:
     """Return the squared distance of the centre from the ray (a, b, 1), m^2."""
     p, q, z = c
     cross = (b * z - q, p - a * z, a * q - b * p)
     return dot(cross, cross) / (a * a + b * b + 1)
 
 
-def _met(c: Vec, r: Array, a: Array, b: Array) -> Array:
+def _intersect_ball(c: Vec, r: Array, a: Array, b: Array) -> Array:
     """Return the depth at which the ray (a, b, 1) meets the ball, m, infinite if it does not."""
     square = a * a + b * b + 1
-    left = r * r - _miss(c, a, b)
+    left = r * r - _squared_miss_distance(c, a, b)
     hit = (left > 0) & (r > 0)
     half = jnp.sqrt(jnp.where(hit, left, 1) / square)
     t = (a * c[0] + b * c[1] + c[2]) / square - half
     return jnp.where(hit & (t > 0), t, jnp.inf)
 
 
-def _shown(camera: Camera, x: Array, r: Array, index: Array) -> Array:
+def _visible_depth(camera: Camera, x: Array, r: Array, index: Array) -> Array:
     """Return the depth of the balls in an index image; differentiable."""
     here = index < x.shape[0]
     which = jnp.where(here, index, 0)
     c = tuple(a[which] for a in camera.seen(x))
-    t = _met(c, r[which], *camera.rays(x.dtype))
+    t = _intersect_ball(c, r[which], *camera.rays(x.dtype))
     return jnp.where(here, t, jnp.inf)

@@ -77,8 +77,8 @@ class View:
     up: int = 2  # the coordinate that points up
 
     def __repr__(self) -> str:
-        named = lambda one: f" {one.name!r}" if one.name else ""
-        seen = [f"{one.x.shape[1]} points{named(one)}" for one in self.points]
+        quote_name = lambda one: f" {one.name!r}" if one.name else ""
+        seen = [f"{one.x.shape[1]} points{quote_name(one)}" for one in self.points]
         seen += [f"{one.start.shape[1]} capsules" for one in self.rods]
         seen += [f"{len(one.faces)} triangles" for one in self.surfaces]
         return f"View of {', '.join(seen)}; {self.moments} moment{'' if self.moments == 1 else 's'}"
@@ -104,8 +104,8 @@ class View:
     @explained
     def page(self) -> str:
         """Return the self-contained page."""
-        thinned, note = _thinned(self)
-        return page_of(_data(thinned, note))
+        thinned, note = _subsample(self)
+        return page_of(_page_data(thinned, note))
 
 
 def page_of(data: Any) -> str:
@@ -114,8 +114,8 @@ def page_of(data: Any) -> str:
     >>> page_of({"note": "</script><script>"}).count("</script>")  # the data's and the program's
     2
     """
-    script = _part("view.js")
-    page = _part("view.html").replace("@HASH@", digest(script)).replace("@SCRIPT@", script)
+    script = _read_resource("view.js")
+    page = _read_resource("view.html").replace("@HASH@", digest(script)).replace("@SCRIPT@", script)
     # "<" could end the script; the data is put in last, so that it is not searched for marks
     return page.replace("@DATA@", json.dumps(data).replace("<", "\\u003c"))
 
@@ -138,7 +138,7 @@ def program() -> str:
     >>> digest(program()) in page_of({})
     True
     """
-    return _part("view.js")
+    return _read_resource("view.js")
 
 
 def digest(script: str) -> str:
@@ -150,11 +150,11 @@ def digest(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _part(name: str) -> str:
+def _read_resource(name: str) -> str:
     return resources.files("jaxgpu.render").joinpath(name).read_text()
 
 
-def _thinned(view: View) -> tuple[View, str]:
+def _subsample(view: View) -> tuple[View, str]:
     """Return the view with a limited number of frames and points, and a note on the reduction."""
     said = []
     stride = -(-view.moments // MOST_MOMENTS)
@@ -179,26 +179,26 @@ def _thinned(view: View) -> tuple[View, str]:
     ), " ".join(said)
 
 
-def _data(view: View, note: str) -> dict[str, Any]:
+def _page_data(view: View, note: str) -> dict[str, Any]:
     """Return the data that the page's program reads."""
-    low, high = _box(view)
-    packed = lambda x: _packed(x, low, high)
+    low, high = _bounding_box(view)
+    encode = lambda x: _encode_positions(x, low, high)
     rods = [
         {
-            "start": packed(one.start),
-            "end": packed(one.end),
-            "radius": _plain(one.radius),
+            "start": encode(one.start),
+            "end": encode(one.end),
+            "radius": _to_rounded_floats(one.radius),
             "colour": [_hex(c) for c in one.colour],
         }
         for one in view.rods
     ]
     return {
-        "low": _plain(low),
-        "high": _plain(high),
+        "low": _to_rounded_floats(low),
+        "high": _to_rounded_floats(high),
         "up": view.up,
         "axes": view.axes,
         "frames": view.moments,
-        "times": None if view.times is None else _plain(view.times),
+        "times": None if view.times is None else _to_rounded_floats(view.times),
         "note": note,
         "points": [
             {
@@ -206,7 +206,7 @@ def _data(view: View, note: str) -> dict[str, Any]:
                 "colour": one.colour or SERIES[i % len(SERIES)],
                 "radius": float(one.radius),
                 "hollow": one.hollow,
-                "x": packed(one.x),
+                "x": encode(one.x),
             }
             for i, one in enumerate(view.points)
         ],
@@ -215,14 +215,14 @@ def _data(view: View, note: str) -> dict[str, Any]:
             {
                 "colour": one.colour or SERIES[-1],
                 "faces": np.asarray(one.faces).ravel().tolist(),
-                "x": packed(one.x),
+                "x": encode(one.x),
             }
             for one in view.surfaces
         ],
     }
 
 
-def _box(view: View) -> tuple[np.ndarray, np.ndarray]:
+def _bounding_box(view: View) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the displayed box: of all points, except outliers of large sets."""
     solid = [x for one in view.rods for x in (one.start, one.end)]
     solid += [one.x for one in view.surfaces]
@@ -244,7 +244,7 @@ def _box(view: View) -> tuple[np.ndarray, np.ndarray]:
     return np.where(flat, low - widest / 2, low), np.where(flat, high + widest / 2, high)
 
 
-def _packed(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
+def _encode_positions(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
     """Encode positions [T, N, 3] as 16-bit numbers in base64."""
     share = (np.asarray(x, float) - low) / (high - low)
     seen = (np.isfinite(share) & (share >= -1e-9) & (share <= 1 + 1e-9)).all(-1, keepdims=True)
@@ -253,7 +253,7 @@ def _packed(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
     return {"frames": len(x), "count": x.shape[1], "data": data}
 
 
-def _plain(x: Any) -> list[float]:
+def _to_rounded_floats(x: Any) -> list[float]:
     return [float(f"{value:.6g}") for value in np.ravel(np.asarray(x, float))]
 
 

@@ -14,10 +14,10 @@ from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 
 from .parts import DRAWN, Figure, must_be_text
 
-_LONGEST = 50_000  # maximum rows of numbers stored with a figure; larger data are omitted
+_MAX_ROWS = 50_000  # maximum rows of numbers stored with a figure; larger data are omitted
 
 # an image in a page follows its light or dark mode, as `color-scheme` applies to it
-_FOLLOWS = (
+_PAGE_STYLE = (
     f"<style>svg{{color:{LIGHT_INK};fill:currentColor}}"
     f"@media(prefers-color-scheme:dark){{svg{{color:{DARK_INK}}}}}</style>"
 )
@@ -62,7 +62,7 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
             metadata=stamp,
             **ground,
         )
-    numbers = _numbers(drawing)
+    numbers = _line_data_csv(drawing)
     plt.close(drawing)
     data = follows_page(file.getvalue()) if clear else file.getvalue()
     return Figure(caption, mime, base64.b64encode(data).decode(), numbers)
@@ -79,7 +79,7 @@ def follows_page(svg: bytes) -> bytes:
         drawn = drawn.replace(ink, "currentColor")
     head, opening, rest = drawn.partition("<svg")
     attributes, close, inner = rest.partition(">")
-    return f"{head}{opening}{attributes}{close}{_FOLLOWS}{inner}".encode()
+    return f"{head}{opening}{attributes}{close}{_PAGE_STYLE}{inner}".encode()
 
 
 @explained
@@ -137,7 +137,7 @@ def of_seeds(seeds: int, many: str) -> str:
     return many.format(n=seeds)
 
 
-def _numbers(drawing: Any) -> str:
+def _line_data_csv(drawing: Any) -> str:
     """Return the points of all data lines as CSV, one per row; empty if there are too many."""
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
@@ -151,13 +151,13 @@ def _numbers(drawing: Any) -> str:
             if len(x) != len(y) or line.get_transform() != axes.transData:
                 continue
             count += len(x)
-            if count > _LONGEST:
+            if count > _MAX_ROWS:
                 return ""
             label = axes.get_title() or panel + 1
             for one in zip(x, y):
-                rows.writerow([label, name.lstrip("_"), *map(_short, one)])
+                rows.writerow([label, name.lstrip("_"), *map(_format_short, one)])
     return file.getvalue() if count else ""
 
 
-def _short(value: Any) -> str:
+def _format_short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

@@ -25,7 +25,7 @@ def check_record(record: Any) -> None:
     Traceback (most recent call last):
     ValueError: study=3; it must be a text
     """
-    _RECORD("", record)
+    _STORED_REPORT("", record)
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -34,69 +34,69 @@ def check_record(record: Any) -> None:
         ) from error
 
 
-def _anything(name: str, value: Any) -> None:
+def _accept_any(name: str, value: Any) -> None:
     """Accept any value: it is shown as it is."""
 
 
-def _text(name: str, value: Any) -> None:
-    _hold(name, value, isinstance(value, str), "a text")
+def _check_text(name: str, value: Any) -> None:
+    _require(name, value, isinstance(value, str), "a text")
 
 
-def _number(name: str, value: Any) -> None:
+def _check_number(name: str, value: Any) -> None:
     good = isinstance(value, int | float) and not isinstance(value, bool)
     try:
-        _hold(name, float(value) if good else value, good, "a number")
+        _require(name, float(value) if good else value, good, "a number")
     except OverflowError:  # an integer above the largest float
-        _hold(name, value, False, "a number")
+        _require(name, value, False, "a number")
 
 
-def _whole(name: str, value: Any) -> None:
-    _hold(name, value, isinstance(value, int) and not isinstance(value, bool), "a whole number")
+def _check_integer(name: str, value: Any) -> None:
+    _require(name, value, isinstance(value, int) and not isinstance(value, bool), "a whole number")
 
 
-def _digits(name: str, value: Any) -> None:
-    _whole(name, value)
-    _hold(name, value, 1 <= value <= _MOST_DIGITS, f"a whole number from 1 to {_MOST_DIGITS}")
+def _check_digits(name: str, value: Any) -> None:
+    _check_integer(name, value)
+    _require(name, value, 1 <= value <= _MOST_DIGITS, f"a whole number from 1 to {_MOST_DIGITS}")
 
 
-def _base64(name: str, value: Any) -> None:
-    _text(name, value)
+def _check_base64(name: str, value: Any) -> None:
+    _check_text(name, value)
     try:
         base64.b64decode(value)
     except ValueError:
-        _hold(name, value, False, "a file in base64")
+        _require(name, value, False, "a file in base64")
 
 
-def _or_none(check: Check) -> Check:
+def _optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-def _pair(name: str, value: Any) -> None:
-    _hold(name, value, isinstance(value, list) and len(value) == 2, "two numbers")
-    _each(_number)(name, value)
+def _check_pair(name: str, value: Any) -> None:
+    _require(name, value, isinstance(value, list) and len(value) == 2, "two numbers")
+    _list_of(_check_number)(name, value)
 
 
-def _each(check: Check) -> Check:
+def _list_of(check: Check) -> Check:
     def check_list(name: str, value: Any) -> None:
-        _hold(name, value, isinstance(value, list), "a list")
+        _require(name, value, isinstance(value, list), "a list")
         for i, part in enumerate(value):
             check(f"{name}[{i}]", part)
 
     return check_list
 
 
-def _by_name(check: Check) -> Check:
+def _dict_of(check: Check) -> Check:
     def check_values(name: str, value: Any) -> None:
-        _hold(name, value, isinstance(value, dict), "values by their names")
+        _require(name, value, isinstance(value, dict), "values by their names")
         for key, part in value.items():
             check(f"{name}[{key!r}]", part)
 
     return check_values
 
 
-def _fields(**checks: Check) -> Check:
+def _dict_with_fields(**checks: Check) -> Check:
     def check_fields(name: str, value: Any) -> None:
-        _hold(name or "the record", value, isinstance(value, dict), "values by their names")
+        _require(name or "the record", value, isinstance(value, dict), "values by their names")
         for field, check in checks.items():
             whole = f"{name}.{field}".lstrip(".")
             if field not in value:
@@ -106,34 +106,43 @@ def _fields(**checks: Check) -> Check:
     return check_fields
 
 
-def _hold(name: str, value: Any, good: bool, need: str) -> None:
+def _require(name: str, value: Any, good: bool, need: str) -> None:
     if not good:
         raise ValueError(f"{name}={arguments.shown(value)}; it must be {need}")
 
 
-_FIGURE = _fields(caption=_text, mime=_text, data=_base64, numbers=_text)
-_TABLE = _fields(
-    caption=_text, columns=_each(_anything), rows=_each(_each(_anything)), digits=_digits
+_FIGURE = _dict_with_fields(
+    caption=_check_text, mime=_check_text, data=_check_base64, numbers=_check_text
 )
-_HEADLINE = _fields(what=_text, value=_anything, beside=_text, digits=_digits)
-_REPORT = _fields(
-    title=_text,
-    lead=_text,
-    figures=_each(_FIGURE),
-    tables=_each(_TABLE),
-    findings=_each(_text),
-    citations=_each(_text),
-    timing=_by_name(_fields(compile=_number, run=_number, steps=_number)),
-    seed=_or_none(_whole),
-    headlines=_each(_HEADLINE),
+_TABLE = _dict_with_fields(
+    caption=_check_text,
+    columns=_list_of(_accept_any),
+    rows=_list_of(_list_of(_accept_any)),
+    digits=_check_digits,
 )
-_RECORD = _fields(
-    study=_text,
-    command=_text,
-    reduced=_by_name(_pair),
-    options=_by_name(_anything),
-    environment=_by_name(_text),
-    date=_text,
-    seconds=_or_none(_number),
+_HEADLINE = _dict_with_fields(
+    what=_check_text, value=_accept_any, beside=_check_text, digits=_check_digits
+)
+_REPORT = _dict_with_fields(
+    title=_check_text,
+    lead=_check_text,
+    figures=_list_of(_FIGURE),
+    tables=_list_of(_TABLE),
+    findings=_list_of(_check_text),
+    citations=_list_of(_check_text),
+    timing=_dict_of(
+        _dict_with_fields(compile=_check_number, run=_check_number, steps=_check_number)
+    ),
+    seed=_optional(_check_integer),
+    headlines=_list_of(_HEADLINE),
+)
+_STORED_REPORT = _dict_with_fields(
+    study=_check_text,
+    command=_check_text,
+    reduced=_dict_of(_check_pair),
+    options=_dict_of(_accept_any),
+    environment=_dict_of(_check_text),
+    date=_check_text,
+    seconds=_optional(_check_number),
     report=_REPORT,
 )

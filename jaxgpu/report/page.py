@@ -23,8 +23,8 @@ from jaxgpu.render import palette, view
 from .parts import ReportError
 from .record import read, ready, replace_text
 
-_LARGE = 100_000  # from here on the digits of integers are grouped by three
-_THIN = "\u202f"  # a narrow no-break space
+_GROUPED_FROM = 100_000  # from here on the digits of integers are grouped by three
+_THIN_SPACE = "\u202f"  # a narrow no-break space
 
 
 @explained
@@ -45,7 +45,7 @@ def write(folder: Path) -> Path:
     """
     folder = arguments.path("report.write: folder", folder)
     records = found(folder)
-    return _drawn(folder / "report.html", "page.html", records=records)
+    return _render_page(folder / "report.html", "page.html", records=records)
 
 
 def found(folder: Path) -> list[dict[str, Any]]:
@@ -88,53 +88,53 @@ def compare(one: Path, other: Path) -> Path:
         )
     pairs = [(first[study], second[study]) for study in shared]
     names = (str(one), str(other))
-    return _drawn(other / "comparison.html", "comparison.html", pairs=pairs, names=names)
+    return _render_page(other / "comparison.html", "comparison.html", pairs=pairs, names=names)
 
 
-def _drawn(file: Path, template: str, **given: Any) -> Path:
+def _render_page(file: Path, template: str, **given: Any) -> Path:
     """Render a template to a file, written by process 0; return its path."""
     import jinja2
 
-    loader = jinja2.FunctionLoader(_part)
+    loader = jinja2.FunctionLoader(_read_template)
     engine = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     engine.filters |= {
         "number": number,
-        "told": _told,
-        "framed": _framed,
-        "link": _link,
-        "csv": _csv,
+        "told": _to_html,
+        "framed": _frame_html,
+        "link": _data_url,
+        "csv": _to_csv,
     }
-    engine.filters |= {"seconds": _seconds, "json": _json, "change": change}
+    engine.filters |= {"seconds": _format_duration, "json": _to_json, "change": change}
     engine.globals |= {
         "version": jaxgpu.__version__,
         "palette": palette,
         "zip": itertools.zip_longest,
     }
-    engine.globals |= {"script": _part("page.js"), "policy": _policy()}
+    engine.globals |= {"script": _read_template("page.js"), "policy": _content_security_policy()}
     page = engine.get_template(template).render(**given)
     if leads():
         replace_text(file, page)
     return file
 
 
-def _part(name: str) -> str:
+def _read_template(name: str) -> str:
     return resources.files("jaxgpu.report").joinpath(name).read_text()
 
 
-def _policy() -> str:
+def _content_security_policy() -> str:
     """Return the content security policy: inline data, and the scripts of the page and of views."""
-    scripts = " ".join(map(view.digest, (_part("page.js"), view.program())))
+    scripts = " ".join(map(view.digest, (_read_template("page.js"), view.program())))
     return (
         "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
         f"script-src {scripts}; base-uri 'none'; form-action 'none'"
     )
 
 
-def _framed(data: str) -> str:
+def _frame_html(data: str) -> str:
     """Return the page in a frame; a view is rebuilt from its numbers, so no stored script runs."""
-    page = _text(data)
+    page = _decode_text(data)
     held = view.data_of(page)
     return page if held is None else view.page_of(held)
 
@@ -142,11 +142,11 @@ def _framed(data: str) -> str:
 def number(value: Any, digits: int) -> str:
     """Format a number with `digits` significant digits, and an exponent only where it helps.
 
-    >>> number(7409.19, 3), number(2.220446e-16, 9), number(1_500_000, 3).split(_THIN)
+    >>> number(7409.19, 3), number(2.220446e-16, 9), number(1_500_000, 3).split(_THIN_SPACE)
     ('7410', '2.22e-16', ['1', '500', '000'])
     """
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LARGE:
-        return f"{value:,}".replace(",", _THIN)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _GROUPED_FROM:
+        return f"{value:,}".replace(",", _THIN_SPACE)
     if not isinstance(value, float):
         return str(value)
     if value == 0 or 1e-4 <= abs(value) < 1e7:
@@ -173,7 +173,7 @@ def change(one: Any, other: Any) -> str:
     return f"{share:+.3g} %" if abs(share) > 1e-6 else "below 1e-6 %"
 
 
-def _seconds(value: float | None) -> str:
+def _format_duration(value: float | None) -> str:
     """Format a duration in seconds, minutes or hours."""
     if value is None:
         return "not recorded"
@@ -182,30 +182,30 @@ def _seconds(value: float | None) -> str:
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
-def _told(sentence: str) -> Any:
+def _to_html(sentence: str) -> Any:
     """Return a text as HTML, with words in backquotes as code."""
     import markupsafe
 
     return markupsafe.Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence)))
 
 
-def _text(data: str) -> str:
+def _decode_text(data: str) -> str:
     return base64.b64decode(data).decode(errors="replace")
 
 
-def _link(content: str, mime: str) -> str:
+def _data_url(content: str, mime: str) -> str:
     """Return a data URL that holds the text itself."""
     return f"data:{mime};base64,{base64.b64encode(content.encode()).decode()}"
 
 
-def _csv(table: dict[str, Any]) -> str:
+def _to_csv(table: dict[str, Any]) -> str:
     """Return a table as CSV, with all digits."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([table["columns"], *table["rows"]])
     return file.getvalue()
 
 
-def _json(record: dict[str, Any]) -> str:
+def _to_json(record: dict[str, Any]) -> str:
     """Return the stored report as JSON, without its figures."""
     report = {name: part for name, part in record["report"].items() if name != "figures"}
     return json.dumps({**record, "report": report}, indent=1)

@@ -111,10 +111,10 @@ def drawable(name: str, report: Any) -> None:
     for headline in report.headlines:
         check(name, headline)
     for table in report.tables:
-        _even(name, table)
+        _check_row_lengths(name, table)
 
 
-def _even(name: str, table: Table) -> None:
+def _check_row_lengths(name: str, table: Table) -> None:
     """Raise if a table has a row of another length than its columns."""
     check(name, table)
     for part in (table.columns, table.rows):

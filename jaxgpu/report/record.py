@@ -102,7 +102,7 @@ def save(
         "report": dataclasses.asdict(report),
     }
     if leads():
-        replace_text(out / "report.json", json.dumps(record, default=_plain))
+        replace_text(out / "report.json", json.dumps(record, default=_to_json_value))
 
 
 def command(study: str, options: Any) -> str:
@@ -182,6 +182,6 @@ def replace_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return an array or a number of NumPy or JAX as JSON holds it, and other values as strings."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic | jax.Array) else str(value)

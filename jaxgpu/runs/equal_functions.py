@@ -12,12 +12,14 @@ from typing import Any
 from jaxgpu.inputs import references
 from jaxgpu.inputs.code_reads import Contents, contents
 
-_KEPT = 64  # functions
-_LARGE = 1 << 20  # bytes of arrays that a cached function may refer to
+_CACHE_SIZE = 64  # functions
+_MAX_BYTES = 1 << 20  # bytes of arrays that a cached function may refer to
 
-_met: OrderedDict[Contents, tuple[types.FunctionType, references.References]] = OrderedDict()
+_known_functions: OrderedDict[Contents, tuple[types.FunctionType, references.References]] = (
+    OrderedDict()
+)
 # structures of pytrees with their static leaves, by their references
-_forms: OrderedDict[Any, tuple[Any, tuple[Any, ...]]] = OrderedDict()
+_known_structures: OrderedDict[Any, tuple[Any, tuple[Any, ...]]] = OrderedDict()
 
 
 def find_equal(function: Any) -> Any:
@@ -38,15 +40,15 @@ def find_equal(function: Any) -> Any:
     if not isinstance(function, types.FunctionType) or references.is_fixed(function):
         return function
     told = references.describe(function)
-    if told is None or told.size > _LARGE:
+    if told is None or told.size > _MAX_BYTES:
         return function
     code = contents(function.__code__)
-    known, then = _met.pop(code, (function, told))
+    known, then = _known_functions.pop(code, (function, told))
     if then != told or (known is not function and references.describe(known) != told):
         known = function
-    _met[code] = known, told
-    while len(_met) > _KEPT:
-        _met.popitem(last=False)
+    _known_functions[code] = known, told
+    while len(_known_functions) > _CACHE_SIZE:
+        _known_functions.popitem(last=False)
     return known
 
 
@@ -62,17 +64,17 @@ def find_equal_form(structure: Any, static: tuple[Any, ...]) -> tuple[Any, tuple
     >>> find_equal_form(*forms[0]) == find_equal_form(*forms[1]), forms[0] == forms[1]
     (True, False)
     """
-    told = _describe_form(structure, static)
-    if told is None or not told.has_user_code or told.size > _LARGE:
+    told = _structure_references(structure, static)
+    if told is None or not told.has_user_code or told.size > _MAX_BYTES:
         return structure, static
-    known = _forms.pop(told.parts, (structure, static))
-    if _describe_form(*known) != told:
+    known = _known_structures.pop(told.parts, (structure, static))
+    if _structure_references(*known) != told:
         known = structure, static
-    _forms[told.parts] = known
-    while len(_forms) > _KEPT:
-        _forms.popitem(last=False)
+    _known_structures[told.parts] = known
+    while len(_known_structures) > _CACHE_SIZE:
+        _known_structures.popitem(last=False)
     return known
 
 
-def _describe_form(structure: Any, static: tuple[Any, ...]) -> references.References | None:
+def _structure_references(structure: Any, static: tuple[Any, ...]) -> references.References | None:
     return references.describe((static, *references.nodes(structure)))

@@ -24,7 +24,7 @@ except ImportError:
     fcntl = None
 
 # device and inode of the folders that this thread has locked; it may lock them again
-_held = threading.local()
+_locked_folders = threading.local()
 
 
 @contextlib.contextmanager
@@ -98,19 +98,19 @@ def locked(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         found = os.fstat(handle)
-        name, held = (found.st_dev, found.st_ino), getattr(_held, "names", frozenset())
+        name, held = (found.st_dev, found.st_ino), getattr(_locked_folders, "names", frozenset())
         if name not in held:
-            _lock(fcntl, handle, folder)
-        _held.names = held | {name}
+            _try_lock(fcntl, handle, folder)
+        _locked_folders.names = held | {name}
         try:
             yield
         finally:
-            _held.names = held
+            _locked_folders.names = held
     finally:
         os.close(handle)
 
 
-def _lock(system: Any, handle: int, folder: Path) -> None:
+def _try_lock(system: Any, handle: int, folder: Path) -> None:
     try:
         system.flock(handle, system.LOCK_EX | system.LOCK_NB)
     except BlockingIOError:

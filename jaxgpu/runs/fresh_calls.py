@@ -18,8 +18,8 @@ from jaxgpu.inputs.trace_context import tracing
 from .program import Call
 from .saving import identity
 
-_KEPT = 16  # programs
-_LARGE = 1 << 24  # bytes of arrays that the functions of a cached program may refer to
+_CACHE_SIZE = 16  # programs
+_MAX_BYTES = 1 << 24  # bytes of arrays that the functions of a cached program may refer to
 _OUTSIDE = get_opaque_trace_state()
 _programs: OrderedDict[Any, Any] = OrderedDict()  # by the references of their functions
 
@@ -41,7 +41,7 @@ def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
     """
     call = Call(functools.partial(f, *given))
     again = call.made(call.operands)
-    with _traces(call, f, given):
+    with _make_retrace_context(call, f, given):
         return again()
 
 
@@ -53,10 +53,10 @@ def fresh_traces(f: Callable[..., Any], *given: Any) -> contextlib.AbstractConte
     ...     shape_of.eval_shape(jax.numpy.ones((2, 3))).shape
     (3, 2)
     """
-    return _traces(Call(functools.partial(f, *given)), f, given)
+    return _make_retrace_context(Call(functools.partial(f, *given)), f, given)
 
 
-def _traces(
+def _make_retrace_context(
     call: Call, f: Callable[..., Any], given: tuple[Any, ...]
 ) -> contextlib.AbstractContextManager[Any]:
     key = call.key()
@@ -87,7 +87,7 @@ def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: 
     outside = get_opaque_trace_state() == _OUTSIDE and not jax.config.jax_disable_jit
     calls = [Call(f) for f in (body, *functions)] if outside else []
     keys = tuple(call.key() for call in calls)
-    if not keys or any(key is None or key[-1].size > _LARGE for key in keys):
+    if not keys or any(key is None or key[-1].size > _MAX_BYTES for key in keys):
         return body(functions, *given)
     try:
         program = _programs.pop(keys, None)
@@ -96,7 +96,7 @@ def call_as_program(body: Callable[..., Any], functions: Sequence[Any], *given: 
     if program is None:
         program = jax.jit(functools.partial(_call_all, tuple(map(_drop_operands, calls))))
     _programs[keys] = program
-    while len(_programs) > _KEPT:
+    while len(_programs) > _CACHE_SIZE:
         _programs.popitem(last=False)
     with tracing(tuple(key[-1] for key in keys)):
         return program([call.operands for call in calls], given)

@@ -5,8 +5,11 @@ import threading
 from typing import Any
 
 # from a user, and from a scheduler that needs the machine
-_REQUESTS = signal.SIGINT, signal.SIGTERM
-_LEFT_ALONE = signal.SIG_IGN, None  # None: a handler that Python has not set and cannot set again
+_STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
+_FOREIGN_HANDLERS = (
+    signal.SIG_IGN,
+    None,
+)  # None: a handler that Python has not set and cannot set again
 
 
 class Interrupt:
@@ -28,17 +31,19 @@ class Interrupt:
     def __enter__(self) -> "Interrupt":
         self._previous: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            heard = [which for which in _REQUESTS if signal.getsignal(which) not in _LEFT_ALONE]
-            self._previous = {which: signal.signal(which, self._ask) for which in heard}
+            heard = [
+                which for which in _STOP_SIGNALS if signal.getsignal(which) not in _FOREIGN_HANDLERS
+            ]
+            self._previous = {which: signal.signal(which, self._request_stop) for which in heard}
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._restore()
+        self._restore_handlers()
 
-    def _ask(self, *_: Any) -> None:
+    def _request_stop(self, *_: Any) -> None:
         self.asked = True
-        self._restore()
+        self._restore_handlers()
 
-    def _restore(self) -> None:
+    def _restore_handlers(self) -> None:
         for which, handler in self._previous.items():
             signal.signal(which, handler)

@@ -38,7 +38,7 @@ from .saving.store import Store
 _STEPS = ranges.Range(least=0, whole=True, one=True)
 _CHUNK = ranges.Range(least=1, whole=True, one=True, none=True)
 _CHUNK_SECONDS = 1.0  # duration of a chunk if the caller does not fix its length
-_SHOWN = 5  # arrays of the state and of the history that a summary lists
+_MAX_LISTED = 5  # arrays of the state and of the history that a summary lists
 
 
 def nothing(state: Any) -> tuple[()]:
@@ -82,31 +82,33 @@ class Run[S]:
         t = self.timing
         first = f"{type(self).__name__}: {t.steps} steps in {t.run:.3g} s"
         lines = [f"{first}, compiled in {t.compile:.2g} s"]
-        lines += _listed(f"state: {type(self.state).__name__}", self.state, _type)
-        return lines + _listed("history", self.history, _course)
+        lines += _format_arrays(f"state: {type(self.state).__name__}", self.state, _format_type)
+        return lines + _format_arrays("history", self.history, _format_rows)
 
 
-def _listed(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
+def _format_arrays(title: str, tree: Any, said: Callable[[Any], str]) -> list[str]:
     leaves = jax.tree.leaves_with_path(tree)
     if not leaves:
         return [f"  {title}: nothing"]
     size = sum(getattr(leaf, "nbytes", 8) for _, leaf in leaves if not arguments.is_key(leaf))
     lines = [f"  {title}, {len(leaves)} arrays, {size / 1e6:.3g} MB"]
-    for at, leaf in leaves[:_SHOWN]:
+    for at, leaf in leaves[:_MAX_LISTED]:
         lines.append(f"    {named(at)}: {said(leaf)}")
-    return lines + ([f"    and {len(leaves) - _SHOWN} more"] if len(leaves) > _SHOWN else [])
+    return lines + (
+        [f"    and {len(leaves) - _MAX_LISTED} more"] if len(leaves) > _MAX_LISTED else []
+    )
 
 
-def _type(leaf: Any) -> str:
+def _format_type(leaf: Any) -> str:
     leaf = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
     return f"{leaf.dtype}{list(leaf.shape)}"
 
 
-def _course(rows: Any) -> str:
+def _format_rows(rows: Any) -> str:
     """Return the type of rows [1 + steps, ...], and their first and last value if numeric."""
     told = not arguments.is_key(rows) and rows.ndim == 1 and len(rows)
     ends = f", {rows[0]:.6g} to {rows[-1]:.6g}" if told else ""
-    return _type(rows) + ends
+    return _format_type(rows) + ends
 
 
 def run[S](
@@ -194,9 +196,9 @@ def run[S](
     64.0
     """
     arguments.arrays("run: state", state)
-    steps, chunk = _counts(steps, chunk)
+    steps, chunk = _check_counts(steps, chunk)
     measure = nothing if measure is None else measure
-    _refuse(key, out, guard, step=step, measure=measure, until=until, check=check)
+    _check_arguments(key, out, guard, step=step, measure=measure, until=until, check=check)
     keep, allow = kept_steps.check("run: keep", keep), allowed_names(resume)
     branch = resume if isinstance(resume, Branch) else None
     if branch is not None:
@@ -206,7 +208,7 @@ def run[S](
     if keep is not None and out is None:
         raise ValueError("run: keep without a folder; give out=, where the checkpoints go")
     group = processes.joined(state)
-    with precision.scope(state), _together(out, key, group, keep) as (store, interrupt):
+    with precision.scope(state), _open_contexts(out, key, group, keep) as (store, interrupt):
         said = {"resume": str(resume), "keep": str(keep), "out": str(out)}
         group.agree({"steps": steps, "chunk": chunk} | said)
         store.refuse_overwriting(resume)
@@ -236,7 +238,7 @@ def run[S](
         began, first, ended = time.perf_counter(), done, False
         hidden = not (group.first and _has_terminal())
         with tqdm(total=steps, initial=done, disable=hidden, desc=store.name, leave=False) as bar:
-            pace = _Pace(chunk or loop.capacity, fixed=chunk is not None)
+            pace = _ChunkPace(chunk or loop.capacity, fixed=chunk is not None)
             while done < steps and not ended:
                 # clocks and signals differ between processes: one decides, any may request a stop
                 kept = store.kept.next_after(done) or steps
@@ -268,7 +270,7 @@ def _has_terminal() -> bool:
         return False
 
 
-def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
+def _check_arguments(key: Any, out: Any, guard: Any, **functions: Any) -> None:
     """Raise if an argument has another type than `run` takes."""
     for name, f in functions.items():
         if f is not None or name == "step":
@@ -283,7 +285,7 @@ def _refuse(key: Any, out: Any, guard: Any, **functions: Any) -> None:
 
 
 @contextlib.contextmanager
-def _together(
+def _open_contexts(
     out: Any, key: Any, group: processes.Group, keep: Keep
 ) -> Iterator[tuple[Store, Interrupt]]:
     """Open the contexts of a run: the watchdog of its processes, its folder, and Ctrl-C."""
@@ -337,7 +339,7 @@ def _scan_steps[S](
     return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), first, rows)
 
 
-def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
+def _check_counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     """Return the steps of a run and of a chunk, after checking their ranges."""
     ranges.refuse("run: steps", steps, _STEPS)
     ranges.refuse("run: chunk", chunk, _CHUNK)
@@ -346,7 +348,7 @@ def _counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     return int(steps), None if chunk is None else int(chunk)
 
 
-class _Pace:
+class _ChunkPace:
     """Length of the next chunk: as many steps as take `_CHUNK_SECONDS`."""
 
     def __init__(self, longest: int, fixed: bool):

@@ -32,7 +32,7 @@ from .saving import identity, settings
 
 _HISTORY_BYTES = 1 << 26  # rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk if each has at most `_SMALL` bytes
-_KEPT = 8  # most recently used programs of one function
+_CACHE_SIZE = 8  # most recently used programs of one function
 LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
 _MARK = "_jaxgpu_long"  # attribute of marked steps
 
@@ -67,8 +67,8 @@ class Call:
                 break
         self.function = find_equal(f)
         at_leaves, structure = jax.tree.flatten_with_path((args, named))
-        self._fixed = [_is_static(at, leaf) for at, leaf in at_leaves]
-        pairs = [(leaf, fixed) for (_, leaf), fixed in zip(at_leaves, self._fixed)]
+        self._constant_offsets = [_is_static(at, leaf) for at, leaf in at_leaves]
+        pairs = [(leaf, fixed) for (_, leaf), fixed in zip(at_leaves, self._constant_offsets)]
         self.operands = [leaf for leaf, fixed in pairs if not fixed]
         static = tuple(leaf for leaf, fixed in pairs if fixed)
         self.structure, self._static = find_equal_form(structure, static)
@@ -95,14 +95,14 @@ class Call:
     def given(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the bound positional and keyword arguments, with these operands."""
         rest, static = iter(operands), iter(self._static)
-        leaves = [next(static if fixed else rest) for fixed in self._fixed]
+        leaves = [next(static if fixed else rest) for fixed in self._constant_offsets]
         return jax.tree.unflatten(self.structure, leaves)
 
     @explained
     @on_host
     def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """Bind these operands to the function again."""
-        count = self._fixed.count(False)
+        count = self._constant_offsets.count(False)
         if len(operands) != count:
             raise ValueError(
                 f"Call.made: {len(operands)} operands; the function carries {count}; give as many"
@@ -186,13 +186,13 @@ class Loop:
         self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
         self.whole = everywhere(state)
         # traced once for all uses, and inlined into any program
-        self._step = jax.jit(self._stepped, inline=True)
-        self._row = jax.jit(self._measured, inline=True)
+        self._step_shapes = jax.jit(self._call_step, inline=True)
+        self._row = jax.jit(self._call_measure, inline=True)
         self.compile_time = 0.0
         self._plain = bool(jax.config.jax_disable_jit)
         self._long = self._plain or getattr(self.calls[0].function, _MARK, False)
-        self.program = self._found(state)
-        self.capacity = self._room(longest)
+        self.program = self._find_program(state)
+        self.capacity = self._chunk_capacity(longest)
 
     def rows(self, count: int, new: Any = np.zeros) -> Any:
         """Return a history of `count` rows of zeros, with keys as arrays of words."""
@@ -203,7 +203,7 @@ class Loop:
         """Return the history [1, ...] of the state, as `rows`, by a separate program."""
         if not jax.tree.leaves(self.program.row):
             return self.program.row
-        row = jax.device_get(self._measuring()(self.operands, self.state))
+        row = jax.device_get(self._compile_measure()(self.operands, self.state))
         return jax.tree.map(lambda leaf: leaf[None], row)
 
     def compile(self) -> None:
@@ -212,16 +212,16 @@ class Loop:
         if self._plain:
             return
         if self._long and jax.tree.leaves(program.row):
-            apart = [self._measuring()]
+            apart = [self._compile_measure()]
         if self.capacity not in program.chunks:
             began = time.perf_counter()
             kept = jax.tree.map(lambda leaf: leaf.sharding, state)  # each output is the next input
             row = () if self._long else program.words
             chunk = jax.jit(
-                functools.partial(self._chunk, row, self.capacity),
+                functools.partial(self._run_chunk, row, self.capacity),
                 donate_argnums=0,
                 out_shardings=(kept, self.whole, self.whole, self.whole),
-                compiler_options=self._options(),
+                compiler_options=self._compiler_options(),
             )
             with tracing(self._told):
                 lowered = chunk.lower(state, self.operands, np.int32(0), np.int32(1))
@@ -248,7 +248,7 @@ class Loop:
         """Return digests of the program, the measure and the start, including their numbers."""
         if not self.program.digests:  # they equal those of a run with jit
             with jax.disable_jit(False), tracing(self._told):
-                self.program.digests |= self._digests(self.state, self.program.called)
+                self.program.digests |= self._trace_digests(self.state, self.program.called)
         names = {"program": 0, "measure": 1}
         numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
         found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
@@ -261,37 +261,37 @@ class Loop:
 
     def _advance(self, done: int, count: int) -> tuple[Any, int, bool]:
         if self._plain:
-            return self._advance_plainly(done)
+            return self._advance_without_jit(done)
         chunk = self.program.chunks[self.capacity]
         given = self.operands, np.int32(done), np.int32(count)
         self.state, rows, steps, ended = chunk(self.state, *given)
         made = int(steps)
         return jax.tree.map(lambda leaf: leaf[:made], jax.device_get(rows)), made, bool(ended)
 
-    def _advance_plainly(self, done: int) -> tuple[Any, int, bool]:
+    def _advance_without_jit(self, done: int) -> tuple[Any, int, bool]:
         """Advance by one step without a program, or by none if the run ends before it."""
-        if self._ended(self.operands, self.state):
+        if self._call_until(self.operands, self.state):
             return (), 0, True
-        new = self._step(self.operands, self.state, np.int32(done))
+        new = self._step_shapes(self.operands, self.state, np.int32(done))
         refuse_changed("run: step", self.state, new)
         self.state = jax.tree.map(own, new)
-        return (), 1, bool(self._ended(self.operands, self.state))
+        return (), 1, bool(self._call_until(self.operands, self.state))
 
-    def _measuring(self) -> Any:
+    def _compile_measure(self) -> Any:
         """Return the compiled measure; with jit disabled, the measure itself."""
         program = self.program
         if self._plain:
-            return lambda *given: jax.tree.map(jnp.asarray, self._words(*given))
+            return lambda *given: jax.tree.map(jnp.asarray, self._measure_words(*given))
         if program.measure is None:
             began = time.perf_counter()
-            options = self._options()
-            row = jax.jit(self._words, out_shardings=self.whole, compiler_options=options)
+            options = self._compiler_options()
+            row = jax.jit(self._measure_words, out_shardings=self.whole, compiler_options=options)
             with tracing(self._told):
                 program.measure = row.lower(self.operands, self.state).compile()
             self.compile_time += time.perf_counter() - began
         return program.measure
 
-    def _found(self, state: Any) -> Program:
+    def _find_program(self, state: Any) -> Program:
         """Return the program of an earlier equal run, or a new one.
 
         It is found by the references of the functions, or by the digest of their traces if the
@@ -303,16 +303,16 @@ class Loop:
         if self._plain:
             row = jax.eval_shape(lambda row: row, self._row(self.operands, state))
             return Program(row, {}, [])
-        shapes = self.keyed, self._shapes(state)
+        shapes = self.keyed, self._input_key(state)
         at = None if None in keys else (*keys, shapes)
         try:
             kept = _programs.setdefault(self.calls[0].function, OrderedDict())
             found = None if at is None else kept.get(at)
         except TypeError:  # an unhashable function
-            return self._new(state)
+            return self._make_program(state)
         if found is None:
-            found = self._new(state)
-            digest = shapes, str(self._options()), self._long, *found.digests.values()
+            found = self._make_program(state)
+            digest = shapes, str(self._compiler_options()), self._long, *found.digests.values()
             if (
                 not found.called
             ):  # host functions are new objects at each trace, with different closures
@@ -320,17 +320,17 @@ class Loop:
             at = digest if at is None else at
         kept[at] = found
         kept.move_to_end(at)
-        while len(kept) > _KEPT:
+        while len(kept) > _CACHE_SIZE:
             kept.popitem(last=False)
         return found
 
-    def _shapes(self, state: Any) -> Any:
+    def _input_key(self, state: Any) -> Any:
         """Return structure, types and shardings of inputs, and settings that change programs."""
         leaves, structure = jax.tree.flatten((state, self.operands))
         kinds = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
         return structure, kinds, settings.compiler_settings()
 
-    def _room(self, longest: int) -> int:
+    def _chunk_capacity(self, longest: int) -> int:
         """Return the capacity of a chunk, for whose rows there is a buffer.
 
         It is the same for all runs with small rows, and a power of two for others, so that runs of
@@ -342,49 +342,49 @@ class Loop:
         few = 1 << max(0, longest - 1).bit_length()
         return _ROWS if size <= _SMALL else max(1, min(few, _HISTORY_BYTES // size))
 
-    def _new(self, state: Any) -> Program:
+    def _make_program(self, state: Any) -> Program:
         with tracing(self._told):
             self._check_fixed_point(state)
             row = jax.eval_shape(self._row, self.operands, state)
             called: list[Any] = []
-            return Program(row, self._digests(state, called), called)
+            return Program(row, self._trace_digests(state, called), called)
 
-    def _options(self) -> Any:
+    def _compiler_options(self) -> Any:
         return precision.options_of(self.calls[0].function)
 
-    def _chunk(
+    def _run_chunk(
         self, row: Any, room: int, state: Any, operands: Any, first: Array, count: Array
     ) -> tuple[Any, Any, Array, Array]:
         rows = jax.tree.map(lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), row)
 
-        def going(carry: tuple[Array, Array, Any, Any]) -> Array:
+        def is_running(carry: tuple[Array, Array, Any, Any]) -> Array:
             return (carry[0] < count) & ~carry[1]
 
         def body(carry: tuple[Array, Array, Any, Any]) -> tuple[Array, Array, Any, Any]:
             i, _, state, rows = carry
-            state = self._step(operands, state, first + i)
+            state = self._step_shapes(operands, state, first + i)
             if jax.tree.leaves(rows):
-                new = self._words(operands, state)
+                new = self._measure_words(operands, state)
                 rows = jax.tree.map(lambda buffer, row: buffer.at[i].set(row), rows, new)
-            return i + 1, self._ended(operands, state), state, rows
+            return i + 1, self._call_until(operands, state), state, rows
 
-        begin = jnp.int32(0), self._ended(operands, state), state, rows
-        made, ended, state, rows = jax.lax.while_loop(going, body, begin)
+        begin = jnp.int32(0), self._call_until(operands, state), state, rows
+        made, ended, state, rows = jax.lax.while_loop(is_running, body, begin)
         return state, rows, made, ended
 
-    def _stepped(self, operands: Any, state: Any, i: Any) -> Any:
+    def _call_step(self, operands: Any, state: Any, i: Any) -> Any:
         carried, key = operands
         keys = (jax.random.fold_in(key, i),) if self.keyed else ()
         return called("run: step", self.calls[0].made(carried[0]), state, *keys)
 
-    def _words(self, operands: Any, state: Any) -> Any:
+    def _measure_words(self, operands: Any, state: Any) -> Any:
         """Return the measures with keys as arrays of words, since the host stores only arrays."""
         return jax.tree.map(binary.numbers_of, self._row(operands, state))
 
-    def _measured(self, operands: Any, state: Any) -> Any:
+    def _call_measure(self, operands: Any, state: Any) -> Any:
         return called("run: measure", self.calls[1].made(operands[0][1]), state)
 
-    def _ended(self, operands: Any, state: Any) -> Array:
+    def _call_until(self, operands: Any, state: Any) -> Array:
         if len(self.calls) < 3:
             return jnp.zeros((), bool)
         try:
@@ -403,10 +403,10 @@ class Loop:
             )
         return jnp.asarray(ended)
 
-    def _digests(self, state: Any, called: list[Any]) -> dict[str, str]:
+    def _trace_digests(self, state: Any, called: list[Any]) -> dict[str, str]:
         """Return digests of the functions without their bound numbers; collect host functions."""
-        step = lambda operands, state: self._step(operands, state, np.int32(0))
-        traced = {"program": step, "measure": self._row, "until": self._ended}
+        step = lambda operands, state: self._step_shapes(operands, state, np.int32(0))
+        traced = {"program": step, "measure": self._row, "until": self._call_until}
         return {
             name: identity.of_program(jax.make_jaxpr(f)(self.operands, state), called)
             for name, f in traced.items()
@@ -414,7 +414,7 @@ class Loop:
 
     def _check_fixed_point(self, state: Any) -> None:
         new = jax.eval_shape(
-            lambda operands, x: self._step(operands, x, np.int32(0)), self.operands, state
+            lambda operands, x: self._step_shapes(operands, x, np.int32(0)), self.operands, state
         )
         refuse_changed("run: step", state, new)
 
@@ -451,10 +451,10 @@ def refuse_changed(name: str, before: Any, after: Any) -> None:
     Traceback (most recent call last):
     TypeError: run: step changes ['x'] float64[3] to ['x'] float64[2]; it must return what it was...
     """
-    kind = lambda x: x if hasattr(x, "dtype") else jax.typeof(x)
+    to_aval = lambda x: x if hasattr(x, "dtype") else jax.typeof(x)
     was, now = (
         [
-            f"{jax.tree_util.keystr(at)} {kind(x).dtype}{list(kind(x).shape)}".lstrip()
+            f"{jax.tree_util.keystr(at)} {to_aval(x).dtype}{list(to_aval(x).shape)}".lstrip()
             for at, x in jax.tree.leaves_with_path(tree)
         ]
         for tree in (before, after)

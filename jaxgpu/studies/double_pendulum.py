@@ -170,11 +170,11 @@ def small_swings(step: float) -> list[float]:
     spec = pendulum(step)
     state = jax.vmap(spec.init)(jnp.asarray(angles.T))
 
-    def further(now: State, _: None) -> tuple[State, Array]:
+    def advance(now: State, _: None) -> tuple[State, Array]:
         now = jax.vmap(spec.step)(now)
         return now, now.qpos[:, 0]
 
-    q = np.asarray(jax.jit(lambda s: lax.scan(further, s, length=round(10 / step)))(state)[1])
+    q = np.asarray(jax.jit(lambda s: lax.scan(advance, s, length=round(10 / step)))(state)[1])
     found = []
     for course in q.T:
         at = np.flatnonzero(course[:-1] * course[1:] < 0)
@@ -211,10 +211,10 @@ def pictured(done: Run, times: np.ndarray) -> Figure:
     q = done.history["q"][::5]
     upper, lower = q[..., 0], q[..., 0] + q[..., 1]
     depth = np.broadcast_to(np.linspace(-0.6, 0.6, q.shape[1]), upper.shape)
-    down = lambda angle: np.stack([-np.sin(angle), 0 * angle, -np.cos(angle)], -1)
+    rod_vector = lambda angle: np.stack([-np.sin(angle), 0 * angle, -np.cos(angle)], -1)
     pivot = np.stack([0 * upper, depth, 0 * upper], -1)
-    elbow = pivot + down(upper)
-    rods = {"upper": (pivot, elbow), "lower": (elbow, elbow + down(lower))}
+    elbow = pivot + rod_vector(upper)
+    rods = {"upper": (pivot, elbow), "lower": (elbow, elbow + rod_vector(lower))}
     return view(
         show(rods, times=times[::5]),
         f"{q.shape[1]} of the pendulums, drawn one behind the other; the clock shows seconds.",

@@ -75,20 +75,20 @@ def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Cour
     """Train the teacher and the students: kickstarted, with its critic, independent, DAgger."""
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
 
-    def trained(name: str, what: Course, keys: Array) -> tuple[Course, Run]:
+    def train(name: str, what: Course, keys: Array) -> tuple[Course, Run]:
         steps = options.steps // FEWER.get(name, 1)
         return what, success.trained(what, steps, keys, out / name, resume)
 
-    what, run = trained("teacher", course(options, "reduced", TEACHER), keys[:1])
+    what, run = train("teacher", course(options, "reduced", TEACHER), keys[:1])
     learnt = jax.tree.map(lambda x: x[0], run.state)
     critic, teacher = what.learner.critic_of(learnt), what.learner.policy(what.env, learnt)
     student = partial(course, options, "force")
     return {
         "teacher": (what, run),
-        "led": trained("led", student(LED(critic=critic, teacher=teacher)), keys),
-        "taught": trained("taught", student(replace(STUDENT, critic=critic)), keys),
-        "alone": trained("alone", student(STUDENT), keys),
-        "told": trained("told", student(TOLD(teacher)), keys),
+        "led": train("led", student(LED(critic=critic, teacher=teacher)), keys),
+        "taught": train("taught", student(replace(STUDENT, critic=critic)), keys),
+        "alone": train("alone", student(STUDENT), keys),
+        "told": train("told", student(TOLD(teacher)), keys),
     }
 
 
@@ -141,8 +141,8 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             ),
             Headline(
                 f"steps after which the median is at {100 * ASKED:.0f} % or above",
-                _when(runs["led"], options),
-                f"{_when(runs['alone'], options)} with a critic of their own",
+                _steps_to_target(runs["led"], options),
+                f"{_steps_to_target(runs['alone'], options)} with a critic of their own",
             ),
             Headline(
                 "new episodes in which the peg is in its hole, by touch, told what to do",
@@ -156,7 +156,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
-def _when(trained: tuple[Course, Run], options: Options) -> str:
+def _steps_to_target(trained: tuple[Course, Run], options: Options) -> str:
     """Return the steps to the first measurement from which on the median meets the target."""
     what, run = trained
     below = np.flatnonzero(np.median(run.history, 1) < ASKED)
@@ -173,12 +173,16 @@ def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
 
     drawing, axes = plt.subplots(figsize=(4.6, 2.8))
     what, teacher = runs["teacher"]
-    along = lambda name, what: np.linspace(0, taken(name, what, options) / 1e6, success.PARTS + 1)
-    axes.plot(along("teacher", what), 100 * np.asarray(teacher.history)[:, 0], color=GREY, ls="--")
+    steps_axis = lambda name, what: np.linspace(
+        0, taken(name, what, options) / 1e6, success.PARTS + 1
+    )
+    axes.plot(
+        steps_axis("teacher", what), 100 * np.asarray(teacher.history)[:, 0], color=GREY, ls="--"
+    )
     colours = {"led": PURPLE, "taught": BLUE, "alone": ORANGE, "told": GREEN}
     for name, colour in colours.items():
         what, run = runs[name]
-        x, share = along(name, what), 100 * np.asarray(run.history)
+        x, share = steps_axis(name, what), 100 * np.asarray(run.history)
         axes.fill_between(x, share.min(1), share.max(1), color=colour, alpha=BAND, lw=0)
         axes.plot(x, np.median(share, 1), color=colour, label=NAMES[name])
     axes.axhline(100 * ASKED, color=GREY, lw=0.8, ls=":")

@@ -21,10 +21,10 @@ from .uniform import Kind, edge
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
     """Return log I_v or log K_v for v >= 0; `v` and `x` have the same shape and dtype."""
-    value = _either(uniform.log_bessel, disk.log_bessel, kind, v, x)
+    value = _select_region(uniform.log_bessel, disk.log_bessel, kind, v, x)
     if kind.sign > 0:
-        return _limits(value, v, x, 0.0, -inf, -inf if kind.scaled else inf, -inf)
-    return _limits(value, v, x, inf, inf, -inf, inf)
+        return _apply_limits(value, v, x, 0.0, -inf, -inf if kind.scaled else inf, -inf)
+    return _apply_limits(value, v, x, inf, inf, -inf, inf)
 
 
 @partial(log_bessel.defjvp, symbolic_zeros=True)
@@ -34,28 +34,30 @@ def _log_bessel_jvp(kind, primals, tangents):
         out = log_bessel(kind, v, x)
         tangent = jnp.zeros_like(out)
         if not isinstance(dv, SymbolicZero):
-            form = partial(_either, uniform.log_bessel, disk.log_bessel, kind)
+            form = partial(_select_region, uniform.log_bessel, disk.log_bessel, kind)
             by_v = jax.jvp(lambda v: form(v, x), (v,), (jnp.ones_like(v),))[1]
             ends = (-inf, -inf, 0.0, -inf) if kind.sign > 0 else (0.0, inf, 0.0, inf)
-            tangent = tangent + _limits(by_v, v, x, *ends) * dv
+            tangent = tangent + _apply_limits(by_v, v, x, *ends) * dv
         if not isinstance(dx, SymbolicZero):
-            by_x = _either(uniform.slope, disk.slope, kind, v, x)
+            by_x = _select_region(uniform.slope, disk.slope, kind, v, x)
             far = float(not kind.scaled)
             ends = (far - 1, inf, far, inf) if kind.sign > 0 else (-inf, -inf, -far, -inf)
-            tangent = tangent + _limits(by_x, v, x, *ends) * dx
+            tangent = tangent + _apply_limits(by_x, v, x, *ends) * dx
     return out, tangent
 
 
 def ratio(kind: Kind, v: Array, x: Array) -> Array:
     """Return I_{v+1} / I_v for v > -1, or K_{v+1} / K_v for v >= -1/2."""
-    value = _either(uniform.ratio, disk.ratio, kind, v, x)
+    value = _select_region(uniform.ratio, disk.ratio, kind, v, x)
     if kind.sign > 0:
         start = jnp.where(v < inf, value, 0.0)
-        return _limits(value, v, x, start, start, 1.0, 0.0)
-    return _limits(value, v, x, inf, jnp.where(v == -0.5, 1.0, inf * jnp.ones_like(x)), 1.0, inf)
+        return _apply_limits(value, v, x, start, start, 1.0, 0.0)
+    return _apply_limits(
+        value, v, x, inf, jnp.where(v == -0.5, 1.0, inf * jnp.ones_like(x)), 1.0, inf
+    )
 
 
-def _either(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
+def _select_region(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
     """Evaluate `outer` or `inner` at each point; the unused one gets harmless arguments."""
     usual = (x >= 0) & (x < inf) & (v < inf)
     inside = usual & (v * v + x * x < edge(x) ** 2)
@@ -68,7 +70,7 @@ def _either(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
     )
 
 
-def _limits(value, v, x, origin, zero, far, steep) -> Array:
+def _apply_limits(value, v, x, origin, zero, far, steep) -> Array:
     """Return `value`, or its limit at v = x = 0, x = 0, x = inf, v = inf; nan at invalid points."""
     least = float(jnp.finfo(x.dtype).tiny)  # arithmetic flushes smaller values to zero
     limit = jnp.where(x == inf, far, jnp.full_like(value, steep))

@@ -72,7 +72,7 @@ def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
         u = (1 + near) / p
         rounded = jnp.where(n == 0, (near - (u - 1)) / u, 0.0)  # log1p by the rounding error of u
         return v * log_half(x) + (jnp.log(u) + rounded) - (x if kind.scaled else 0.0)
-    low, _ = _pair(v, x)
+    low, _ = _adjacent_k(v, x)
     shift = jnp.where(x < size_of(x).tiny, -jnp.round(v) * log_half(x), 0.0)
     grown = jnp.where(x < NEAR, x if kind.scaled else 0.0, 0.0 if kind.scaled else -x)
     part = jnp.where(x < NEAR, 1.0, jax.lax.rsqrt(x * (2 / pi)))
@@ -88,7 +88,7 @@ def ratio(kind: Kind, v: Array, x: Array) -> Array:
     """Return I_{v+1} / I_v or K_{v+1} / K_v."""
     if kind.sign > 0:
         return 0.5 * x * series(v, 0.25 * x * x)[1]
-    low, high = _pair(v, x)
+    low, high = _adjacent_k(v, x)
     return high / low * jnp.where(x < size_of(x).tiny, 2 / x, 1.0)
 
 
@@ -99,15 +99,15 @@ def log_half(x: Array) -> Array:
     return jnp.where(tiny, whole - log(2), whole)
 
 
-def _pair(v: Array, x: Array) -> tuple[Array, Array]:
+def _adjacent_k(v: Array, x: Array) -> tuple[Array, Array]:
     """Return K_v and K_{v+1}, multiplied by sqrt(2 x / pi) e^x for x >= NEAR.
 
     For x < tiny they are multiplied by (x/2)^n and (x/2)^(n+1) instead, n = round(v).
     """
     n, near, tiny = jnp.round(v), x < NEAR, x < size_of(x).tiny
     t, lower = v - n, jnp.where(tiny, 1.0, 0.5 * x)
-    small = _temme(t, jnp.where(near, x, NEAR), jnp.where(near, log_half(x), -1.0))
-    large = _smooth(t, jnp.where(near, 1.0, x), jnp.where(near, -0.7, log_half(x)))
+    small = _temme_series(t, jnp.where(near, x, NEAR), jnp.where(near, log_half(x), -1.0))
+    large = _k_polynomial(t, jnp.where(near, 1.0, x), jnp.where(near, -0.7, log_half(x)))
     low, high = jnp.where(near, small[0], large[0]), jnp.where(near, small[1] / lower, large[1])
     # K_{m+1} = K_{m-1} + (2 / x) m K_m
     rise, fall = 1 / lower, jnp.where(tiny, 0.25 * x * x, 1.0)
@@ -118,7 +118,7 @@ def _pair(v: Array, x: Array) -> tuple[Array, Array]:
     return here, above
 
 
-def _temme(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
+def _temme_series(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     """Return K_t and (x/2) K_{t+1} by Temme's series, with c_k = (x/2)^2k / k!.
 
     They are sum_k c_k f_k and sum_k c_k (p_k - k f_k). The recurrence has f, p and q times
@@ -134,9 +134,9 @@ def _temme(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     d = 1 / e
     small = jnp.abs(lift) < 1.2
     z = jnp.where(small, lift, 0.0) ** 2
-    cosh = jnp.where(small, _taylor(z, 0), 0.5 * (e + d) - 1)  # cosh(lift) - 1
+    cosh = jnp.where(small, _cosh_sinh_taylor(z, 0), 0.5 * (e + d) - 1)  # cosh(lift) - 1
     far = 0.5 * (e - d) / jnp.where(small, 1.0, lift) - 1
-    sinh = jnp.where(small, _taylor(z, 1), far)  # sinh(lift) / lift - 1
+    sinh = jnp.where(small, _cosh_sinh_taylor(z, 1), far)  # sinh(lift) / lift - 1
     # terms that vanish with t, and the sums, are added before the single large term, so the
     # result keeps its digits where K is nearly 1
     lead = half + odd
@@ -155,7 +155,7 @@ def _temme(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     return (low / w - change) - lead, second + high / w
 
 
-def _taylor(z: Array, odd: int) -> Array:
+def _cosh_sinh_taylor(z: Array, odd: int) -> Array:
     """Return cosh(sqrt z) - 1, or sinh(sqrt z) / sqrt z - 1 if `odd`, for z < 1.44."""
     total = jnp.zeros_like(z)
     for k in range(18, 0, -2):
@@ -163,7 +163,7 @@ def _taylor(z: Array, odd: int) -> Array:
     return total
 
 
-def _smooth(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
+def _k_polynomial(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     """Return K_t and K_{t+1} times sqrt(2 x / pi) e^x, i.e. 1 + (t^2 - 1/4) G and a sum with G'."""
     low, high = NEAR, edge(x)
     width = 0.5 * log(high / low)

@@ -44,7 +44,7 @@ def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
         far = jnp.where(short, ends**2, z)
         value = steep(Kind(1, least=least(b) - 1), jnp.where(large, v, ends), 4 * far)
         if least(b) < ends + 1:
-            value = jnp.where(large, value, _gentle(jnp.where(large, 0.0, v), far))
+            value = jnp.where(large, value, _log_hyp0f1_low_order(jnp.where(large, 0.0, v), far))
         value = jnp.where(short, jnp.log1p(disk.series(v, jnp.where(short, z, 0.0))[0]), value)
         return jnp.where(usual, value, jnp.nan).astype(dtype)
 
@@ -67,7 +67,7 @@ def log_gamma(v: Array) -> Array:
     return jnp.log(jnp.where(low, p / (v + 1), p)) - jnp.log1p(g)
 
 
-def _gentle(v: Array, z: Array) -> Array:
+def _log_hyp0f1_low_order(v: Array, z: Array) -> Array:
     """Return log 0F1 for -1 < v < edge and x >= edge, where I_{-v} equals I_v to rounding."""
     x = 2 * jnp.sqrt(z)
     first = log_bessel(Kind(1), jnp.where(v < 0, -v, v), x)

@@ -42,7 +42,7 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_iv(1000.0, 0.5)
     Array(-7298.42..., dtype=float32)
     """
-    return _log("log_iv", Kind(1, scaled=False), v, x)
+    return _broadcast_log_bessel("log_iv", Kind(1, scaled=False), v, x)
 
 
 @explained
@@ -53,7 +53,7 @@ def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_ive(0.0, 1e30)  # -log(2 pi x) / 2
     Array(-35.4577..., dtype=float32)
     """
-    return _log("log_ive", Kind(1, scaled=True), v, x)
+    return _broadcast_log_bessel("log_ive", Kind(1, scaled=True), v, x)
 
 
 @explained
@@ -67,7 +67,7 @@ def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_kv(0.5, 2.0)  # log(sqrt(pi / 4)) - 2
     Array(-2.12078..., dtype=float32)
     """
-    return _log("log_kv", Kind(-1, scaled=False), v, x)
+    return _broadcast_log_bessel("log_kv", Kind(-1, scaled=False), v, x)
 
 
 @explained
@@ -78,10 +78,10 @@ def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_kve(0.5, 1e30)
     Array(-34.3129..., dtype=float32)
     """
-    return _log("log_kve", Kind(-1, scaled=True), v, x)
+    return _broadcast_log_bessel("log_kve", Kind(-1, scaled=True), v, x)
 
 
-def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
+def _broadcast_log_bessel(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
     order, x, dtype = prepare(name, v, x)
     with scope(x):
         m = jnp.where(order < 0, -order, order)  # abs(v) would lose the second derivative at 0
@@ -89,14 +89,16 @@ def _log(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
         if kind.sign > 0 and least(v) < 0:
             mixed = (order < 0) & (order != jnp.round(order))
 
-            def negative(value: Array) -> Array:
+            def reflect_negative_orders(value: Array) -> Array:
                 at = jnp.where(mixed, m, 1.0), jnp.where(mixed, x, 1.0)
                 second = log_bessel(Kind(-1), *at) - (at[1] if kind.scaled else 0.0)
                 first, second, lead = reflection(at[0], value, second)
                 return jnp.where(mixed, lead + jnp.log(first + second), value)
 
             # only one branch runs, except under a vmap over v
-            value = jax.lax.cond(jnp.any(mixed), negative, lambda value: value, value)
+            value = jax.lax.cond(
+                jnp.any(mixed), reflect_negative_orders, lambda value: value, value
+            )
         return value.astype(dtype)
 
 

@@ -42,7 +42,7 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
         value = ratio(Kind(1, least=least(v)), m, x)
         if least(v) <= -1:
 
-            def negative(value: Array) -> Array:
+            def reflect_negative_orders(value: Array) -> Array:
                 # I_{-m} / I_{-m-1} = (I_m + f K_m) / (I_{m+1} - f K_{m+1}), DLMF 10.27.2, with
                 # I_m = 1 / (x (K_{m+1} + K_m I_{m+1} / I_m)), 10.28.2
                 at = jnp.where(below, m, 1.0), jnp.where(below, x, 1.0)
@@ -50,7 +50,9 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
                 a, b, _ = reflection(at[0], -second - jnp.log(at[1] * (rise + value)), second)
                 return jnp.where(below, (a + b) / (value * a - rise * b), value)
 
-            value = jax.lax.cond(jnp.any(below), negative, lambda value: value, value)
+            value = jax.lax.cond(
+                jnp.any(below), reflect_negative_orders, lambda value: value, value
+            )
         return value.astype(dtype)
 
 

@@ -32,20 +32,22 @@ def edge(x: Array) -> float:
 def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
     """Return log I_v or log K_v."""
     half, _, angle, _ = polar(v, x)
-    lead = 0.5 * v * _slant(v, x) if kind.scaled else half
+    lead = 0.5 * v * _v_over_s_plus_x(v, x) if kind.scaled else half
     constant = -0.5 * log(4 * pi) if kind.sign > 0 else 0.5 * log(pi / 4)
-    return kind.sign * 2 * (lead - 0.5 * v * angle) + (_tail(kind, v, x) + constant)
+    return kind.sign * 2 * (lead - 0.5 * v * angle) + (_log_tail(kind, v, x) + constant)
 
 
 def slope(kind: Kind, v: Array, x: Array) -> Array:
     """Return the derivative of `log_bessel` in x, in a form whose own derivatives are accurate."""
-    return kind.sign * (float(not kind.scaled) + _slant(v, x) * (v / x)) + _turn(kind, v, x)
+    return kind.sign * (
+        float(not kind.scaled) + _v_over_s_plus_x(v, x) * (v / x)
+    ) + _log_tail_derivative(kind, v, x)
 
 
 def ratio(kind: Kind, v: Array, x: Array) -> Array:
     """Return I_{v+1} / I_v or K_{v+1} / K_v, a sum dominated by its first term."""
     lead = polar(v, x)[3] + (0.0 if kind.sign > 0 else 2 * (v / x))
-    return lead + kind.sign * _turn(kind, v, x)
+    return lead + kind.sign * _log_tail_derivative(kind, v, x)
 
 
 def expansion(kind: Kind, w: Array, y: Array) -> Array:
@@ -79,7 +81,7 @@ def polar(v: Array, x: Array) -> tuple[Array, Array, Array, Array]:
 
 
 @polar.defjvp
-def _polar_jvp(primals, tangents):
+def _polar_coordinates_jvp(primals, tangents):
     # autodiff would halve derivatives at v = x and lose digits of the last output for x >> v
     (v, x), (dv, dx) = primals, tangents
     half, log_half, angle, tilt = polar(v, x)
@@ -90,18 +92,18 @@ def _polar_jvp(primals, tangents):
     return (half, log_half, angle, tilt), (along, along / half, turn, open_up)
 
 
-def _slant(v: Array, x: Array) -> Array:
+def _v_over_s_plus_x(v: Array, x: Array) -> Array:
     """Return v / (s + x)."""
     return 0.25 * v / (0.5 * polar(v, x)[0] + 0.25 * x)
 
 
-def _tail(kind: Kind, v: Array, x: Array) -> Array:
+def _log_tail(kind: Kind, v: Array, x: Array) -> Array:
     """Return -log(s / 2) / 2 plus the sum over k."""
     half, log_half, _, _ = polar(v, x)
     y = 0.5 / half
     return expansion(kind, (v * y) ** 2, y) - 0.5 * log_half
 
 
-def _turn(kind: Kind, v: Array, x: Array) -> Array:
-    """Return the derivative of `_tail` in x."""
-    return jax.jvp(lambda x: _tail(kind, v, x), (x,), (jnp.ones_like(x),))[1]
+def _log_tail_derivative(kind: Kind, v: Array, x: Array) -> Array:
+    """Return the derivative of `_log_tail` in x."""
+    return jax.jvp(lambda x: _log_tail(kind, v, x), (x,), (jnp.ones_like(x),))[1]

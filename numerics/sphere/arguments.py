@@ -36,7 +36,7 @@ def tolerance(dtype: Any, dimension: int) -> float:
 
 def unit_vectors(name: str, x: Any) -> Array:
     """Return `x` as floating [N, d]: N >= 1 unit vectors in d >= 2 dimensions, or raise."""
-    x = _array(f"{name}: x", x)
+    x = _real_array(f"{name}: x", x)
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
         raise ValueError(
             f"{name}: x has shape {x.shape}; it must be [N, d], N >= 1 unit vectors in d >= 2 "
@@ -52,7 +52,7 @@ def unit_vectors(name: str, x: Any) -> Array:
 
 def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
     """Return `x` as unit vectors [..., d] ([N, d] with `rows`) of the given dimension, or raise."""
-    x = _array(f"{name}: x", x)
+    x = _real_array(f"{name}: x", x)
     if x.ndim < 1 or x.shape[-1] != dimension or (rows and x.ndim != 2):
         shape = f"[N, {dimension}]" if rows else f"[..., {dimension}]"
         raise ValueError(f"{name}: x has shape {x.shape}; it must be {shape}; reshape it")
@@ -66,12 +66,12 @@ def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
 
 def refuse_lengths(name: str, x: Array, most: bool = False) -> None:
     """Raise if vectors [..., d] with known values do not have length 1 (`most`: at most 1)."""
-    when_known(partial(_refuse_lengths, name, most), x)
+    when_known(partial(_check_known_lengths, name, most), x)
 
 
-def _refuse_lengths(name: str, most: bool, x: Array) -> None:
+def _check_known_lengths(name: str, most: bool, x: Array) -> None:
     with scope(x), jax.ensure_compile_time_eval():  # also for a constant of a traced function
-        low, high = (float(end) for end in _lengths(x))
+        low, high = (float(end) for end in _length_range(x))
     room = tolerance(x.dtype, x.shape[-1])
     if not np.isfinite(low + high):
         raise ValueError(f"{name} holds nan or infinity; it must be finite; leave such rows out")
@@ -87,7 +87,7 @@ def _refuse_lengths(name: str, most: bool, x: Array) -> None:
 
 
 @jax.jit
-def _lengths(x: Array) -> tuple[Array, Array]:
+def _length_range(x: Array) -> tuple[Array, Array]:
     """Return the minimum and maximum length of vectors [..., d]; nan if any length is nan."""
     x = x.astype(computed_in(x.dtype))
     largest = jnp.max(jnp.abs(x), -1, keepdims=True)  # avoids overflow of the squares
@@ -106,7 +106,7 @@ def in_full(x: Array) -> Array:
 
 def mean_of(name: str, mean: Any) -> Array:
     """Check a mean vector [d], d >= 2, of length at most 1."""
-    mean = _array(f"{name}: mean", mean)
+    mean = _real_array(f"{name}: mean", mean)
     if mean.ndim != 1 or mean.shape[0] < 2:
         raise ValueError(f"{name}: mean has shape {mean.shape}; it must be [d], d >= 2; use vmap")
     with scope(mean):
@@ -124,11 +124,11 @@ def weights_of(name: str, weights: Any, x: Array) -> Array:
             "give one weight a row"
         )
     work = computed_in(x.dtype)
-    when_known(partial(_refuse_sum, name, work), w)
+    when_known(partial(_check_weight_sum, name, work), w)
     return jnp.asarray(w, work)
 
 
-def _refuse_sum(name: str, work: Any, w: Array) -> None:
+def _check_weight_sum(name: str, work: Any, w: Array) -> None:
     with np.errstate(over="ignore"):
         total = float(np.sum(np.asarray(w).astype(work)))
     if not 0 < total < np.inf:
@@ -151,7 +151,7 @@ def key_of(name: str, key: Any) -> Any:
 
 def direction_of(name: str, m: Any) -> Array:
     """Check a mean direction: a unit vector [d], d >= 2."""
-    m = _array(name, m)
+    m = _real_array(name, m)
     if m.ndim != 1 or m.shape[0] < 2:
         raise ValueError(
             f"{name} has shape {m.shape}; it must be [d], d >= 2; use vmap for several of them"
@@ -177,7 +177,7 @@ def count_of(name: str, value: Any, **bounds: Any) -> int:
     return int(value)
 
 
-def _array(name: str, x: Any) -> Any:
+def _real_array(name: str, x: Any) -> Any:
     """Convert real numbers to a NumPy or JAX array of their own precision."""
     x = listed(x) if isinstance(x, list | tuple) else x
     kind = np.dtype(getattr(x, "dtype", type(x)))

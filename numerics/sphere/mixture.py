@@ -45,17 +45,17 @@ class Mixture:
     @keeps_64_bits
     def joint(self, x: ArrayLike) -> Array:
         """Return log(weight times density) of every component at `x`, [N, d] -> [N, K]."""
-        return self._joint("joint", x, lambda joint: joint)
+        return self._map_log_joint("joint", x, lambda joint: joint)
 
     @keeps_64_bits
     def log_prob(self, x: ArrayLike) -> Array:
         """Return the log density at the unit vectors `x`, [N, d] -> [N]."""
-        return self._joint("log_prob", x, partial(jax.nn.logsumexp, axis=1))
+        return self._map_log_joint("log_prob", x, partial(jax.nn.logsumexp, axis=1))
 
     @keeps_64_bits
     def responsibilities(self, x: ArrayLike) -> Array:
         """Return the posterior probability of every component given `x`, [N, d] -> [N, K]."""
-        return self._joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
+        return self._map_log_joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
 
     @keeps_64_bits
     def refined(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
@@ -75,7 +75,7 @@ class Mixture:
         >>> jnp.allclose(share, jnp.log(0.5)).item()
         True
         """
-        held = _held("refined", self)
+        held = _check_mixture("refined", self)
         x = points("refined", x, held.mean_directions.shape[1], rows=True)
         with scope((held, x)):
             share = held.responsibilities(x)
@@ -83,9 +83,9 @@ class Mixture:
                 share = share * weights_of("refined", weights, x)[:, None]
             return maximise(in_full(jnp.asarray(x)), share, held)
 
-    def _joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
+    def _map_log_joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
         """Return `then` of the joint log density, for the method `name`; halves use float32."""
-        held = _held(name, self)
+        held = _check_mixture(name, self)
         d = held.mean_directions.shape[1]
         with scope(held):
             x = jnp.asarray(points(name, x, d, rows=True))
@@ -100,14 +100,14 @@ class Mixture:
             )
 
 
-def _held(name: str, mixture: Mixture) -> Mixture:
+def _check_mixture(name: str, mixture: Mixture) -> Mixture:
     """Check the fields of a mixture and return it with arrays as fields."""
     ranges.check(name, mixture)
     fields = mixture.mean_directions, mixture.concentrations, mixture.log_weights
     with scope(fields):
         m, k, w = (jnp.asarray(a) for a in fields)
-        real = lambda a: jnp.issubdtype(a.dtype, jnp.floating)
-        m, k, w = (a if real(a) else a.astype(jnp.result_type(float)) for a in (m, k, w))
+        is_floating = lambda a: jnp.issubdtype(a.dtype, jnp.floating)
+        m, k, w = (a if is_floating(a) else a.astype(jnp.result_type(float)) for a in (m, k, w))
     count = m.shape[0] if m.ndim == 2 else -1
     if m.ndim != 2 or m.shape[1] < 2 or k.shape != (count,) or w.shape != (count,):
         raise ValueError(
@@ -115,11 +115,11 @@ def _held(name: str, mixture: Mixture) -> Mixture:
             f"and log_weights {list(w.shape)}; they must be [K, d], [K] and [K]; use vmap for more"
         )
     refuse_lengths(f"{name}: mean_directions", m)
-    when_known(partial(_refuse_shares, name), w)
+    when_known(partial(_check_log_weights, name), w)
     return Mixture(m, k, w)
 
 
-def _refuse_shares(name: str, w: Array) -> None:
+def _check_log_weights(name: str, w: Array) -> None:
     total = float(np.sum(np.exp(np.asarray(w, np.float64))))
     if abs(total - 1) > max(1e-3, 4 * float(jnp.finfo(w.dtype).eps)):
         raise ValueError(
@@ -188,14 +188,14 @@ def fit_mixture(
     >>> fit.mixture.mean_directions.shape, fit.timing.steps < 50
     ((3, 3), True)
     """
-    x, components = _vectors("fit_mixture", x, components)
+    x, components = _check_vectors("fit_mixture", x, components)
     key_of("fit_mixture", key)
     steps = count_of("fit_mixture: steps", steps, least=0)
     with scope(x):
         kind, x = x.dtype, in_full(x)
         done = run(
-            partial(_step, x, hard),
-            _scored(x, _kmeans(x, components, key, 10), jnp.array(-jnp.inf, x.dtype)),
+            partial(_em_step, x, hard),
+            _evaluate_fit(x, _kmeans(x, components, key, 10), jnp.array(-jnp.inf, x.dtype)),
             steps,
             measure=_score if measure is None else measure,
             until=until,
@@ -208,7 +208,7 @@ def fit_mixture(
         return MixtureFit(done.state, history, done.timing, mixture)
 
 
-def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
+def _check_vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
     """Check unit vectors and a number of components, at most the number of vectors."""
     x = unit_vectors(name, x)
     components = count_of(f"{name}: components", components, least=1)
@@ -223,7 +223,7 @@ def _vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
 
 @allocation.bounded
 @jax.jit
-def _scored(x: Array, mixture: Mixture, before: Array) -> FitState:
+def _evaluate_fit(x: Array, mixture: Mixture, before: Array) -> FitState:
     joint = mixture.joint(x)
     score = jnp.mean(jax.nn.logsumexp(joint, 1))
     return FitState(mixture=mixture, joint=joint, score=score, gain=score - before)
@@ -233,13 +233,13 @@ def _score(state: FitState) -> Array:
     return state.score
 
 
-def _step(x: Array, hard: bool, state: FitState) -> FitState:
+def _em_step(x: Array, hard: bool, state: FitState) -> FitState:
     if hard:
         likeliest = jnp.argmax(state.joint, 1)
         share = jax.nn.one_hot(likeliest, state.joint.shape[1], dtype=state.joint.dtype)
     else:
         share = jax.nn.softmax(state.joint, 1)
-    return _scored(x, maximise(x, share, state.mixture), state.score)
+    return _evaluate_fit(x, maximise(x, share, state.mixture), state.score)
 
 
 def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
@@ -249,7 +249,7 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
     stays finite. A component with zero total share keeps its direction.
     """
     count = jnp.sum(share, 0) + 1e-3
-    direction, length = _means(x, share, before.mean_directions)
+    direction, length = _weighted_directions(x, share, before.mean_directions)
     k = iv_ratio_inverse(0.5 * x.shape[1] - 1, length / count)
     return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
 
@@ -266,7 +266,7 @@ def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10
     >>> start.responsibilities(x).shape
     (3, 2)
     """
-    x, components = _vectors("spherical_kmeans", x, components)
+    x, components = _check_vectors("spherical_kmeans", x, components)
     key_of("spherical_kmeans", key)
     rounds = count_of("spherical_kmeans: rounds", rounds, least=1)
     with scope(x):
@@ -281,7 +281,7 @@ def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
     first = x[jax.random.randint(keys[0], (), 0, len(x))]
     cosines = lambda centres: jnp.dot(x, centres.T, precision="highest")
 
-    def spread(j, carry):
+    def add_center(j, carry):
         centres, cosine = carry
         gap = jnp.log(jnp.maximum(1 - cosine, 1e-12))
         tries = x[jax.random.categorical(keys[j], gap, shape=(8,))]
@@ -289,19 +289,19 @@ def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
         best = jnp.argmax(jnp.mean(nearer, 0))
         return centres.at[j].set(tries[best]), nearer[:, best]
 
-    def nearest(centres):
+    def one_hot_nearest_center(centres):
         return jax.nn.one_hot(jnp.argmax(cosines(centres), 1), components, dtype=x.dtype)
 
     centres = jnp.zeros((components, x.shape[1]), x.dtype).at[0].set(first)
     start = centres, jnp.dot(x, first, precision="highest")
-    centres, _ = jax.lax.fori_loop(1, components, spread, start)
-    gather = lambda _, centres: _means(x, nearest(centres), centres)[0]
+    centres, _ = jax.lax.fori_loop(1, components, add_center, start)
+    gather = lambda _, centres: _weighted_directions(x, one_hot_nearest_center(centres), centres)[0]
     centres = jax.lax.fori_loop(1, rounds, gather, centres)
     flat = jnp.zeros(components, x.dtype)
-    return maximise(x, nearest(centres), Mixture(centres, flat, flat))
+    return maximise(x, one_hot_nearest_center(centres), Mixture(centres, flat, flat))
 
 
-def _means(x: Array, share: Array, before: Array) -> tuple[Array, Array]:
+def _weighted_directions(x: Array, share: Array, before: Array) -> tuple[Array, Array]:
     """Return the directions [K, d] and lengths [K] of the weighted sums of the vectors."""
     total = jnp.dot(share.T, x, precision="highest")
     length = jnp.sqrt(jnp.sum(total * total, 1))

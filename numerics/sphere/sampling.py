@@ -49,24 +49,26 @@ def draw(key: Array, mean_direction: Array, concentration: Array, count: int) ->
     k = concentration_of("sample: concentration", concentration, m)
     key, count = key_of("sample", key), count_of("sample: count", count, least=0)
     with scope((m, k)):
-        return _drawn(key, m, k, count)
+        return _sample_directions(key, m, k, count)
 
 
 @allocation.bounded
-def _drawn(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
+def _sample_directions(
+    key: Array, mean_direction: Array, concentration: Array, count: int
+) -> Array:
     d = mean_direction.shape[0]
     for_cosine, for_tangent = jax.random.split(key)
     gap = gaps(for_cosine, d, jax.lax.stop_gradient(concentration), count)
-    gap = _moving(d, gap, concentration)
+    gap = _attach_concentration_gradient(d, gap, concentration)
     rows = max(1, min(count, _BLOCK // d))
     blocks = -(-count // rows)
     gap = jnp.pad(gap, (0, blocks * rows - count)).reshape(blocks, rows)
     keys = jax.random.split(for_tangent, blocks)
-    x = jax.lax.map(lambda one: _around(mean_direction, *one), (keys, gap))
+    x = jax.lax.map(lambda one: _sample_around(mean_direction, *one), (keys, gap))
     return x.reshape(blocks * rows, d)[:count]
 
 
-def _around(m: Array, key: Array, gap: Array) -> Array:
+def _sample_around(m: Array, key: Array, gap: Array) -> Array:
     """Sample unit vectors [n, d] uniformly from the circle of cosine 1 - gap to m."""
     normal = jax.random.normal(key, (gap.shape[0], m.shape[0]), m.dtype)
     tangent = normal - jnp.sum(normal * m[None], 1, keepdims=True) * m[None]
@@ -105,12 +107,12 @@ def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _moving(d: int, gap: Array, concentration: Array) -> Array:
+def _attach_concentration_gradient(d: int, gap: Array, concentration: Array) -> Array:
     return gap
 
 
-@_moving.defjvp
-def _moving_jvp(d, primals, tangents):
+@_attach_concentration_gradient.defjvp
+def _attach_concentration_gradient_jvp(d, primals, tangents):
     (gap, k), (dgap, dk) = primals, tangents
     return gap, dgap - cosine_slope(d, gap, k) * dk
 

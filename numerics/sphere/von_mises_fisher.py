@@ -62,46 +62,46 @@ class VonMisesFisher:
     @property
     def resultant(self) -> Array:
         """The length A(k) of the mean vector, []."""
-        m, k = self._held("resultant")
+        m, k = self._check_fields("resultant")
         return iv_ratio(len(m) / 2 - 1, k)
 
     @property
     def mean(self) -> Array:
         """The mean vector, [d]; its length is less than 1."""
-        m, k = self._held("mean")
+        m, k = self._check_fields("mean")
         with scope((m, k)):
             return iv_ratio(len(m) / 2 - 1, k) * m
 
     @keeps_64_bits
     def log_normalizer(self) -> Array:
         """Return -log C_d(k), []."""
-        m, k = self._held("log_normalizer")
+        m, k = self._check_fields("log_normalizer")
         with scope((m, k)):
-            return _log_normalizer(len(m), _wide(k)).astype(k.dtype)
+            return _log_normalizer(len(m), _promote(k)).astype(k.dtype)
 
     @keeps_64_bits_of_specs
     def log_prob(self, x: ArrayLike) -> Array:
         """Return the log density per unit of area at the unit vectors `x`, [..., d] -> [...]."""
-        m, k = self._held("log_prob")
+        m, k = self._check_fields("log_prob")
         with scope((m, k)):
             x = jnp.asarray(points("log_prob", x, len(m)))
-            along = jnp.sum(_wide(x) * _like(_wide(m), x), -1)
-            log_p = _wide(k) * along - _log_normalizer(len(m), _wide(k))
+            along = jnp.sum(_promote(x) * _add_leading_axes(_promote(m), x), -1)
+            log_p = _promote(k) * along - _log_normalizer(len(m), _promote(k))
             return log_p.astype(jnp.result_type(m, k, x))
 
     @keeps_64_bits
     def entropy(self) -> Array:
         """Return the differential entropy -E[log p], []."""
-        m, k = self._held("entropy")
+        m, k = self._check_fields("entropy")
         with scope((m, k)):
-            wide = _wide(k)
+            wide = _promote(k)
             pull = wide * iv_ratio(len(m) / 2 - 1, wide)
             return (_log_normalizer(len(m), wide) - pull).astype(k.dtype)
 
     @keeps_64_bits
     def kl_divergence(self, other: "VonMisesFisher") -> Array:
         """Return the Kullback-Leibler divergence E[log p - log q] [] of this p from `other` q."""
-        (m, k), (n, h) = self._held("kl_divergence"), other._held("kl_divergence")
+        (m, k), (n, h) = self._check_fields("kl_divergence"), other._check_fields("kl_divergence")
         if len(m) != len(n):
             raise ValueError(
                 f"kl_divergence: dimensions {len(m)} and {len(n)}; they must be the same; "
@@ -109,7 +109,7 @@ class VonMisesFisher:
             )
         with scope((m, k, n, h)):
             kind, d = jnp.result_type(m, k, n, h), len(m)
-            m, k, n, h = (_wide(a) for a in (m, k, n, h))
+            m, k, n, h = (_promote(a) for a in (m, k, n, h))
             pull = k - h * jnp.sum(m * n)
             drop = _log_normalizer(d, h) - _log_normalizer(d, k)
             return (drop + iv_ratio(d / 2 - 1, k) * pull).astype(kind)
@@ -121,7 +121,7 @@ class VonMisesFisher:
         The first is A'(k); the second, per tangent component of the direction, is k A(k). The two
         parameters are orthogonal.
         """
-        m, k = self._held("fisher_information")
+        m, k = self._check_fields("fisher_information")
         with scope((m, k)):
             ratio = partial(iv_ratio, len(m) / 2 - 1)
             return jax.jvp(ratio, (k,), (jnp.ones_like(k),))[1], k * ratio(k)
@@ -166,10 +166,10 @@ class VonMisesFisher:
         """Return the distribution whose mean vector is `mean`, [d], of length at most 1."""
         mean = mean_of("from_mean", mean)
         with scope(mean):
-            found = _direction_and_concentration(_wide(mean))
+            found = _direction_and_concentration(_promote(mean))
             return cls(*(a.astype(mean.dtype) for a in found))
 
-    def _held(self, name: str) -> tuple[Array, Array]:
+    def _check_fields(self, name: str) -> tuple[Array, Array]:
         """Check both fields and return them as arrays, for the method `name`."""
         m = direction_of(f"{name}: mean_direction", self.mean_direction)
         return m, concentration_of(f"{name}: concentration", self.concentration, m)
@@ -201,11 +201,11 @@ def log_sphere_area(dimension: int) -> float:
     return log(2) + dimension / 2 * log(pi) - lgamma(dimension / 2)
 
 
-def _wide(a: Array) -> Array:
+def _promote(a: Array) -> Array:
     """Convert `a` to the dtype in which it is computed."""
     return a.astype(computed_in(a.dtype))
 
 
-def _like(a: Array, x: Array) -> Array:
+def _add_leading_axes(a: Array, x: Array) -> Array:
     """Return `a` with leading axes of length 1, up to the number of axes of `x`."""
     return a.reshape((1,) * (x.ndim - a.ndim) + a.shape)

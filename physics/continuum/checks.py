@@ -24,7 +24,7 @@ from .tools.collide import Collider
 from .tools.sources import Collector, Injector
 
 FLOATS = ("float32", "float64")
-_SHARE = 1e-6  # relative tolerance for moments that just fulfil the triangle inequality
+_TOLERANCE = 1e-6  # relative tolerance for moments that just fulfil the triangle inequality
 
 
 def complete[S: SceneFields](name: str, scene: S) -> S:
@@ -38,7 +38,7 @@ def complete[S: SceneFields](name: str, scene: S) -> S:
     """
     d = len(scene.grid.cells)
     parts = {
-        field: _parts(f"{name}: {field}", getattr(scene, field), kind, method)
+        field: _check_parts(f"{name}: {field}", getattr(scene, field), kind, method)
         for field, kind, method in (
             ("bodies", "Body", "material"),
             ("colliders", "Collider", "friction"),
@@ -51,38 +51,40 @@ def complete[S: SceneFields](name: str, scene: S) -> S:
     for field, among in parts.items():
         for i, part in enumerate(among):
             ranges.check(f"{name}: {field}[{i}]", part)
-    bodies = tuple(_body(f"{name}: bodies[{i}]", b, d) for i, b in enumerate(parts["bodies"]))
+    bodies = tuple(_check_body(f"{name}: bodies[{i}]", b, d) for i, b in enumerate(parts["bodies"]))
     dtypes = [str(body.x.dtype) for body in bodies]
     for i, other in enumerate(dtypes):
-        if _kept(other) != _kept(dtypes[0]):
+        if _canonical_dtype(other) != _canonical_dtype(dtypes[0]):
             raise TypeError(
                 f"{name}: bodies[{i}].x is {other} and bodies[0].x is {dtypes[0]}; all must be "
                 f"alike; convert one by x.astype"
             )
     for i, tool in enumerate(parts["colliders"]):
-        _tool(f"{name}: colliders[{i}]", tool, d)
+        _check_tool(f"{name}: colliders[{i}]", tool, d)
     for i, source in enumerate(parts["sources"]):
-        _source(f"{name}: sources[{i}]", source, d, parts)
-    gravity = _gravity(f"{name}: gravity", scene.gravity, d)
+        _check_source(f"{name}: sources[{i}]", source, d, parts)
+    gravity = _check_gravity(f"{name}: gravity", scene.gravity, d)
     return dataclasses.replace(scene, **{**parts, "bodies": bodies}, gravity=gravity)
 
 
 def check_places(scene: SceneFields) -> None:
     """Raise an error for particles, free tools or injectors outside the box, or traced bodies."""
-    if _traced(scene.bodies):
+    if _is_traced(scene.bodies):
         raise TypeError(
             "prepare: the bodies hold values that are being traced; prepare the scene outside of "
             "jit and grad, and change it inside by dataclasses.replace"
         )
     for i, body in enumerate(scene.bodies):
-        _inside(f"prepare: bodies[{i}].x", np.asarray(body.x), "particles", scene.grid)
+        _check_inside_box(f"prepare: bodies[{i}].x", np.asarray(body.x), "particles", scene.grid)
     for i, tool in enumerate(scene.colliders):
-        if tool.mass is not None and not _traced(tool.x):
+        if tool.mass is not None and not _is_traced(tool.x):
             name = f"prepare: colliders[{i}].x"
-            _inside(name, np.asarray(tool.x)[None], "centres of free tools", scene.grid)
+            _check_inside_box(name, np.asarray(tool.x)[None], "centres of free tools", scene.grid)
     for i, source in enumerate(scene.sources):
         if isinstance(source, Injector) and source.tool < 0:
-            _inside(f"prepare: sources[{i}].x", np.asarray(source.x), "points", scene.grid)
+            _check_inside_box(
+                f"prepare: sources[{i}].x", np.asarray(source.x), "points", scene.grid
+            )
 
 
 def check_densities(scene: SceneFields) -> None:
@@ -98,7 +100,7 @@ def check_densities(scene: SceneFields) -> None:
             )
 
 
-def _inside(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
+def _check_inside_box(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
     outside = ~np.all((x >= grid.lower) & (x <= grid.upper), -1)  # NaN is outside
     if outside.any():
         raise ValueError(
@@ -107,22 +109,22 @@ def _inside(name: str, x: np.ndarray, noun: str, grid: Grid) -> None:
         )
 
 
-def _traced(value: Any) -> bool:
+def _is_traced(value: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    return jnp.asarray(value).shape if _traced(value) else np.shape(value)
+    return jnp.asarray(value).shape if _is_traced(value) else np.shape(value)
 
 
-def _fits(name: str, value: Any, *shapes: tuple[int, ...]) -> None:
+def _check_shape(name: str, value: Any, *shapes: tuple[int, ...]) -> None:
     """Raise an error for a value of none of these shapes."""
     if (shape := _shape(value)) not in shapes:
         said = " or ".join(str(list(a)) for a in shapes)
         raise ValueError(f"{name} has shape {list(shape)}; it must be {said}")
 
 
-def _parts(name: str, value: Any, kind: str, has: str) -> tuple:
+def _check_parts(name: str, value: Any, kind: str, has: str) -> tuple:
     if not isinstance(value, tuple | list):
         raise TypeError(f"{name} is a {type(value).__name__}; it must be a tuple of {kind}, (a, )")
     for i, part in enumerate(value):
@@ -131,12 +133,12 @@ def _parts(name: str, value: Any, kind: str, has: str) -> tuple:
     return tuple(value)
 
 
-def _kept(dtype: Any) -> str:
+def _canonical_dtype(dtype: Any) -> str:
     """Return the dtype that JAX uses for a dtype: float32 for float64 if 64-bit types are off."""
     return str(jax.dtypes.canonicalize_dtype(dtype))
 
 
-def _gravity(name: str, gravity: Any, d: int) -> tuple:
+def _check_gravity(name: str, gravity: Any, d: int) -> tuple:
     shape = _shape(gravity)
     if shape not in ((0,), (d,)):
         raise ValueError(
@@ -145,28 +147,28 @@ def _gravity(name: str, gravity: Any, d: int) -> tuple:
     return gravity if isinstance(gravity, tuple) else tuple(gravity[i] for i in range(shape[0]))
 
 
-def _body(name: str, body: Body, d: int) -> Body:
+def _check_body(name: str, body: Body, d: int) -> Body:
     for method in ("rest", "stress", "sound_speed", "kinematic_viscosity"):
         if not callable(getattr(body.material, method, None)):
             kind = type(body.material).__name__
             raise TypeError(f"{name}.material is a {kind}; it must have a method `{method}`")
     for path, leaf in jax.tree.leaves_with_path(body.material):
-        if not _traced(leaf) and not np.all(np.isfinite(np.asarray(leaf))):
+        if not _is_traced(leaf) and not np.all(np.isfinite(np.asarray(leaf))):
             field = f"{name}.material{jax.tree_util.keystr(path)}"
             raise ValueError(f"{field} is not a finite number; give one")
-    x = _floating(f"{name}.x", body.x)
+    x = _to_floating(f"{name}.x", body.x)
     if x.ndim != 2 or x.shape[1] != d or x.shape[0] == 0 == body.capacity:
         raise ValueError(
             f"{name}.x has shape {list(x.shape)}; it must be [N, {d}] with N >= 1, or N = 0 and "
             f"a capacity for injectors"
         )
-    _fits(f"{name}.v", body.v, (), (d,), x.shape)
-    _fits(f"{name}.volume", body.volume, (), x.shape[:1])
-    _fits(f"{name}.density", body.density, (), x.shape[:1])
+    _check_shape(f"{name}.v", body.v, (), (d,), x.shape)
+    _check_shape(f"{name}.volume", body.volume, (), x.shape[:1])
+    _check_shape(f"{name}.density", body.density, (), x.shape[:1])
     return body if x is body.x else dataclasses.replace(body, x=x)
 
 
-def _floating(name: str, x: Any) -> Any:
+def _to_floating(name: str, x: Any) -> Any:
     """Return positions unchanged, or whole numbers and lists in floating point."""
     if not hasattr(x, "dtype"):
         x = jnp.asarray(ranges.numbers(name, x), float)
@@ -175,17 +177,17 @@ def _floating(name: str, x: Any) -> Any:
     if str(x.dtype) not in FLOATS:
         raise TypeError(f"{name} is {x.dtype}; it must be float32 or float64")
     # With 64-bit types off, JAX would warn at each later conversion to 32 bits.
-    return x if str(x.dtype) == _kept(x.dtype) else jnp.asarray(x)
+    return x if str(x.dtype) == _canonical_dtype(x.dtype) else jnp.asarray(x)
 
 
-def _tool(name: str, tool: Collider, d: int) -> None:
+def _check_tool(name: str, tool: Collider, d: int) -> None:
     turns, spins = (1, 1) if d == 2 else (4, 3)
-    _fits(f"{name}.x", tool.x, (d,))
-    _fits(f"{name}.v", tool.v, (), (d,))
-    _fits(f"{name}.spin", tool.spin, (), (spins,))
+    _check_shape(f"{name}.x", tool.x, (d,))
+    _check_shape(f"{name}.v", tool.v, (), (d,))
+    _check_shape(f"{name}.spin", tool.spin, (), (spins,))
     if tool.turn is not None:
-        _fits(f"{name}.turn", tool.turn, (turns,))
-        if d == 3 and not _traced(tool.turn) and not np.linalg.norm(tool.turn) > 1e-6:
+        _check_shape(f"{name}.turn", tool.turn, (turns,))
+        if d == 3 and not _is_traced(tool.turn) and not np.linalg.norm(tool.turn) > 1e-6:
             raise ValueError(
                 f"{name}.turn={tuple(np.asarray(tool.turn).tolist())}; it must be a quaternion "
                 f"(w, x, y, z) of length 1; no rotation is (1, 0, 0, 0)"
@@ -197,24 +199,24 @@ def _tool(name: str, tool: Collider, d: int) -> None:
             f"neither to one that is led"
         )
     if tool.inertia is not None:
-        _fits(f"{name}.inertia", tool.inertia, (), (spins,))
-        if not _traced(tool.inertia):
+        _check_shape(f"{name}.inertia", tool.inertia, (), (spins,))
+        if not _is_traced(tool.inertia):
             moments = np.asarray(tool.inertia, float)
-            if moments.size == 3 and 2 * moments.max() > (1 + _SHARE) * moments.sum():
+            if moments.size == 3 and 2 * moments.max() > (1 + _TOLERANCE) * moments.sum():
                 raise ValueError(
                     f"{name}.inertia={tuple(moments.tolist())}; no moment may exceed the sum of "
                     f"the other two; give the principal moments in kg m^2"
                 )
-    _form(f"{name}.shape", tool.shape, d)
+    _check_sdf(f"{name}.shape", tool.shape, d)
 
 
-def _source(name: str, source: Injector | Collector, d: int, parts: dict[str, tuple]) -> None:
+def _check_source(name: str, source: Injector | Collector, d: int, parts: dict[str, tuple]) -> None:
     for field, among in (("body", parts["bodies"]), ("tool", parts["colliders"])):
         if getattr(source, field) >= len(among):
             index, count = getattr(source, field), len(among)
             raise ValueError(f"{name}.{field}={index}; the scene has {count} of them")
     if isinstance(source, Collector):
-        return _form(f"{name}.shape", source.shape, d)
+        return _check_sdf(f"{name}.shape", source.shape, d)
     x, v = _shape(source.x), _shape(source.v)
     if len(x) != 2 or 0 in x or x[1] != d or v != (d,):
         raise ValueError(
@@ -232,14 +234,14 @@ def _source(name: str, source: Injector | Collector, d: int, parts: dict[str, tu
 _VECTORS = {sdf.HalfSpace: "normal", sdf.Box: "half", sdf.Moved: "offset", sdf.Voxels: "lower"}
 
 
-def _form(name: str, shape: Any, d: int) -> None:
+def _check_sdf(name: str, shape: Any, d: int) -> None:
     """Raise an error for an invalid shape or one that does not have D axes."""
     if not callable(getattr(shape, "distance", None)):
         kind = type(shape).__name__
         raise TypeError(f"{name} is a {kind}; it must have a method `distance`, as those of `sdf`")
     if field := _VECTORS.get(type(shape)):
-        _fits(f"{name}.{field}", getattr(shape, field), (d,))
-    if isinstance(shape, sdf.HalfSpace) and not _traced(shape.normal):
+        _check_shape(f"{name}.{field}", getattr(shape, field), (d,))
+    if isinstance(shape, sdf.HalfSpace) and not _is_traced(shape.normal):
         if not np.linalg.norm(shape.normal) > 0:
             raise ValueError(f"{name}.normal has length 0; it must point out of the half space")
     if isinstance(shape, sdf.Cylinder) and d != 3:
@@ -257,4 +259,4 @@ def _form(name: str, shape: Any, d: int) -> None:
     if isinstance(shape, sdf.Moved | sdf.Rounded | sdf.Outside):
         inner = (shape.shape,)
     for part in inner:
-        _form(name, part, d)
+        _check_sdf(name, part, d)

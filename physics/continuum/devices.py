@@ -84,7 +84,7 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
     for body, given, (count, slots) in zip(scene.bodies, chunks, partition.chunks):
         shape = (mesh.size * count, slots)
         numbers = placed(scene.grid, given, cuts, partition.cut.axis, count * slots).reshape(shape)
-        bodies.append(split(_spread_out(body, scene.grid, given, numbers), mesh, axis=0))
+        bodies.append(split(_scatter_to_slots(body, scene.grid, given, numbers), mesh, axis=0))
         ids.append(split(numbers, mesh, axis=0))
     state = replace(state, bodies=tuple(bodies), tools=tools, t=t, flows=flows)
     return Shares(
@@ -93,7 +93,7 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
 
 
 @partial(jax.jit, static_argnames="grid")
-def _spread_out(body: Body, grid: Grid, chunks: Chunks, ids: Array) -> Particles:
+def _scatter_to_slots(body: Body, grid: Grid, chunks: Chunks, ids: Array) -> Particles:
     """Return the particles with these ids, from 1, in slots shaped as `ids`; 0 is empty."""
     at = jnp.maximum(ids - 1, 0)
     put = lambda given, waiting: jnp.where(ids > 0, given.ravel()[at], waiting)
@@ -109,12 +109,12 @@ def gather_state(scene: Scene, shares: Shares) -> State:
     if partition is None:
         return shares.state
     parts = zip(scene.bodies, partition.whole, shares.state.bodies, shares.ids)
-    bodies = tuple(_in_order(body, scene.grid, shape, p, ids) for body, shape, p, ids in parts)
+    bodies = tuple(_restore_order(body, scene.grid, shape, p, ids) for body, shape, p, ids in parts)
     return replace(shares.state, bodies=bodies)
 
 
 @partial(jax.jit, static_argnames=("grid", "shape"))
-def _in_order(
+def _restore_order(
     body: Body, grid: Grid, shape: tuple[int, ...], particles: Particles, ids: Array
 ) -> Particles:
     """Scatter the particles to the slots given by their ids, from 1, in arrays of this shape."""
@@ -133,10 +133,10 @@ def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
     """
 
     def advance(shares: Shares, name: str) -> Shares:
-        shares, _ = _handed_on(scene, shares, name)
-        return _taken(scene, shares, name, 0, 1, lambda i: 1)
+        shares, _ = _migrate(scene, shares, name)
+        return _advance_shares(scene, shares, name, 0, 1, lambda i: 1)
 
-    return _spread(advance, mesh)
+    return _map_over_devices(advance, mesh)
 
 
 def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Shares], Shares]:
@@ -152,18 +152,20 @@ def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Share
     correct = lambda i: engine.correction_steps(i, last)
 
     def advance(shares: Shares, name: str) -> Shares:
-        def turn(carry: tuple[Array, Shares]) -> tuple[Array, Shares]:
+        def advance_block(carry: tuple[Array, Shares]) -> tuple[Array, Shares]:
             done, shares = carry
-            shares, free = _handed_on(scene, shares, name)
+            shares, free = _migrate(scene, shares, name)
             count = jnp.minimum(free, last - done)
-            return done + count, _taken(scene, shares, name, done, count, correct)
+            return done + count, _advance_shares(scene, shares, name, done, count, correct)
 
-        return lax.while_loop(lambda carry: carry[0] < last, turn, (jnp.int32(0), shares))[1]
+        return lax.while_loop(lambda carry: carry[0] < last, advance_block, (jnp.int32(0), shares))[
+            1
+        ]
 
-    return _spread(advance, mesh)
+    return _map_over_devices(advance, mesh)
 
 
-def _handed_on(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
+def _migrate(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
     """Migrate particles; return the shares and the steps for which particles stay near home."""
     partition = shares.partition
     if partition is None:
@@ -174,57 +176,65 @@ def _handed_on(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
     return replace(shares, state=state, ids=tuple(ids), cuts=cuts), free
 
 
-def _taken(
+def _advance_shares(
     scene: Scene, shares: Shares, name: str, first: Any, count: Any, correct: Callable[[Any], Any]
 ) -> Shares:
     """Advance shares by `count` steps from step `first`, on slabs if particles stay near them."""
     partition, before, replica = shares.partition, shares.state, Replica.of(scene.grid, name)
 
-    def on_whole(state: State) -> State:
-        one = lambda i, state: engine.step(scene, state, correct(i), replica)
-        return lax.fori_loop(first, first + count, one, state)
+    def advance_on_full_grid(state: State) -> State:
+        advance_step = lambda i, state: engine.step(scene, state, correct(i), replica)
+        return lax.fori_loop(first, first + count, advance_step, state)
 
     if partition is None:
-        return replace(shares, state=on_whole(before), whole=shares.whole + count)
+        return replace(shares, state=advance_on_full_grid(before), whole=shares.whole + count)
     slab = Slab.of(scene.grid, partition.cut, name, shares.cuts)
 
-    def one(i: Any, carry: tuple[State, Array]) -> tuple[State, Array]:
+    def advance_slab_step(i: Any, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, held = carry
-        return engine.step(scene, state, correct(i), slab), held & _held(slab, state)
+        return engine.step(scene, state, correct(i), slab), held & _is_within_slab(slab, state)
 
-    on_slabs = lambda state: lax.fori_loop(first, first + count, one, (state, jnp.bool_(True)))
-    start = _everywhere(_held(slab, before), name)
-    state, held = lax.cond(start, on_slabs, lambda state: (state, jnp.bool_(False)), before)
-    held = _everywhere(held, name)
-    state = lax.cond(held, lambda: state, lambda: on_whole(before))
+    advance_on_slabs = lambda state: lax.fori_loop(
+        first, first + count, advance_slab_step, (state, jnp.bool_(True))
+    )
+    start = _is_true_on_all(_is_within_slab(slab, before), name)
+    state, held = lax.cond(start, advance_on_slabs, lambda state: (state, jnp.bool_(False)), before)
+    held = _is_true_on_all(held, name)
+    state = lax.cond(held, lambda: state, lambda: advance_on_full_grid(before))
     return replace(shares, state=state, whole=shares.whole + jnp.where(held, 0, count))
 
 
-def _held(slab: Slab, state: State) -> Array:
+def _is_within_slab(slab: Slab, state: State) -> Array:
     """Return whether all particles of this device are close enough to its slab, [] bool."""
     chunks = [body.chunks for body in state.bodies]
     return jnp.all(jnp.stack([slab.holds(a.x[slab.cut.axis], a.m) for a in chunks]))
 
 
-def _everywhere(true: Array, name: str) -> Array:
+def _is_true_on_all(true: Array, name: str) -> Array:
     """Return whether a flag is true on all devices, [] bool."""
     return lax.psum((~true).astype(jnp.int32), name) == 0
 
 
-def _spread(advance: Callable[[Shares, str], Shares], mesh: Mesh) -> Callable[[Shares], Shares]:
+def _map_over_devices(
+    advance: Callable[[Shares, str], Shares], mesh: Mesh
+) -> Callable[[Shares], Shares]:
     """Return a function that runs `advance(shares, axis name)` on the shares of all devices."""
     mesh = flat("shard_step: mesh", mesh)
     (name,) = mesh.axis_names
     rest, here = PartitionSpec(), PartitionSpec(name)
     state: dict[str, Any] = {"bodies": here, "tools": rest, "t": rest, "flows": rest}
     others: dict[str, Any] = {"ids": here, "cuts": rest, "whole": rest}
-    place = lambda partition: Shares(state=State(**state), partition=partition, **others)
+    partition_specs = lambda partition: Shares(state=State(**state), partition=partition, **others)
 
     def step(shares: Shares) -> Shares:
-        spec = place(shares.partition)  # a prefix tree of shares, whose leaves are partition specs
-        one = lambda shares: advance(shares, name)
+        spec = partition_specs(
+            shares.partition
+        )  # a prefix tree of shares, whose leaves are partition specs
+        advance_local = lambda shares: advance(shares, name)
         # JAX cannot check how our transfer primitives vary over the devices: check_vma is off
-        made = jax.shard_map(one, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False)
+        made = jax.shard_map(
+            advance_local, mesh=mesh, in_specs=(spec,), out_specs=spec, check_vma=False
+        )
         return made(shares)
 
     return step

@@ -46,11 +46,11 @@ def write(path: str | Path, state: State) -> None:
         path.write_bytes(bytes(cloud.export(file_type="ply")))
     elif path.suffix == ".vtu":
         vtk = extra("pyevtk.hl", "files", f"write: {path.name}")
-        data = {"velocity": _columns(v), "body": body.astype(np.int32)}
-        vtk.pointsToVTK(str(path.with_suffix("")), *_columns(x), data=data)
+        data = {"velocity": _contiguous_columns(v), "body": body.astype(np.int32)}
+        vtk.pointsToVTK(str(path.with_suffix("")), *_contiguous_columns(x), data=data)
     else:
         raise ValueError(f"write: {path.name}; the name must end in .npz, .ply or .vtu")
 
 
-def _columns(a: np.ndarray) -> tuple[np.ndarray, ...]:
+def _contiguous_columns(a: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.ascontiguousarray(column) for column in a.T)

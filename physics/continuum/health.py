@@ -81,15 +81,15 @@ def examine(
     frames = count_frames(scene, controls)
     zeros = jnp.zeros((frames, 3), state.t.dtype)
 
-    def watched(scene: Scene, state: State, tapped: Any) -> tuple[Scene, State]:
+    def probed_drive(scene: Scene, state: State, tapped: Any) -> tuple[Scene, State]:
         control, probe = tapped
         return drive(scene, _tap(state, probe), control)
 
-    def total(controls: Any, probes: Array) -> Array:
-        end, history = rollout(scene, state, (controls, probes), watched, **options)
+    def total_loss(controls: Any, probes: Array) -> Array:
+        end, history = rollout(scene, state, (controls, probes), probed_drive, **options)
         return called("examine: loss", loss, end, history)
 
-    value, (slope, sizes) = jax.value_and_grad(total, (0, 1))(controls, zeros)
+    value, (slope, sizes) = jax.value_and_grad(total_loss, (0, 1))(controls, zeros)
     span = options["substeps"] * jnp.asarray(scene.dt, state.t.dtype)
     x, v = jnp.sqrt(sizes[:, :2]).T
     return value, slope, Health(x=x, v=v, broken=sizes[:, 2], span=span)
@@ -101,11 +101,11 @@ def _tap(state: State, probe: Array) -> State:
     return state
 
 
-def _pass(state: State, probe: Array):
+def _tap_forward(state: State, probe: Array):
     return state, None
 
 
-def _note(_, adjoint: State):
+def _tap_backward(_, adjoint: State):
     dtype = adjoint.t.dtype
     squares = lambda arrays: sum(jnp.sum(a * a) for a in arrays)
     x, v = (sum(squares(getattr(b.chunks, name)) for b in adjoint.bodies) for name in ("x", "v"))
@@ -114,4 +114,4 @@ def _note(_, adjoint: State):
     return adjoint, jnp.stack([x, v, jnp.asarray(broken, dtype)])
 
 
-_tap.defvjp(_pass, _note)
+_tap.defvjp(_tap_forward, _tap_backward)

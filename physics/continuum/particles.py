@@ -100,27 +100,27 @@ class Particles:
     @property
     def x(self) -> Array:
         """Position [N, D], m."""
-        return _joined(self.chunks.x)
+        return _stack_components(self.chunks.x)
 
     @property
     def v(self) -> Array:
         """Velocity [N, D], m/s."""
-        return _joined(self.chunks.v)
+        return _stack_components(self.chunks.v)
 
     @property
     def C(self) -> Array:
         """Affine velocity [N, D, D], i.e. the velocity gradient, 1/s."""
-        return _joined(self.chunks.C)
+        return _stack_components(self.chunks.C)
 
     @property
     def m(self) -> Array:
         """Mass [N], kg; zero in an empty slot."""
-        return _joined(self.chunks.m)
+        return _stack_components(self.chunks.m)
 
     @property
     def volume(self) -> Array:
         """Rest volume [N], m^3."""
-        return _joined(self.chunks.volume)
+        return _stack_components(self.chunks.volume)
 
     @property
     def active(self) -> Array:
@@ -133,7 +133,7 @@ class Particles:
 
         A plastic solid has a `PlasticState` with arrays of both shapes.
         """
-        return jax.tree.map(_joined, self.chunks.internal, is_leaf=_is_tensor)
+        return jax.tree.map(_stack_components, self.chunks.internal, is_leaf=_is_tensor)
 
     def updated(self, **arrays: Any) -> "Particles":
         """Return a copy with new x [N, D], v [N, D], C [N, D, D], m [N], volume [N] or `internal`.
@@ -146,7 +146,7 @@ class Particles:
         new = {}
         for name, array in arrays.items():
             stored = getattr(self.chunks, name)
-            new[name] = jax.tree.map(_parted, stored, array, is_leaf=_is_tensor)
+            new[name] = jax.tree.map(_split_components, stored, array, is_leaf=_is_tensor)
         return Particles(dataclasses.replace(self.chunks, **new))
 
 
@@ -172,21 +172,21 @@ def _is_tensor(stored: Any) -> bool:
     return isinstance(stored, tuple)
 
 
-def _joined(stored: Any) -> Any:
+def _stack_components(stored: Any) -> Any:
     """Stack components [..., C, P], nested in tuples, to an array [..., N, ...]."""
     if not isinstance(stored, tuple):
         return stored.reshape(*stored.shape[:-2], -1)
     if not stored:  # a 3-D solid has no out-of-plane stretch
         return ()
     nested = isinstance(stored[0], tuple)
-    return jnp.stack([_joined(part) for part in stored], -2 if nested else -1)
+    return jnp.stack([_stack_components(part) for part in stored], -2 if nested else -1)
 
 
-def _parted(like: Any, array: Any) -> Any:
-    """Split an array [N, ...] into components [C, P] nested as `like`, the inverse of `_joined`."""
+def _split_components(like: Any, array: Any) -> Any:
+    """Split an array [N, ...] into components nested as `like`, inverse of `_stack_components`."""
     if isinstance(like, tuple) and not like:
         return ()
-    shape, dtype = jax.eval_shape(_joined, like).shape, jax.tree.leaves(like)[0].dtype
+    shape, dtype = jax.eval_shape(_stack_components, like).shape, jax.tree.leaves(like)[0].dtype
     array = jnp.broadcast_to(jnp.asarray(array, dtype), shape)
 
     def part(array: Array, like: Any) -> Any:

@@ -78,8 +78,10 @@ def histogram(grid: Grid, chunks: Chunks, axis: int) -> Array:
     return jnp.zeros(grid.shape[axis], jnp.int32).at[planes].add(filled)
 
 
-_cuts = jax.jit(cuts, static_argnames="cut")  # without jit, the host would run many small programs
-_histogram = jax.jit(histogram, static_argnames=("grid", "axis"))
+_find_cuts = jax.jit(
+    cuts, static_argnames="cut"
+)  # without jit, the host would run many small programs
+_count_by_plane = jax.jit(histogram, static_argnames=("grid", "axis"))
 _first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 
 
@@ -98,14 +100,14 @@ def partitioned(
             continue
         kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
         cut = Cut(axis, kept, reach, devices)
-        counts = [np.asarray(_histogram(grid, chunks, axis)) for chunks in bodies]
-        made = _cuts(jnp.asarray(sum(counts)), cut)
+        counts = [np.asarray(_count_by_plane(grid, chunks, axis)) for chunks in bodies]
+        made = _find_cuts(jnp.asarray(sum(counts)), cut)
         slabs = [np.split(n, np.asarray(made)[1:-1]) for n in counts]
         most = [max(part.sum() for part in parts) for parts in slabs]
         falls = bool(pull.any() and axis == np.argmax(pull))
         # One of several bodies may accumulate where the others are absent.
         spare = [n.max() + held // (2 if len(bodies) > 1 else 8) for n, held in zip(counts, most)]
-        slots = [_rounded(held + more) for held, more in zip(most, spare)]
+        slots = [_round_up_slots(held + more) for held, more in zip(most, spare)]
         if best is None or (falls, sum(slots)) < best[0]:
             best = (falls, sum(slots)), cut, slots, made
     if best is None:
@@ -115,7 +117,7 @@ def partitioned(
     return Partition(cut, tuple(slotted(n) for n in slots), whole), made
 
 
-def _rounded(slots: int) -> int:
+def _round_up_slots(slots: int) -> int:
     """Round up to four binary digits, so that similar scenes have the same program."""
     digit = 2 ** max(4, int(slots).bit_length() - 4)
     return digit * -(-int(slots) // digit)

@@ -82,7 +82,7 @@ class Scene(SceneFields):
         return engine.step(self, state)
 
 
-def _start(scene: Scene, shares: int) -> State:
+def _initial_state(scene: Scene, shares: int) -> State:
     dtype = scene.bodies[0].x.dtype
     return State(
         bodies=tuple(fill(body, scene.grid, shares) for body in scene.bodies),
@@ -92,4 +92,6 @@ def _start(scene: Scene, shares: int) -> State:
     )
 
 
-_init = allocation.bounded(jax.jit(_start, static_argnames="shares"))  # compiled once per shape
+_init = allocation.bounded(
+    jax.jit(_initial_state, static_argnames="shares")
+)  # compiled once per shape

@@ -65,10 +65,10 @@ class Frames:
     def step(self, state: State) -> State:
         """Advance the state by one frame."""
 
-        def one(i: Array, state: State) -> State:
+        def advance_step(i: Array, state: State) -> State:
             return engine.step(self.scene, state, engine.correction_steps(i, self.substeps))
 
-        return lax.fori_loop(0, self.substeps, one, state)
+        return lax.fori_loop(0, self.substeps, advance_step, state)
 
     def watch(self, state: State) -> Watch:
         """Return the record of a state, for the start and after every frame."""
@@ -80,8 +80,8 @@ class Frames:
             measured=self.measure(state),
             lost=count_lost(self.scene, spread),
             t=state.t,
-            refused=_refused(self.scene, state),
-            tools_lost=_tools_lost(self.scene, state),
+            refused=_count_refused(self.scene, state),
+            tools_lost=_lost_tools(self.scene, state),
         )
 
 
@@ -162,7 +162,7 @@ def simulate(
     scene = scene.prepare()
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
-    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _carrying(measure))
+    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _bind_arrays(measure))
     if mesh is None:
         done = run(
             film.step,
@@ -182,7 +182,7 @@ def simulate(
             shared.init(),
             frames,
             measure=shared.watch,
-            until=until and partial(_ends, film.scene, _carrying(until)),
+            until=until and partial(_is_finished, film.scene, _bind_arrays(until)),
             out=out,
             resume=resume,
             keep=keep,
@@ -194,12 +194,12 @@ def simulate(
     return dataclasses.replace(done, history=done.history.measured)
 
 
-def _ends(scene: Scene, until: Callable[[State], Array], shares: Shares) -> Array:
+def _is_finished(scene: Scene, until: Callable[[State], Array], shares: Shares) -> Array:
     """Return whether a run on several devices ends here, [] bool."""
     return until(gather_state(scene, shares))
 
 
-def _carrying(measure: Callable[[State], Any]) -> Callable[[State], Any]:
+def _bind_arrays(measure: Callable[[State], Any]) -> Callable[[State], Any]:
     """Return the function as a pytree of its bound arrays, so that they become operands."""
     if inspect.ismethod(measure) and not jax.tree_util.all_leaves([measure.__self__]):
         return Bound(measure.__func__, (measure.__self__,), {})
@@ -240,7 +240,7 @@ def _raise_refused(seen: Watch, end: State) -> None:
             )
 
 
-def _refused(scene: Scene, state: State) -> Array:
+def _count_refused(scene: Scene, state: State) -> Array:
     """Return the number of particles of each body that found no empty slot, [bodies] int32."""
     counts = [jnp.int32(0)] * len(scene.bodies)
     for source, flow in zip(scene.sources, state.flows):
@@ -248,7 +248,7 @@ def _refused(scene: Scene, state: State) -> Array:
     return jnp.stack(counts)
 
 
-def _tools_lost(scene: Scene, state: State) -> Array:
+def _lost_tools(scene: Scene, state: State) -> Array:
     """Return a mask [tools] of tools that are not finite, or free and centred outside the box."""
     out = []
     for collider, tool in zip(scene.colliders, state.tools):
@@ -280,4 +280,4 @@ def count_lost(scene: Scene, state: State) -> Array:
         for a, low, high in zip(chunks.x, grid.lower, grid.upper):
             inside = inside & (a >= low - grid.dx) & (a <= high + grid.dx)  # NaN fails both
         count = count + jnp.sum(~inside, dtype=jnp.int32)
-    return count + jnp.sum(_tools_lost(scene, state), dtype=jnp.int32)
+    return count + jnp.sum(_lost_tools(scene, state), dtype=jnp.int32)

@@ -33,8 +33,8 @@ def with_time_step[S: SceneFields](scene: S) -> S:
     """
     fall = np.linalg.norm(np.asarray(scene.gravity or (0.0,), float)) * max(scene.grid.cells)
     fastest = np.sqrt(2 * fall * scene.grid.dx) + _jet_speed(scene)
-    limit = min(_limit(b, scene.grid, 0.0) for b in scene.bodies)
-    wanted = SAFETY * min(_limit(b, scene.grid, fastest) for b in scene.bodies)
+    limit = min(_max_stable_step(b, scene.grid, 0.0) for b in scene.bodies)
+    wanted = SAFETY * min(_max_stable_step(b, scene.grid, fastest) for b in scene.bodies)
     if scene.dt is None:
         scene = dataclasses.replace(scene, dt=scene.bodies[0].x.dtype.type(wanted))
     elif not float(scene.dt) <= limit:
@@ -45,12 +45,12 @@ def with_time_step[S: SceneFields](scene: S) -> S:
     dt = float(np.asarray(scene.dt))
     _check_intervals(scene, dt)
     if scene.sharp is None:
-        sharp = any(_damped(b, scene.grid, dt) for b in scene.bodies)
+        sharp = any(_needs_sharp_transfers(b, scene.grid, dt) for b in scene.bodies)
         scene = dataclasses.replace(scene, sharp=sharp)
     return scene
 
 
-def _damped(body: Body, grid: Grid, dt: float) -> bool:
+def _needs_sharp_transfers(body: Body, grid: Grid, dt: float) -> bool:
     """Return whether the damping of the transfers exceeds `SHARE` of a body's viscosity."""
     largest, apparent = _viscosities(body)
     across = [n for n, face in zip(grid.cells, grid.faces) if face != "periodic"]
@@ -85,7 +85,7 @@ def _check_intervals(scene: SceneFields, dt: float) -> None:
             )
 
 
-def _limit(body: Body, grid: Grid, extra: float) -> float:
+def _max_stable_step(body: Body, grid: Grid, extra: float) -> float:
     """Return the largest stable step of a body, s, at its fastest particle's speed plus `extra`."""
     speed = np.sqrt(np.max(np.sum(np.square(np.atleast_2d(body.v)), -1))) + extra
     c = float(np.max(body.material.sound_speed(body.density)))

@@ -97,12 +97,12 @@ def _scan_frames(
 
     def frame(state: State, control: Any) -> tuple[State, Any]:
         driven, state = drive(scene, state, control)
-        one = lambda state, correction: (engine.step(driven, state, correction), None)
-        state, _ = _nested(one, state, corrections, substeps, within, keep_grid=True)
+        advance_step = lambda state, correction: (engine.step(driven, state, correction), None)
+        state, _ = _nested_scan(advance_step, state, corrections, substeps, within, keep_grid=True)
         return state, measure(state)
 
     first = measure(state)
-    state, rows = _nested(frame, state, per_frame, frames, outer, keep_grid=False)
+    state, rows = _nested_scan(frame, state, per_frame, frames, outer, keep_grid=False)
     history = lambda a, b: jnp.concatenate([jnp.asarray(a, b.dtype)[None], b])
     return state, jax.tree.map(history, first, rows)
 
@@ -146,7 +146,7 @@ def levels(
     return plans[-1]
 
 
-def _nested(body: Callable, state: Any, xs: Any, length: int, depth: int, keep_grid: bool):
+def _nested_scan(body: Callable, state: Any, xs: Any, length: int, depth: int, keep_grid: bool):
     """Apply `lax.scan` with `depth` nested levels of checkpoints, for any length, also a prime."""
     if depth == 0:
         return lax.scan(body, state, xs, length=length)
@@ -156,10 +156,10 @@ def _nested(body: Callable, state: Any, xs: Any, length: int, depth: int, keep_g
         return lax.scan(jax.checkpoint(body, policy=policy), state, xs, length=length)
     each = max(1, round(length ** ((depth - 1) / depth)))
     groups = length // each
-    inner = lambda state, xs: _nested(body, state, xs, each, depth - 1, keep_grid)
+    inner = lambda state, xs: _nested_scan(body, state, xs, each, depth - 1, keep_grid)
     split = jax.tree.map(lambda a: a[: groups * each].reshape(groups, each, *a.shape[1:]), xs)
     state, ys = lax.scan(jax.checkpoint(inner), state, split, length=groups)
     rest = jax.tree.map(lambda a: a[groups * each :], xs)
-    state, last = _nested(body, state, rest, length - groups * each, 1, keep_grid)
+    state, last = _nested_scan(body, state, rest, length - groups * each, 1, keep_grid)
     join = lambda a, b: jnp.concatenate([a.reshape(-1, *a.shape[2:]), b])
     return state, jax.tree.map(join, ys, last)

@@ -97,10 +97,10 @@ def _refuse_shared_places(name: str, x: Array) -> None:
 
 def clear(name: str, tracers: Array, x: Array) -> None:
     """Raise if one of the tracers [M, 3] is at the position of a massive body [N, 3]."""
-    when_known(partial(_refuse_hits, name), tracers, x)
+    when_known(partial(_refuse_coincident_tracers, name), tracers, x)
 
 
-def _refuse_hits(name: str, tracers: Array, x: Array) -> None:
+def _refuse_coincident_tracers(name: str, tracers: Array, x: Array) -> None:
     there = np.asarray(tracers)
     for number, place in enumerate(np.asarray(x)):
         hit = np.flatnonzero((there == place).all(1))
@@ -135,12 +135,12 @@ def relative(name: str, x: Any, v: Any, axis: int = -1) -> tuple[Array, Array]:
     x, v = vectors(f"{name}: x", x, axis), vectors(f"{name}: v", v, axis)
     if x.shape != v.shape:
         raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must be of one shape")
-    when_known(partial(_refuse_meetings, name, axis), x)
+    when_known(partial(_refuse_zero_separations, name, axis), x)
     x, v = one_precision(name, x=x, v=v)
     return x, v
 
 
-def _refuse_meetings(name: str, axis: int, x: Array) -> None:
+def _refuse_zero_separations(name: str, axis: int, x: Array) -> None:
     if (np.asarray(x) == 0).all(axis).any():
         raise ValueError(f"{name}: x: a relative position is zero; the two bodies must be apart")
 

@@ -30,7 +30,9 @@ def mass_matrix(model: Model, state: State) -> Array:
     >>> round(float(m[0, 0]), 2)  # m l^2 / 12, and its round ends
     0.17
     """
-    return inertia.mass_matrix(model, _moving(model, model.checked("mass_matrix", state))[1])
+    return inertia.mass_matrix(
+        model, _poses_and_motion(model, model.checked("mass_matrix", state))[1]
+    )
 
 
 @explained
@@ -45,7 +47,7 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     [19.62, 4.5]
     """
     state = model.checked("energy", state)
-    where, m = _moving(model, state)
+    where, m = _poses_and_motion(model, state)
     g = inertia.weight(model)
     height = -jnp.sum(model.bodies.mass * jnp.sum(g[:, None] * where.centre, 0))
     stretched = jnp.zeros_like(height)
@@ -73,7 +75,7 @@ def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
     """
     a = numbers("inverse_dynamics: qacc", qacc, (model.layout.nv,))
     state = model.checked("inverse_dynamics", state)
-    where, m = _moving(model, state)
+    where, m = _poses_and_motion(model, state)
     M = inertia.mass_matrix(model, m)
     rest = inertia.bias(model, m, state.qvel)
     rest = rest - forces.passive(model, where, m, state.qpos, state.qvel)
@@ -97,7 +99,7 @@ def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, 
     state = model.checked("jacobian", state)
     at = jnp.asarray(numbers("jacobian: point", point, (3,)), state.qpos.dtype)
     sign = jnp.asarray(layout.moves[[body]], at.dtype)
-    shift, turn = _moving(model, state)[1].jacobian(layout, at[:, None], sign)
+    shift, turn = _poses_and_motion(model, state)[1].jacobian(layout, at[:, None], sign)
     return shift[:, 0], turn[:, 0]
 
 
@@ -119,14 +121,14 @@ def reweighed(model: Model) -> Model:
     layout = model.layout
     if not layout.nv:
         return model
-    where, m = _moving(model, model.init(qvel=np.zeros(layout.nv)))
+    where, m = _poses_and_motion(model, model.init(qvel=np.zeros(layout.nv)))
     L = factored(inertia.mass_matrix(model, m))
     inverse = jax.vmap(lambda e: solved(L, e))(jnp.eye(layout.nv, dtype=L.dtype))
     moves = layout.moves.astype(np.float64)
     shift, turn = m.jacobian(layout, where.centre, jnp.asarray(moves, L.dtype))
-    seen = lambda J: jnp.einsum("kbv,vw,kbw->b", J, inverse, J, precision=HIGHEST) / 3
+    mean_inverse = lambda J: jnp.einsum("kbv,vw,kbw->b", J, inverse, J, precision=HIGHEST) / 3
     weld = np.array(layout.body_weld) != 0
-    bodies = jnp.where(weld[:, None], jnp.stack([seen(shift), seen(turn)], 1), 0)
+    bodies = jnp.where(weld[:, None], jnp.stack([mean_inverse(shift), mean_inverse(turn)], 1), 0)
     # For bodies that only slide, MuJoCo uses the mass alone, without armature.
     slides = np.array(layout.sliding, int)
     own = 1 / model.bodies.mass[slides]
@@ -151,6 +153,6 @@ def reweighed(model: Model) -> Model:
     )
 
 
-def _moving(model: Model, state: State) -> tuple[Poses, Motion]:
+def _poses_and_motion(model: Model, state: State) -> tuple[Poses, Motion]:
     where = poses.poses(model, state.qpos, (state.mocap_pos, state.mocap_quat))
     return where, inertia.motion(model, where, state.qvel)

@@ -64,7 +64,7 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
     disabled = model.layout.disabled
     if "contact" not in disabled and "constraint" not in disabled:
         found = contacts.contacts(model, where)
-    task = _problem(model, where, m, M, smooth, state, found)
+    task = _make_problem(model, where, m, M, smooth, state, found)
     rowless = not (task.cones or task.single.at or task.dense.J.shape[0])
     free = solve(M, smooth)
     if rowless:
@@ -90,7 +90,7 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
     )
 
 
-def _problem(
+def _make_problem(
     model: Mechanism,
     where: Poses,
     m: Motion,

@@ -39,18 +39,18 @@ def seen[Look](
     if model.layout.integrator == "rk4":
         return _runge_kutta(model, state, ctrl, force, look)
     d = dynamics(model, state, ctrl, force)
-    implicit = _implicit(model, d)
+    implicit = _implicit_derivative(model, d)
     qacc = d.qacc
     if implicit is not None:
         inertia = jnp.einsum("vw,w->v", d.M, qacc, precision=HIGHEST)
         qacc = solve(d.M + model.option.timestep * implicit, inertia)
         if model.layout.integrator == "implicitfast":
-            qacc = _spinning(model, state, d, implicit, inertia, qacc)
+            qacc = _solve_gyroscopic(model, state, d, implicit, inertia, qacc)
     speed = state.qvel + model.option.timestep * qacc
     return advanced(model, state, d.rate, qacc, speed, d.qacc, d.beyond), look(d)
 
 
-def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
+def _implicit_derivative(model: Mechanism, d: Dynamics) -> Array | None:
     """Return minus the velocity derivative [V, V] of the implicit forces, or None."""
     layout = model.layout
     damping = jnp.diag(model.freedoms.damping)
@@ -70,7 +70,7 @@ def _implicit(model: Mechanism, d: Dynamics) -> Array | None:
     return jnp.where(layout.before | layout.before.T, total, 0)
 
 
-def _spinning(
+def _solve_gyroscopic(
     model: Mechanism, state: State, d: Dynamics, implicit: Array, inertia: Array, qacc: Array
 ) -> Array:
     """Return accelerations [V] with implicit gyroscopic forces on free bodies without children.
@@ -85,11 +85,11 @@ def _spinning(
     seeds = np.zeros((3, model.layout.nv))
     for k in range(3):
         seeds[k, lone + 3 + k] = 1
-    turn = lambda seed: jax.jvp(gyroscopic, (state.qvel,), (seed,))[1][at]  # [n, 6]
-    columns = jax.vmap(turn, out_axes=2)(jnp.asarray(seeds, qacc.dtype))  # [n, 6, 3]
+    spin_derivative = lambda seed: jax.jvp(gyroscopic, (state.qvel,), (seed,))[1][at]  # [n, 6]
+    columns = jax.vmap(spin_derivative, out_axes=2)(jnp.asarray(seeds, qacc.dtype))  # [n, 6, 3]
     slopes = jnp.concatenate([jnp.zeros_like(columns), columns], 2)
-    own = lambda a: a[at[:, :, None], at[:, None]]
-    block = own(d.M) + model.option.timestep * (slopes + own(implicit))
+    select_blocks = lambda a: a[at[:, :, None], at[:, None]]
+    block = select_blocks(d.M) + model.option.timestep * (slopes + select_blocks(implicit))
     return qacc.at[at].set(jnp.linalg.solve(block, inertia[at][..., None])[..., 0])
 
 
@@ -164,7 +164,7 @@ def _runge_kutta(
             warm=warm,
         )
         d = dynamics(model, at, ctrl, force)
-        rates = _unrolled(model, at.qvel, away), d.qacc, d.rate
+        rates = _to_vector_rates(model, at.qvel, away), d.qacc, d.rate
         total = tuple(old + share * new for old, new in zip(total, rates))
         return (rates, total, d.qacc, beyond + d.beyond), look(d)
 
@@ -175,7 +175,7 @@ def _runge_kutta(
     return advanced(model, state, rate, qacc, qvel, warm, beyond), last
 
 
-def _unrolled(model: Mechanism, qvel: Array, away: Array) -> Array:
+def _to_vector_rates(model: Mechanism, qvel: Array, away: Array) -> Array:
     """Convert angular velocities in `qvel` [V] to rates of the rotation vectors in `away` [V]."""
     layout = model.layout
     for kind, skip in (("ball", 0), ("free", 3)):

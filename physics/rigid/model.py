@@ -92,7 +92,7 @@ class Model(Mechanism):
         of the contact problem. The derivative jumps where the set of active contacts changes.
         """
         state = self.checked("Model.step", state)
-        ctrl, force = self._given("Model.step", ctrl, force)
+        ctrl, force = self._controls_and_forces("Model.step", ctrl, force)
         return integrators.step(self, state, ctrl, force)
 
     def forward(self, state: State, ctrl: Any = None, force: Any = None) -> Dynamics:
@@ -101,7 +101,7 @@ class Model(Mechanism):
         The arguments are those of `step`.
         """
         state = self.checked("Model.forward", state)
-        ctrl, force = self._given("Model.forward", ctrl, force)
+        ctrl, force = self._controls_and_forces("Model.forward", ctrl, force)
         return forward.dynamics(self, state, ctrl, force)
 
     def sensors(self, state: State, ctrl: Any = None, force: Any = None) -> Array:
@@ -120,7 +120,7 @@ class Model(Mechanism):
         [0.0, 0.0, 2.0]
         """
         state = self.checked("Model.sensors", state)
-        ctrl, force = self._given("Model.sensors", ctrl, force)
+        ctrl, force = self._controls_and_forces("Model.sensors", ctrl, force)
         return read(self, state, forward.dynamics(self, state, ctrl, force))
 
     @on_host
@@ -163,15 +163,15 @@ class Model(Mechanism):
         may be a batch.
         """
 
-        def ends(qpos: Array, pos: Array, quat: Array) -> tuple[Array, Array]:
+        def segment_ends(qpos: Array, pos: Array, quat: Array) -> tuple[Array, Array]:
             where = poses.poses(self, qpos, (pos, quat))
             origin, above = where.pos.T, np.array(self.layout.body_parent)[1:]
             start = jnp.concatenate([origin[above], origin[1:]])
             return start, jnp.concatenate([origin[1:], where.centre.T[1:]])
 
         for _ in range(state.qpos.ndim - 1):
-            ends = jax.vmap(ends)
-        return {"links": ends(state.qpos, state.mocap_pos, state.mocap_quat)}
+            segment_ends = jax.vmap(segment_ends)
+        return {"links": segment_ends(state.qpos, state.mocap_pos, state.mocap_quat)}
 
     def checked(self, name: str, state: State) -> State:
         """Check a state and return it: shapes always, values only outside traced programs.
@@ -193,7 +193,7 @@ class Model(Mechanism):
             seen[field] = jnp.asarray(value, self.qpos0.dtype)
         return replace(state, **seen)
 
-    def _given(self, name: str, ctrl: Any, force: Any) -> tuple[Array, Array]:
+    def _controls_and_forces(self, name: str, ctrl: Any, force: Any) -> tuple[Array, Array]:
         """Return controls [U] and forces [V], zero where not given."""
         layout, dtype = self.layout, self.qpos0.dtype
         given = []
@@ -266,10 +266,10 @@ def load(
 
 
 def _check_quaternions(name: str, layout: Any, qpos: Array) -> None:
-    when_known(partial(_refuse_zeros, name, layout), qpos)
+    when_known(partial(_check_nonzero, name, layout), qpos)
 
 
-def _refuse_zeros(name: str, layout: Any, qpos: Array) -> None:
+def _check_nonzero(name: str, layout: Any, qpos: Array) -> None:
     q = np.asarray(qpos)
     for joint, kind in enumerate(layout.joint_kind):
         if kind in ("ball", "free"):

@@ -58,8 +58,8 @@ class Bonds:
         velocity = jax.lax.optimization_barrier(self.velocity(u))
         force, anchors = jax.lax.optimization_barrier(self.forces(velocity, dt))
         force = tuple(self.sign * a for a in force)
-        wrenches = self._of_each(_sum, jnp.stack([*force, *cross(self.arm, force)]))
-        stiffness = dt * self._stiffness(velocity, anchors, dt)
+        wrenches = self._apply_per_group(_sum_points, jnp.stack([*force, *cross(self.arm, force)]))
+        stiffness = dt * self._sum_stiffness(velocity, anchors, dt)
         half = jnp.einsum("gij,gjv->giv", stiffness, self.twists, precision=HIGHEST)
         return (
             -jnp.einsum("giv,gi->v", self.twists, wrenches, precision=HIGHEST),
@@ -79,7 +79,7 @@ class Bonds:
         ahead = self.distance - dt * dot(self.normal, velocity)
         return self.laws.by_components(self.anchors, ahead, self.normal, velocity, dt)
 
-    def _stiffness(self, velocity: Vec, anchors: Vec, dt: Any) -> Array:
+    def _sum_stiffness(self, velocity: Vec, anchors: Vec, dt: Any) -> Array:
         """Return the sums [3, 6, 6] of J^T K J over the points of each twist."""
         along = dot(self.normal, velocity)
         touching = self.distance < dt * along
@@ -97,11 +97,11 @@ class Bonds:
         on_way = jnp.where(moves & touching, self.laws.shear_stiffness * gain - shear, 0)
         out, on = (jnp.stack([*a, *cross(self.arm, a)]) for a in (self.normal, way))
         all_ways = jnp.stack([jnp.ones_like(along), *self.arm])
-        alike = self._of_each(_gram, shear[None], all_ways[None])
+        alike = self._apply_per_group(_gram, shear[None], all_ways[None])
         weights, ways = jnp.stack([pull - shear, on_way]), jnp.stack([out, on])
-        return self._of_each(_gram, weights, ways) + jax.vmap(_isotropic)(alike)
+        return self._apply_per_group(_gram, weights, ways) + jax.vmap(_isotropic_stiffness)(alike)
 
-    def _of_each(self, f: Callable[..., Array], *points: Array) -> Array:
+    def _apply_per_group(self, f: Callable[..., Array], *points: Array) -> Array:
         """Apply f to the points [..., N] of each finger, and to the others; return [3, ...]."""
         count = 2 * self.taxels
         fingers = (a[..., :count].reshape(*a.shape[:-1], 2, self.taxels) for a in points)
@@ -109,7 +109,7 @@ class Bonds:
         return jnp.concatenate([jax.vmap(f, in_axes=-2)(*fingers), standing[None]])
 
 
-def _sum(a: Array) -> Array:
+def _sum_points(a: Array) -> Array:
     return jnp.sum(a, -1)
 
 
@@ -118,7 +118,7 @@ def _gram(weights: Array, ways: Array) -> Array:
     return jnp.einsum("kin,kjn->ij", weights[:, None] * ways, ways, precision=HIGHEST)
 
 
-def _isotropic(sums: Array) -> Array:
+def _isotropic_stiffness(sums: Array) -> Array:
     """Return the sum of k J^T J [6, 6] over points, from the sum of k q q^T [4, 4]."""
     one, (x, y, z) = jnp.eye(3, dtype=sums.dtype), sums[0, 1:]
     zero = jnp.zeros_like(x)

@@ -69,13 +69,14 @@ def gelsight(
     lengths = json.loads((folder / "params.json").read_text())
     model, camera = lengths["simulator"], lengths["sensor"]
     sigma = model["initial_frame_sigma_rel"][0] * REFERENCE[1]
-    shrunk = _resize(REFERENCE[0], height), _resize(REFERENCE[1], width)
+    shrunk = _resize_matrix(REFERENCE[0], height), _resize_matrix(REFERENCE[1], width)
     gel, rest = (
-        _along(*shrunk, a) for a in _at_rest(folder, model["frame_mixing_percentage"], sigma)
+        _apply_matrices(*shrunk, a)
+        for a in _rest_gel_and_image(folder, model["frame_mixing_percentage"], sigma)
     )
-    table = _colours(folder)
-    table = _blurred_square(_square(table), blur) if smooth else table
-    down, across, last = _blurs(model, height, width)
+    table = _color_coefficients(folder)
+    table = _blur_table(_sample_table(table), blur) if smooth else table
+    down, across, last = _blur_sequence(model, height, width)
     kind = jnp.result_type(float) if dtype is None else dtype
     as_array = lambda a: jnp.asarray(a, kind)
     return GelSight(
@@ -106,7 +107,7 @@ def weights(sigma: float) -> np.ndarray:
     return bell / bell.sum()
 
 
-def _blur(n: int, sigma: float) -> np.ndarray:
+def _blur_matrix(n: int, sigma: float) -> np.ndarray:
     """Return the matrix [n, n] that blurs a line of n pixels, mirrored about its end pixels."""
     bell = weights(sigma)
     reach = np.arange(len(bell)) - len(bell) // 2
@@ -116,7 +117,7 @@ def _blur(n: int, sigma: float) -> np.ndarray:
     return matrix
 
 
-def _resize(n: int, count: int) -> np.ndarray:
+def _resize_matrix(n: int, count: int) -> np.ndarray:
     """Return the matrix [count, n] that resizes a line of n pixels linearly, without aliasing."""
     scale = n / count
     middle = (np.arange(count) + 0.5) * scale - 0.5
@@ -124,41 +125,50 @@ def _resize(n: int, count: int) -> np.ndarray:
     return near / near.sum(1, keepdims=True)
 
 
-def _along(down: np.ndarray, across: np.ndarray, a: np.ndarray) -> np.ndarray:
+def _apply_matrices(down: np.ndarray, across: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Multiply an array [H, W, ...] by matrices along its first two axes."""
     return np.moveaxis(np.tensordot(across, np.tensordot(down, a, 1), (1, 1)), 0, 1)
 
 
-def _blurs(model: dict, height: int, width: int) -> tuple[list[np.ndarray], list[np.ndarray], bool]:
+def _blur_sequence(
+    model: dict, height: int, width: int
+) -> tuple[list[np.ndarray], list[np.ndarray], bool]:
     """Return the weights of blurs wider than a pixel, down and across, and if the last is."""
     x, y = (list(part) for part in model["deform_pyramid_sigma_rel"])
     x_last, y_last = model["deform_final_sigma_rel"]
     down = [weights(sigma * height) for sigma in (*y, y_last)]
     across = [weights(sigma * width) for sigma in (*x, x_last)]
     wide = [max(len(a), len(b)) > 1 for a, b in zip(down, across)]
-    kept = lambda blurs: [blur for blur, is_wide in zip(blurs, wide) if is_wide]
-    return kept(down), kept(across), wide[-1]
+    drop_narrow = lambda blurs: [blur for blur, is_wide in zip(blurs, wide) if is_wide]
+    return drop_narrow(down), drop_narrow(across), wide[-1]
 
 
 @lru_cache(maxsize=len(SENSORS))
-def _at_rest(folder: Path, share: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
+def _rest_gel_and_image(folder: Path, share: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the gel at rest [480, 640], pixels, and its image [480, 640, 3], 0 to 1."""
     high, wide = REFERENCE
-    gel = _along(_blur(high, 2.0), _blur(wide, 2.0), np.load(folder / "gelmap.npy").astype(float))
+    gel = _apply_matrices(
+        _blur_matrix(high, 2.0),
+        _blur_matrix(wide, 2.0),
+        np.load(folder / "gelmap.npy").astype(float),
+    )
     with np.load(folder / "dataPack.npz") as data:
         first = data["f0"][..., ::-1] / 255
-    mixed = share * _along(_blur(high, sigma), _blur(wide, sigma), first) + (1 - share) * first
+    mixed = (
+        share * _apply_matrices(_blur_matrix(high, sigma), _blur_matrix(wide, sigma), first)
+        + (1 - share) * first
+    )
     return gel - gel.max(), mixed
 
 
 @lru_cache(maxsize=len(SENSORS))
-def _colours(folder: Path) -> np.ndarray:
+def _color_coefficients(folder: Path) -> np.ndarray:
     """Return coefficients [125, 125, 6, 3] of red, green, blue; the file swaps red and blue."""
     with np.load(folder / "polycalib.npz") as table:
         return np.stack([table[f"grad_{c}"] for c in "bgr"], -1) / 255
 
 
-def _square(table: np.ndarray) -> np.ndarray:
+def _sample_table(table: np.ndarray) -> np.ndarray:
     """Sample a table of bins of angle and direction over the square of (s / (1 + s)) e(a).
 
     Bins are interpolated between their centres, directions periodically. Above slopes of 999 the
@@ -179,6 +189,6 @@ def _square(table: np.ndarray) -> np.ndarray:
     return square
 
 
-def _blurred_square(square: np.ndarray, blur: float) -> np.ndarray:
-    matrix = _blur(len(square), blur) if blur else np.eye(len(square))
-    return _along(matrix, matrix, square)
+def _blur_table(square: np.ndarray, blur: float) -> np.ndarray:
+    matrix = _blur_matrix(len(square), blur) if blur else np.eye(len(square))
+    return _apply_matrices(matrix, matrix, square)

@@ -50,7 +50,7 @@ class ForceField:
 
     def init(self, taxels: int, dtype=None) -> Array:
         """Return the anchors [T, 3], m, of taxels that touch nothing yet."""
-        return _rest("ForceField.init", self, taxels, 3, dtype)
+        return _initial_anchors("ForceField.init", self, taxels, 3, dtype)
 
     def force(
         self, anchors: Array, distance: Array, normal: Array, velocity: Array, dt: Array | float
@@ -71,7 +71,7 @@ class ForceField:
         ranges.check(name, self)
         ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
         anchors = floating(ranges.numbers(f"{name}: anchors", anchors, unit="m"))
-        d, n, v = _seen(name, distance, normal, velocity, anchors, 3)
+        d, n, v = _check_inputs(name, distance, normal, velocity, anchors, 3)
         force, moved = self.by_components(tuple(jnp.moveaxis(anchors, -1, 0)), d, n, v, dt)
         return jnp.stack(force, -1), jnp.stack(moved, -1)
 
@@ -79,8 +79,8 @@ class ForceField:
         self, anchors: Vec, distance: Array, normal: Vec, velocity: Vec, dt: Array | float
     ) -> tuple[Vec, Vec]:
         """Return `force` for vectors by components [..., T], unchecked; parameters may be [T]."""
-        pressed, load, slide = _loads(self, distance, normal, velocity)
-        turned = _turned(anchors, normal)
+        pressed, load, slide = _contact_loads(self, distance, normal, velocity)
+        turned = _rotate_anchors(anchors, normal)
         moved = tuple(jnp.where(pressed, a + b * dt, 0) for a, b in zip(turned, slide))
         stretch = length(moved)
         most = self.friction * load / self.shear_stiffness
@@ -160,7 +160,7 @@ class ViscousField:
 
     def init(self, taxels: int, dtype=None) -> Array:
         """Return an empty array [T, 0], in the place of the anchors of other laws."""
-        return _rest("ViscousField.init", self, taxels, 0, dtype)
+        return _initial_anchors("ViscousField.init", self, taxels, 0, dtype)
 
     def force(
         self, anchors: Array, distance: Array, normal: Array, velocity: Array, dt: Array | float
@@ -173,8 +173,8 @@ class ViscousField:
         ranges.check(name, self)
         ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
         anchors = floating(ranges.numbers(f"{name}: anchors", anchors))
-        d, n, v = _seen(name, distance, normal, velocity, anchors, 0)
-        _, load, slide = _loads(self, d, n, v)
+        d, n, v = _check_inputs(name, distance, normal, velocity, anchors, 0)
+        _, load, slide = _contact_loads(self, d, n, v)
         speed = length(slide)
         slips = self.shear_damping * speed > self.friction * load
         least = jnp.where(slips, self.friction * load / jnp.where(slips, speed, 1), 0)
@@ -183,13 +183,15 @@ class ViscousField:
         return jnp.stack(force, -1), anchors
 
 
-def _rest(name: str, field: ForceField | ViscousField, taxels: int, width: int, dtype) -> Array:
+def _initial_anchors(
+    name: str, field: ForceField | ViscousField, taxels: int, width: int, dtype
+) -> Array:
     ranges.check(name, field)
     ranges.refuse(f"{name}: taxels", taxels, ranges.Range(whole=True, one=True, least=1))
     return jnp.zeros((taxels, width), dtype)
 
 
-def _seen(
+def _check_inputs(
     name: str, distance: Array, normal: Array, velocity: Array, anchors: Array, width: int
 ) -> tuple[Array, Vec, Vec]:
     """Check the inputs of a field; return them with vectors by components [..., T]."""
@@ -205,11 +207,11 @@ def _seen(
                 f"{list(distance.shape)}; it must be [..., T, {size}] beside [..., T]"
             )
     unit_length(f"{name}: normal", normal, zero=True)
-    parts = lambda a: tuple(jnp.moveaxis(floating(a), -1, 0))
-    return floating(distance), parts(normal), parts(velocity)
+    to_components = lambda a: tuple(jnp.moveaxis(floating(a), -1, 0))
+    return floating(distance), to_components(normal), to_components(velocity)
 
 
-def _loads(
+def _contact_loads(
     field: ForceField | ViscousField, distance: Array, normal: Vec, velocity: Vec
 ) -> tuple[Array, Array, Vec]:
     """Return a mask of pressed taxels [..., T], their normal force, and tangential velocity."""
@@ -220,7 +222,7 @@ def _loads(
     return pressed, load, tuple(v - approach * n for v, n in zip(velocity, normal))
 
 
-def _turned(anchors: Vec, normal: Vec) -> Vec:
+def _rotate_anchors(anchors: Vec, normal: Vec) -> Vec:
     """Rotate anchors into the plane across the normals, preserving their lengths.
 
     The derivative at an anchor of zero is that of the projection, since the ratio is one there.

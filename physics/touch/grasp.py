@@ -162,7 +162,7 @@ class Grasp(Gripper):
         below = ranges.numbers("Grasp.closed: below", below, (), unit="m")
         x, z = jnp.asarray(self.taxels).T
 
-        def halved(_: int, between: tuple[Array, Array]) -> tuple[Array, Array]:
+        def bisect(_: int, between: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = between
             middle = 0.5 * (low + high)
             depth = jnp.maximum(-self.part.shape.distance((x, middle + 0 * x, z + below)), 0)
@@ -170,7 +170,7 @@ class Grasp(Gripper):
             return jnp.where(wide, low, middle), jnp.where(wide, middle, high)
 
         start = jnp.zeros((), x.dtype), jnp.full((), MOST, x.dtype)
-        low, high = jax.lax.fori_loop(0, BISECTIONS, halved, start)
+        low, high = jax.lax.fori_loop(0, BISECTIONS, bisect, start)
         return 0.5 * (low + high)
 
     def step(
@@ -200,5 +200,5 @@ class Grasp(Gripper):
         quat = jnp.stack(rotations.product(rotations.from_vector(turn), state.hand_quat))
         opening = ranges.numbers("Grasp.step: opening", opening, (), least=0, most=MOST, unit="m")
         opening = jnp.asarray(opening, dtype)
-        go = lambda s, _: (substep(self, s, place, quat, opening), None)
-        return jax.lax.scan(go, state, None, length=self.substeps)[0]
+        scan_substep = lambda s, _: (substep(self, s, place, quat, opening), None)
+        return jax.lax.scan(scan_substep, state, None, length=self.substeps)[0]

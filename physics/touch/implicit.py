@@ -22,51 +22,51 @@ from .pad import outward
 
 def pad_points(grasp: Gripper, state: GraspState) -> Array:
     """Return the positions [2 T, 3] of the taxels, m: those of the finger towards +y first."""
-    x = rotations.turned(state.hand_quat, _pads(grasp, state.opening))
+    x = rotations.turned(state.hand_quat, _taxels_in_hand(grasp, state.opening))
     return state.hand[None] + jnp.stack(x, 1)
 
 
-def _pads(grasp: Gripper, opening: Array) -> Vec:
+def _taxels_in_hand(grasp: Gripper, opening: Array) -> Vec:
     """Return the taxels [2 T] in the hand's frame."""
     across, along = jnp.asarray(grasp.taxels, opening.dtype).T
     y = jnp.full(len(across), opening)
-    twice = lambda a, b: jnp.concatenate([a, b])
-    return twice(across, across), twice(y, -y), twice(along, along)
+    concatenate_pair = lambda a, b: jnp.concatenate([a, b])
+    return concatenate_pair(across, across), concatenate_pair(y, -y), concatenate_pair(along, along)
 
 
 def contacts(grasp: Gripper, state: GraspState) -> Bonds:
     """Return the contact points of the part with the fingers, and with fixture or table."""
     dtype = state.hand.dtype
     hand, part = (rotations.matrix(quat) for quat in (state.hand_quat, state.part_quat))
-    taxels = matvec(hand, _pads(grasp, state.opening))
+    taxels = matvec(hand, _taxels_in_hand(grasp, state.opening))
     taxels = tuple(a + b for a, b in zip(state.hand - state.part, taxels))
     points = matvec(part, tuple(jnp.asarray(grasp.part.points, dtype).T))
     edges = (state.fixture - state.part)[:, None] + jnp.asarray(grasp.fixture.points, dtype).T
-    felt = _joined(taxels, tuple(edges))
+    felt = _concatenate(taxels, tuple(edges))
     distance, slope = outward(grasp.part.shape, matvec(transpose(part), felt))
-    height, normal = _standing(grasp, state, points)
+    height, normal = _fixture_distance(grasp, state, points)
     across = jnp.stack([row[1] for row in hand])
     fingers = [of_part_from_finger(state.part - state.hand, side * across) for side in (1, -1)]
-    arm = _joined(felt, points)
+    arm = _concatenate(felt, points)
     i, count = jnp.arange(len(arm[0])), len(taxels[0])
-    of_each = lambda pad, contact: jnp.where(i < count, pad, contact).astype(dtype)
+    select_law = lambda pad, contact: jnp.where(i < count, pad, contact).astype(dtype)
     return Bonds(
         distance=jnp.concatenate([distance, height]),
-        normal=_joined(matvec(part, slope), normal),
+        normal=_concatenate(matvec(part, slope), normal),
         arm=arm,
         sign=jnp.where(i < len(distance), 1, -1).astype(dtype),
         twists=jnp.stack([*fingers, of_part(dtype)]),
-        anchors=_joined(matvec(hand, tuple(state.pad_anchors.T)), tuple(state.anchors.T)),
-        laws=jax.tree.map(of_each, grasp.pad, grasp.contact),
+        anchors=_concatenate(matvec(hand, tuple(state.pad_anchors.T)), tuple(state.anchors.T)),
+        laws=jax.tree.map(select_law, grasp.pad, grasp.contact),
         taxels=count // 2,
     )
 
 
-def _joined(*points: Vec) -> Vec:
+def _concatenate(*points: Vec) -> Vec:
     return tuple(jnp.concatenate(a) for a in zip(*points))
 
 
-def _standing(grasp: Gripper, state: GraspState, arm: Vec) -> tuple[Array, Vec]:
+def _fixture_distance(grasp: Gripper, state: GraspState, arm: Vec) -> tuple[Array, Vec]:
     """Return distance and normal of the fixture, or of the table z = 0 if that is closer."""
     above = tuple(a + b for a, b in zip(state.part - state.fixture, arm))
     distance, normal = outward(grasp.fixture.shape, above)
@@ -86,23 +86,23 @@ def substep(
     R = jnp.stack([jnp.stack(row) for row in turn])
     moments = jnp.asarray(grasp.part.inertia, dtype)
     inertia = jnp.einsum("ij,j,kj->ik", R, moments, R, precision=HIGHEST)
-    masses = _masses(grasp, inertia, dtype)
-    springs, dampers, pull = _drive(grasp, state, place, quat, opening)
+    masses = _mass_matrix(grasp, inertia, dtype)
+    springs, dampers, pull = _drive_forces(grasp, state, place, quat, opening)
     bonds = contacts(grasp, state)
     before = jnp.concatenate([state.hand_velocity, state.opening_rate[None], state.part_velocity])
 
-    def nearer(u: Array, _: None) -> tuple[Array, None]:
+    def secant_step(u: Array, _: None) -> tuple[Array, None]:
         load, stiffness = bonds.load(u, dt)
         drive = pull - (dt * springs + dampers) * u + load
         matrix = masses + jnp.diag(dt * (dt * springs + dampers)) + dt * stiffness
         change = jnp.einsum("ij,j->i", masses, u - before, precision=HIGHEST)
         return u + solve(matrix, dt * drive - change), None
 
-    u, _ = jax.lax.scan(nearer, before, None, length=grasp.iterations)
-    return _moved(grasp, state, u, inertia, bonds, dt)
+    u, _ = jax.lax.scan(secant_step, before, None, length=grasp.iterations)
+    return _advance(grasp, state, u, inertia, bonds, dt)
 
 
-def _masses(grasp: Gripper, inertia: Array, dtype: Any) -> Array:
+def _mass_matrix(grasp: Gripper, inertia: Array, dtype: Any) -> Array:
     """Return the mass matrix [13, 13]."""
     ones = jnp.ones(3, dtype)
     hand, fingers = grasp.hand_mass * ones, 2 * grasp.finger_mass * ones[:1]
@@ -110,7 +110,7 @@ def _masses(grasp: Gripper, inertia: Array, dtype: Any) -> Array:
     return jnp.diag(jnp.concatenate(diagonal)).at[10:, 10:].add(inertia)
 
 
-def _drive(
+def _drive_forces(
     grasp: Gripper, state: GraspState, place: Array, quat: Array, opening: Array
 ) -> tuple[Array, Array, Array]:
     """Return stiffness and damping of the drives of u [13], and static forces with gravity."""
@@ -124,7 +124,7 @@ def _drive(
     return springs, dampers, pull.at[9].add(-grasp.part.mass * grasp.gravity)
 
 
-def _moved(
+def _advance(
     grasp: Gripper,
     state: GraspState,
     u: Array,

@@ -42,7 +42,7 @@ def taxels(
         ranges.refuse(f"taxels: {word}", value, ranges.Range(whole=True, one=True, least=1))
     x_free, y_free = (width - 2 * margin) / (columns + 1), (height - 2 * margin) / (rows + 1)
     free = jnp.minimum(x_free, y_free)
-    when_known(_refuse_margin, free, margin, width, height)
+    when_known(_check_margin, free, margin, width, height)
     dtype = dtype or jnp.result_type(width, height, 1.0)
     free = free.astype(dtype)
     x = free * (jnp.arange(columns, dtype=dtype) - (columns - 1) / 2)
@@ -176,7 +176,7 @@ def wrench(points: Array, force: Array) -> tuple[Array, Array]:
     return jnp.sum(force, 0), jnp.sum(rows.cross(points, force), 0)
 
 
-def _refuse_margin(free: Array, margin: float, width: float, height: float) -> None:
+def _check_margin(free: Array, margin: float, width: float, height: float) -> None:
     if not free > 0:
         raise ValueError(
             f"taxels: margin={margin:g} on a pad of {width:g} by {height:g}; it must leave room "
@@ -196,10 +196,10 @@ def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
     Traceback (most recent call last):
     ValueError: probe: quat is of length 2; it must be of length 1; divide it by its length
     """
-    when_known(partial(_refuse_lengths, name, zero), vectors)
+    when_known(partial(_check_lengths, name, zero), vectors)
 
 
-def _refuse_lengths(name: str, zero: bool, vectors: Array) -> None:
+def _check_lengths(name: str, zero: bool, vectors: Array) -> None:
     size = np.linalg.norm(np.asarray(vectors, np.float64), axis=-1)
     off = (np.abs(size - 1) > 1e-3) & ~(zero & (size == 0))
     if off.any():

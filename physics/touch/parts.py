@@ -91,7 +91,7 @@ def peg_and_socket(name: str = "round-8", clearance: float | None = 0.5e-3) -> P
     >>> round(1e3 * float(part.mass), 2), round(2e3 * float(fixture.shape.radius), 3)
     (20.04, 8.1)
     """
-    widths, hole = _named("peg_and_socket", name, PEGS)
+    widths, hole = _look_up("peg_and_socket", name, PEGS)
     free = hole - widths[0] if clearance is None else clearance
     ranges.numbers("peg_and_socket: clearance", free, (), above=0, most=OUTER, unit="m")
     part = peg(name)
@@ -101,7 +101,7 @@ def peg_and_socket(name: str = "round-8", clearance: float | None = 0.5e-3) -> P
         rim = _ring(half[0], 24)
     else:
         shape = SquareSocket(half, DEPTH, (OUTER, OUTER), HEIGHT)
-        rim = _frame(half, 6)
+        rim = _rectangle(half, 6)
     rim = np.append(rim, np.full((len(rim), 1), HEIGHT), 1)
     return Pair(part, Fixture(shape, rim, HEIGHT - DEPTH, HEIGHT))
 
@@ -140,7 +140,7 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
     >>> round(1e3 * float(part.mass), 1), len(part.points)
     (5.5, 220)
     """
-    diameter, pitch, height, over = _named("nut_and_bolt", name, THREADS)
+    diameter, pitch, height, over = _look_up("nut_and_bolt", name, THREADS)
     most = 0.3 * pitch  # above half of the overlap of the threads they would slip past each other
     clearance = 0.2 * pitch if clearance is None else clearance
     ranges.numbers("nut_and_bolt: clearance", clearance, (), above=0, most=most, unit="m")
@@ -179,7 +179,7 @@ def peg(name: str = "round-8") -> Part:
     >>> [round(1e7 * float(a), 2) for a in peg("round-8").inertia]  # kg m^2
     [42.54, 42.54, 1.6]
     """
-    widths, _ = _named("peg", name, PEGS)
+    widths, _ = _look_up("peg", name, PEGS)
     half = 0.5 * LENGTH
     if len(widths) == 1:
         radius = 0.5 * widths[0]
@@ -194,7 +194,7 @@ def peg(name: str = "round-8") -> Part:
         mass = STEEL * a * b * LENGTH
         squares = (b * b + LENGTH**2, a * a + LENGTH**2, a * a + b * b)
         inertia = tuple(mass * s / 12 for s in squares)
-        edge, side = _frame((0.5 * a, 0.5 * b), 4), _frame((0.5 * a, 0.5 * b), 2)
+        edge, side = _rectangle((0.5 * a, 0.5 * b), 4), _rectangle((0.5 * a, 0.5 * b), 2)
     levels = (
         (edge, -half),
         (0.5 * edge[::4], -half),
@@ -206,7 +206,7 @@ def peg(name: str = "round-8") -> Part:
     return Part(shape=shape, points=points, mass=mass, inertia=np.array(inertia), tip=half)
 
 
-def _named(function: str, name: str, table: dict[str, Any]) -> Any:
+def _look_up(function: str, name: str, table: dict[str, Any]) -> Any:
     if name not in table:
         raise ValueError(f"{function}: name={name!r}; it must be one of {', '.join(table)}")
     return table[name]
@@ -218,7 +218,7 @@ def _ring(radius: float, count: int) -> np.ndarray:
     return radius * np.stack([np.cos(angle), np.sin(angle)], 1)
 
 
-def _frame(half: Any, side: int) -> np.ndarray:
+def _rectangle(half: Any, side: int) -> np.ndarray:
     """Return points [4 side, 2] on a rectangle: its corners, and evenly spaced ones between."""
     t = np.linspace(-1, 1, side, endpoint=False)
     one = np.ones(side)

@@ -18,38 +18,38 @@ from .host import Host
 from .pool import Pooled
 
 
-class _Single:
+class _EnvMethods:
     """Mixin of `to_gymnasium` with the methods of gymnasium.Env."""
 
     metadata = {"render_modes": []}
 
     def __init__(self, env: Environment):
-        self.observation_space = _observed(env)
-        self.action_space = _space(env.action_space)
+        self.observation_space = _observation_space(env)
+        self.action_space = _to_gymnasium_space(env.action_space)
         self._space, self._host = env.action_space, Host(env.reset)
-        self._move = self._host.program(_move(env))
+        self._move = self._host.program(_make_step(env))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """Return the first observation; the same `seed` gives the same one."""
-        _seed(self, seed)
+        _seed_generators(self, seed)
         return self._host.begin(seed), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         """Take one step."""
-        seen = self._move(_actions(self._space, action, ()))
+        seen = self._move(_check_actions(self._space, action, ()))
         observation, reward, terminated, truncated, info = seen
         return observation, float(reward), bool(terminated), bool(truncated), info
 
 
-class _Many:
+class _VectorEnvMethods:
     """Mixin of `to_gymnasium_vector` with the methods of gymnasium.vector.VectorEnv."""
 
     def __init__(self, env: Environment, num_envs: int):
-        gym = _gymnasium()
+        gym = _import_gymnasium()
         self.num_envs = num_envs
         self.metadata = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
-        self.single_observation_space = _observed(env)
-        self.single_action_space = _space(env.action_space)
+        self.single_observation_space = _observation_space(env)
+        self.single_action_space = _to_gymnasium_space(env.action_space)
         batch = gym.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
@@ -57,24 +57,24 @@ class _Many:
         self._host = Host(copies.reset)
         self._move = self._host.program(copies.step)
         self._fill = self._host.program(copies.fill, kept=True)
-        self._pool, self._left = None, 0
+        self._pool, self._remaining_path = None, 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """Return the first observations of all sub-environments."""
-        _seed(self, seed)
-        self._left = 0
+        _seed_generators(self, seed)
+        self._remaining_path = 0
         return self._host.begin(seed), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
         """Step all sub-environments; where one ended, `final_obs` has its last observation."""
-        actions = _actions(self._space, actions, (self.num_envs,))
-        if self._left < self.num_envs:  # At most all sub-environments end in this step.
+        actions = _check_actions(self._space, actions, (self.num_envs,))
+        if self._remaining_path < self.num_envs:  # At most all sub-environments end in this step.
             self._pool = jax.tree.leaves(self._fill())
-            self._left = len(self._pool[0])
+            self._remaining_path = len(self._pool[0])
         seen = self._move(actions, self._pool)
         info = seen.info
         if begun := int(seen.begun):
-            self._left -= begun
+            self._remaining_path -= begun
             done = seen.terminated | seen.truncated
             if done.any():  # otherwise a step gave NaN, which does not end an episode
                 info |= {"final_obs": seen.final, "_final_obs": done}
@@ -90,21 +90,21 @@ def register_gymnasium() -> None:
     Raises:
         ImportError: if gymnasium is not installed.
     """
-    gym = _gymnasium()
+    gym = _import_gymnasium()
     for task in names():
         gym.register(
             id=f"jaxgpu/{task.replace('/', '-')}",
-            entry_point=_made,
-            vector_entry_point=_many_made,
+            entry_point=_make_env,
+            vector_entry_point=_make_vector_env,
             kwargs={"task": task},
         )
 
 
-def _made(task: str, render_mode: None = None, **options: Any) -> Any:
+def _make_env(task: str, render_mode: None = None, **options: Any) -> Any:
     return to_gymnasium(make(task, **options))
 
 
-def _many_made(task: str, num_envs: int = 1, render_mode: None = None, **options: Any) -> Any:
+def _make_vector_env(task: str, num_envs: int = 1, render_mode: None = None, **options: Any) -> Any:
     return to_gymnasium_vector(make(task, **options), num_envs)
 
 
@@ -114,7 +114,7 @@ def to_gymnasium(env: Environment) -> Any:
     Raises:
         ImportError: if gymnasium is not installed.
     """
-    return type("Single", (_Single, _gymnasium().Env), {})(env)
+    return type("Single", (_EnvMethods, _import_gymnasium().Env), {})(env)
 
 
 def to_gymnasium_vector(env: Environment, num_envs: int) -> Any:
@@ -123,10 +123,12 @@ def to_gymnasium_vector(env: Environment, num_envs: int) -> Any:
     Raises:
         ImportError: if gymnasium is not installed.
     """
-    return type("Many", (_Many, _gymnasium().vector.VectorEnv), {})(env, num_envs)
+    return type("Many", (_VectorEnvMethods, _import_gymnasium().vector.VectorEnv), {})(
+        env, num_envs
+    )
 
 
-def _gymnasium() -> Any:
+def _import_gymnasium() -> Any:
     try:
         return importlib.import_module("gymnasium")
     except ImportError:
@@ -135,25 +137,25 @@ def _gymnasium() -> Any:
         ) from None
 
 
-def _observed(env: Environment) -> Any:
+def _observation_space(env: Environment) -> Any:
     """Return the Gymnasium space of the observations; integer images keep their dtype."""
     seen = jax.eval_shape(env.reset, jax.random.key(0))[1]
     space = env.observation_space
     if not isinstance(space, dict):
-        return _space(space, seen.dtype)
-    each = {key: _space(space[key], seen[key].dtype) for key in sorted(space)}
-    return _gymnasium().spaces.Dict(each)
+        return _to_gymnasium_space(space, seen.dtype)
+    each = {key: _to_gymnasium_space(space[key], seen[key].dtype) for key in sorted(space)}
+    return _import_gymnasium().spaces.Dict(each)
 
 
-def _space(space: Space, dtype: Any = np.float32) -> Any:
-    spaces = _gymnasium().spaces
+def _to_gymnasium_space(space: Space, dtype: Any = np.float32) -> Any:
+    spaces = _import_gymnasium().spaces
     if isinstance(space, Box):
         kind = dtype if np.issubdtype(dtype, np.integer) else np.float32
         return spaces.Box(space.low, space.high, space.shape, kind)
     return spaces.Discrete(space.size)
 
 
-def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
+def _check_actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
     """Validate one action or a batch of actions, and cast it to the compiled dtype.
 
     Raises:
@@ -181,17 +183,17 @@ def _actions(space: Space, actions: Any, lead: tuple[int, ...]) -> np.ndarray:
     return given.astype(dtype, copy=False)
 
 
-def _move(env: Environment) -> Callable[..., Any]:
+def _make_step(env: Environment) -> Callable[..., Any]:
     """Return a function that takes one step: (next state, the results that gymnasium returns)."""
 
-    def move(state: Any, action: Any, key: Any) -> tuple[Any, Any]:
+    def take_step(state: Any, action: Any, key: Any) -> tuple[Any, Any]:
         out = env.step(state, action, key)
         return out.state, (out.observation, out.reward, out.terminated, out.truncated, out.info)
 
-    return move
+    return take_step
 
 
-def _seed(env: Any, seed: int | None) -> None:
+def _seed_generators(env: Any, seed: int | None) -> None:
     """Set the random generator that gymnasium's own wrappers use."""
     if seed is not None:
         make = importlib.import_module("gymnasium.utils.seeding").np_random

@@ -23,12 +23,12 @@ class Gymnax:
     @property
     def observation_space(self) -> Space:
         """Observation space of the gymnax environment."""
-        return _space("observations", self.inner.observation_space(self.params))
+        return _from_gymnax_space("observations", self.inner.observation_space(self.params))
 
     @property
     def action_space(self) -> Space:
         """Action space of the gymnax environment."""
-        return _space("actions", self.inner.action_space(self.params))
+        return _from_gymnax_space("actions", self.inner.action_space(self.params))
 
     @property
     def differentiable(self) -> bool:
@@ -38,7 +38,7 @@ class Gymnax:
     def reset(self, key: Array) -> tuple[Any, Array]:
         """Return an initial state and its observation."""
         observation, state = self.inner.reset_env(key, self.params)
-        return jax.tree.map(_strong, state), _strong(observation)
+        return jax.tree.map(_to_strong_type, state), _to_strong_type(observation)
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
         """Take one step without gymnax's automatic reset; `success` is unknown, therefore False."""
@@ -47,7 +47,7 @@ class Gymnax:
         new = jax.tree.map(lambda x, old: jnp.asarray(x, old.dtype), new, state)
         info = {"success": jnp.bool_(False)} | info
         reward = jnp.asarray(reward, jnp.float32)
-        return Step(new, _strong(observation), reward, jnp.asarray(over, bool), cut, info)
+        return Step(new, _to_strong_type(observation), reward, jnp.asarray(over, bool), cut, info)
 
 
 def from_gymnax(env: Any, params: Any | None = None) -> Gymnax:
@@ -65,7 +65,7 @@ def from_gymnax(env: Any, params: Any | None = None) -> Gymnax:
     return Gymnax(env.default_params if params is None else params, env)
 
 
-def _space(what: str, space: Any) -> Space:
+def _from_gymnax_space(what: str, space: Any) -> Space:
     if hasattr(space, "n"):
         return Discrete(int(space.n))
     if not hasattr(space, "low"):
@@ -81,7 +81,7 @@ def _space(what: str, space: Any) -> Space:
     return Box(float(low), float(high), tuple(space.shape))
 
 
-def _strong(x: Any) -> Array:
+def _to_strong_type(x: Any) -> Array:
     """Return an array whose dtype is not weak, as it is after a step."""
     x = jnp.asarray(x)
     return jnp.asarray(x, x.dtype)

@@ -25,42 +25,42 @@ class Layout:
         """Define the layout for trees with the structure, shapes and dtypes of `example`."""
         leaves, self._tree = jax.tree.flatten(example)
         self._leaves = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
-        self._packed = [_fits(x) for x in self._leaves]
+        self._packed = [_is_packable(x) for x in self._leaves]
         # 8-byte types come first, so that all leaves are aligned.
         order = [i for i, packed in enumerate(self._packed) if packed]
         self._order = sorted(order, key=lambda i: -self._leaves[i].dtype.itemsize)
-        sizes = [-(-_bytes(self._leaves[i]) // _WORD) for i in self._order]
-        self._starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        self._ends = [start + size for start, size in zip(self._starts, sizes)]
+        sizes = [-(-_num_bytes(self._leaves[i]) // _WORD) for i in self._order]
+        self._sample_starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        self._ends = [start + size for start, size in zip(self._sample_starts, sizes)]
         self._seen: list[tuple[int, tuple[int, ...], np.dtype, int]] = [
             (i, self._leaves[i].shape, np.dtype(self._leaves[i].dtype), _WORD * start)
-            for i, start in zip(self._order, self._starts)
+            for i, start in zip(self._order, self._sample_starts)
         ]
 
     def pack(self, tree: Any) -> tuple[Array, ...]:
         """Return the words [W] and the separate leaves."""
         leaves = jax.tree.leaves(tree)
-        words = [_words(leaves[i]) for i in self._order]
+        words = [_to_words(leaves[i]) for i in self._order]
         apart = [x for x, packed in zip(leaves, self._packed) if not packed]
         return (jnp.concatenate(words) if words else jnp.zeros(0, jnp.uint32), *apart)
 
     def unpack(self, packed: tuple[Array, ...]) -> Any:
         """Return the tree, inside a compiled program."""
         words, *apart = packed
-        leaves = self._apart(apart)
-        for i, start, end in zip(self._order, self._starts, self._ends):
-            leaves[i] = _leaf(words[start:end], self._leaves[i])
+        leaves = self._place_separate(apart)
+        for i, start, end in zip(self._order, self._sample_starts, self._ends):
+            leaves[i] = _from_words(words[start:end], self._leaves[i])
         return jax.tree.unflatten(self._tree, leaves)
 
     def seen(self, packed: tuple[Array, ...]) -> Any:
         """Return the tree on the host, as writable views of one new array."""
         words, *apart = packed
-        copy, leaves = np.array(words), self._apart([np.array(x) for x in apart])
+        copy, leaves = np.array(words), self._place_separate([np.array(x) for x in apart])
         for i, shape, dtype, at in self._seen:
             leaves[i] = np.ndarray(shape, dtype, copy, at)
         return jax.tree.unflatten(self._tree, leaves)
 
-    def _apart(self, apart: list[Any]) -> list[Any]:
+    def _place_separate(self, apart: list[Any]) -> list[Any]:
         rest = iter(apart)
         return [None if packed else next(rest) for packed in self._packed]
 
@@ -81,11 +81,14 @@ class Host:
 
     def __init__(self, begin: Callable[[Array], Any], seed: int = 0):
         """Compile for `begin(key)`, which returns a state and its outputs for the host."""
-        self._begin, self._key = begin, _data(seed)
+        self._begin, self._key = begin, _key_data(seed)
         self._impl = jax.random.key_impl(jax.random.key(0))
-        start = jax.eval_shape(lambda: begin(self._drawn(self._key, jnp.uint32(0)))[0])
+        start = jax.eval_shape(lambda: begin(self._call_key(self._key, jnp.uint32(0)))[0])
         self._state = Layout(Carried(start, self._key, jnp.uint32(0)))
-        self._first, self._again = jax.jit(self._begun), self.program(lambda _, key: begin(key))
+        self._first, self._again = (
+            jax.jit(self._start_packed),
+            self.program(lambda _, key: begin(key)),
+        )
         self._packed: tuple[Array, ...] | None = None
         self._seen: Layout | None = None
 
@@ -94,7 +97,7 @@ class Host:
         if seed is None and self._packed is not None:
             return self._again()
         if seed is not None:
-            self._key = _data(seed)
+            self._key = _key_data(seed)
         self._packed, seen = self._first(self._key)
         return jax.tree.map(np.array, seen)
 
@@ -106,16 +109,16 @@ class Host:
         """
         layout: list[Layout] = []  # layout of the outputs, known after tracing
 
-        def moved(packed: tuple[Array, ...], *arguments: Any) -> Any:
+        def packed_step(packed: tuple[Array, ...], *arguments: Any) -> Any:
             now = self._state.unpack(packed)
-            state, seen = move(now.state, *arguments, self._drawn(now.key, now.calls))
+            state, seen = move(now.state, *arguments, self._call_key(now.key, now.calls))
             packed = self._state.pack(Carried(state, now.key, now.calls + 1))
             if kept:
                 return packed, seen
             layout[:] = [Layout(seen)]
             return packed, layout[0].pack(seen)
 
-        compiled = jax.jit(moved, donate_argnums=0)
+        compiled = jax.jit(packed_step, donate_argnums=0)
 
         def call(*arguments: Any) -> Any:
             if self._packed is None:
@@ -125,11 +128,11 @@ class Host:
 
         return call
 
-    def _begun(self, data: Array) -> Any:
-        state, seen = self._begin(self._drawn(data, jnp.uint32(0)))
+    def _start_packed(self, data: Array) -> Any:
+        state, seen = self._begin(self._call_key(data, jnp.uint32(0)))
         return self._state.pack(Carried(state, data, jnp.uint32(1))), seen
 
-    def _drawn(self, data: Array, count: Array) -> Array:
+    def _call_key(self, data: Array, count: Array) -> Array:
         """Return the key of call number `count`, by adding it to the last word of the key data.
 
         Since the generator is a function of key and counter, adding is sufficient.
@@ -138,26 +141,28 @@ class Host:
         return jax.random.wrap_key_data(data + jnp.where(last, count, 0), impl=self._impl)
 
 
-def _data(seed: int) -> Array:
+def _key_data(seed: int) -> Array:
     """Return the key data of a seed, far from the data of all other seeds."""
     return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), 0))
 
 
-def _bytes(leaf: Any) -> int:
+def _num_bytes(leaf: Any) -> int:
     return math.prod(leaf.shape) * leaf.dtype.itemsize
 
 
-def _fits(leaf: Any) -> bool:
+def _is_packable(leaf: Any) -> bool:
     """Return whether a leaf is small and of 1, 2, 4 or 8 bytes per value."""
     plain = leaf.dtype == bool or (
         jnp.issubdtype(leaf.dtype, jnp.number) and leaf.dtype.itemsize in (1, 2, 4, 8)
     )
     return bool(
-        plain and not jnp.issubdtype(leaf.dtype, jnp.complexfloating) and _bytes(leaf) <= _LARGEST
+        plain
+        and not jnp.issubdtype(leaf.dtype, jnp.complexfloating)
+        and _num_bytes(leaf) <= _LARGEST
     )
 
 
-def _words(x: Array) -> Array:
+def _to_words(x: Array) -> Array:
     """Return the bits of `x` as words [W], padded with zeros."""
     x = jnp.ravel(x.astype(jnp.uint8) if x.dtype == bool else x)
     several = _WORD // x.dtype.itemsize
@@ -166,8 +171,8 @@ def _words(x: Array) -> Array:
     return jnp.ravel(jax.lax.bitcast_convert_type(x, jnp.uint32))
 
 
-def _leaf(words: Array, leaf: Any) -> Array:
-    """Return the array from which `_words` made these words."""
+def _from_words(words: Array, leaf: Any) -> Array:
+    """Return the array from which `_to_words` made these words."""
     dtype = jnp.dtype(jnp.uint8) if leaf.dtype == bool else leaf.dtype
     if dtype.itemsize > _WORD:
         words = words.reshape(-1, dtype.itemsize // _WORD)

@@ -72,7 +72,7 @@ class Pooled:
         """
         moved, out = self.envs.move(state.copies, action, key)
         where = out.is_first
-        row = state.used + _rank(where)
+        row = state.used + _count_before(where)
         fresh = [jnp.take(x, row, axis=0, mode="clip") for x in starts]
         now = (moved.state, moved.observation)
         fresh = jax.tree.unflatten(jax.tree.structure(now), fresh)
@@ -83,7 +83,7 @@ class Pooled:
         return Taken(after, state.used + begun), seen
 
 
-def _rank(where: Array) -> Array:
+def _count_before(where: Array) -> Array:
     """Return the number of earlier true entries, for each entry [B]."""
     if len(where) > _DENSE:
         return jnp.cumsum(where, dtype=jnp.int32) - where

@@ -39,11 +39,11 @@ def advantages(
     error = jnp.where(broken, 0.0, error)
     decay = jnp.where(terminated | truncated | broken, 0.0, gamma * gae_lambda)
 
-    def back(later: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+    def accumulate(later: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         now = row[0] + row[1] * later
         return now, now
 
-    return jax.lax.scan(back, jnp.zeros_like(error[0]), (error, decay), reverse=True)[1]
+    return jax.lax.scan(accumulate, jnp.zeros_like(error[0]), (error, decay), reverse=True)[1]
 
 
 def outcome_advantages(

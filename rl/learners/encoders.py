@@ -39,9 +39,9 @@ class CNN(nn.Module):
     def __call__(self, x: Any) -> Array:
         """Map observations [N, ...] to features [N, W]."""
         pictures, vectors = parted(x)
-        return joined([self._seen(picture) for picture in pictures] + vectors)
+        return joined([self._image_features(picture) for picture in pictures] + vectors)
 
-    def _seen(self, x: Array) -> Array:
+    def _image_features(self, x: Array) -> Array:
         layers = zip(self.features, self.kernel_sizes, self.strides, strict=True)
         for width, side, stride in layers:
             x = nn.Conv(width, (side, side), stride, precision="highest")(x)
@@ -72,21 +72,21 @@ class ResNet(nn.Module):
     def __call__(self, x: Any) -> Array:
         """Map observations [N, ...] to features [N, W]."""
         pictures, vectors = parted(x)
-        return joined([self._seen(picture) for picture in pictures] + vectors)
+        return joined([self._image_features(picture) for picture in pictures] + vectors)
 
-    def _seen(self, x: Array) -> Array:
+    def _image_features(self, x: Array) -> Array:
         for width in self.features:
-            x = self._convolved(width, x)
+            x = self._convolve(width, x)
             x = nn.max_pool(x, (3, 3), (2, 2), "SAME")
             for _ in range(self.blocks):
-                inner = self._convolved(width, nn.relu(self._normalised(width, x)))
-                x = x + self._convolved(width, nn.relu(self._normalised(width, inner)))
+                inner = self._convolve(width, nn.relu(self._normalize(width, x)))
+                x = x + self._convolve(width, nn.relu(self._normalize(width, inner)))
         return nn.relu(x).reshape(len(x), -1)
 
-    def _convolved(self, width: int, x: Array) -> Array:
+    def _convolve(self, width: int, x: Array) -> Array:
         return nn.Conv(width, (3, 3), precision="highest")(x)
 
-    def _normalised(self, width: int, x: Array) -> Array:
+    def _normalize(self, width: int, x: Array) -> Array:
         return nn.GroupNorm(math.gcd(width, self.groups))(x)
 
 

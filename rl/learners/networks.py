@@ -49,10 +49,10 @@ class MLP(nn.Module):
 
     def _dense(self, width: int, scale: float) -> nn.Dense:
         start = nn.initializers.orthogonal(scale)
-        return nn.Dense(width, kernel_init=start, dot_general=_product)
+        return nn.Dense(width, kernel_init=start, dot_general=_matmul)
 
 
-def _product(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
+def _matmul(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
     """Multiply [..., K] by [K, N] for flax, column by column if N is small.
 
     On a CPU, the derivative of a tall and narrow kernel is a product that takes five times as long
@@ -157,15 +157,15 @@ class Categorical(NamedTuple):
 
     def log_prob(self, action: Array) -> Array:
         """Return the log probability, [...]."""
-        total: Any = sum(jnp.where(action == i, x, 0.0) for i, x in enumerate(self._logs()))
+        total: Any = sum(jnp.where(action == i, x, 0.0) for i, x in enumerate(self._log_probs()))
         return total
 
     def entropy(self) -> Array:
         """Return the entropy in nats, [...]."""
-        total: Any = sum(jnp.exp(x) * x for x in self._logs())
+        total: Any = sum(jnp.exp(x) * x for x in self._log_probs())
         return -total
 
-    def _logs(self) -> list[Array]:
+    def _log_probs(self) -> list[Array]:
         """Return the log probabilities as A arrays [...]: wide arrays instead of short rows."""
         each = jnp.unstack(self.logits, axis=-1)
         whole = functools.reduce(jnp.logaddexp, each)
@@ -216,10 +216,10 @@ def spreading(params: Any, log_std: Array | float) -> Any:
     {'bias': Array([0.], dtype=float32), 'spread': Array([-2., -2.], dtype=float32)}
     """
 
-    def spread(at: Any, x: Array) -> Array:
+    def set_log_std(at: Any, x: Array) -> Array:
         return jnp.full_like(x, log_std) if at[-1].key == "spread" else x
 
-    return jax.tree.map_with_path(spread, params)
+    return jax.tree.map_with_path(set_log_std, params)
 
 
 def noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array:

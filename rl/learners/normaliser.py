@@ -56,7 +56,7 @@ def update(normaliser: Normaliser, observations: Any, axis: str | None = None) -
     rows = jax.tree.leaves(jax.tree.map(flat, observations, normaliser.mean))
     means, squares = zip(*map(moments, rows, likes), strict=True)
     new = rows[0].shape[0] * shares.count(axis)
-    return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
+    return _add_moments(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
 
 
 def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
@@ -65,7 +65,7 @@ def merged(normaliser: Normaliser, seen: Normaliser, axis: str) -> Normaliser:
     moments = zip(means, jax.tree.leaves(seen.square), strict=True)
     means, squares = zip(*(shares.merged(*x, seen.count, axis) for x in moments), strict=True)
     new = seen.count * shares.count(axis)
-    return _joined(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
+    return _add_moments(normaliser, structure.unflatten(means), structure.unflatten(squares), new)
 
 
 def continued(name: str, fresh: Normaliser, seen: Normaliser) -> Normaliser:
@@ -75,10 +75,10 @@ def continued(name: str, fresh: Normaliser, seen: Normaliser) -> Normaliser:
         ValueError: if `seen` lacks a vector of `fresh`; `name` starts the message.
     """
     squares = jax.tree.leaves(seen.square)
-    held = dict(zip(_places(seen.mean), zip(jax.tree.leaves(seen.mean), squares), strict=True))
+    held = dict(zip(_leaf_paths(seen.mean), zip(jax.tree.leaves(seen.mean), squares), strict=True))
     likes, structure = jax.tree.flatten(fresh.mean)
     kept = []
-    for at, like in zip(_places(fresh.mean), likes, strict=True):
+    for at, like in zip(_leaf_paths(fresh.mean), likes, strict=True):
         moments = held.get(at)
         if _is_picture(like):
             moments = like, like
@@ -92,23 +92,23 @@ def continued(name: str, fresh: Normaliser, seen: Normaliser) -> Normaliser:
     return Normaliser(structure.unflatten(means), structure.unflatten(squares), seen.count)
 
 
-def _places(tree: Any) -> list[str]:
+def _leaf_paths(tree: Any) -> list[str]:
     return [jax.tree_util.keystr(at) for at, _ in jax.tree.leaves_with_path(tree)]
 
 
-def _joined(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) -> Normaliser:
+def _add_moments(normaliser: Normaliser, mean: Any, square: Any, new: Array | int) -> Normaliser:
     """Add `new` observations with this mean and this sum of squared deviations from it."""
     count = normaliser.count + new
     shift = jax.tree.map(lambda a, b: a - b, mean, normaliser.mean)
 
-    def squared(s: Array, more: Array, d: Array) -> Array:
+    def add_square(s: Array, more: Array, d: Array) -> Array:
         return s if _is_picture(s) else s + more + d * d * normaliser.count * new / count
 
-    def moved(m: Array, d: Array) -> Array:
+    def shift_mean(m: Array, d: Array) -> Array:
         return m if _is_picture(m) else m + d * new / count
 
-    square = jax.tree.map(squared, normaliser.square, square, shift)
-    mean = jax.tree.map(moved, normaliser.mean, shift)
+    square = jax.tree.map(add_square, normaliser.square, square, shift)
+    mean = jax.tree.map(shift_mean, normaliser.mean, shift)
     return Normaliser(mean, square, count)
 
 
@@ -121,7 +121,7 @@ def apply(normaliser: Normaliser, observations: Any) -> Any:
     (dtype('uint8'), [1.0])
     """
 
-    def scaled(x: Array, mean: Array, square: Array) -> Array:
+    def standardize(x: Array, mean: Array, square: Array) -> Array:
         if _is_picture(mean):
             return x
         x = as_real(x)
@@ -131,7 +131,7 @@ def apply(normaliser: Normaliser, observations: Any) -> Any:
         known = normaliser.count > 0
         return jnp.where(known, jnp.clip((x - mean) / jnp.where(known, spread, 1.0), -10, 10), x)
 
-    return jax.tree.map(scaled, observations, normaliser.mean, normaliser.square)
+    return jax.tree.map(standardize, observations, normaliser.mean, normaliser.square)
 
 
 @pytree

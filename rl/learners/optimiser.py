@@ -92,11 +92,11 @@ def minibatches(key: Array, rows: int, epochs: int, parts: int, axis: str | None
     """
     size = jnp.uint32(2 ** (rows - 1).bit_length())
 
-    def order(key: Array) -> Array:
+    def permutation(key: Array) -> Array:
         drawn = jax.random.bits(jax.random.split(key)[1], (rows,), jnp.uint32)
         return jnp.sort(drawn // size * size + jnp.arange(rows, dtype=jnp.uint32)) % size
 
-    orders = jax.vmap(order)(jax.random.split(shares.apart(key, axis), epochs))
+    orders = jax.vmap(permutation)(jax.random.split(shares.apart(key, axis), epochs))
     return jnp.reshape(orders.astype(jnp.int32), (epochs * parts, -1))
 
 

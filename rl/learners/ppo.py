@@ -258,8 +258,8 @@ class PPO(ActorCriticRollouts):
             return value
 
         model = (state.params, state.obs_stats)
-        join = lambda x, last: jnp.concatenate([x, last[None]])
-        value = value_of(model, jax.tree.map(join, observation, last))
+        append_last = lambda x, last: jnp.concatenate([x, last[None]])
+        value = value_of(model, jax.tree.map(append_last, observation, last))
         cut = out.truncated & ~out.terminated
         return value[:-1], final_values(value_of, model, value[1:], out.final, cut)
 
@@ -282,18 +282,18 @@ def final_values(
         cut: [T, B] bool, steps before a reset, where the episode was truncated.
     """
 
-    def renew(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def compute_next(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         value, left = carry
         first = jnp.argmax(left, 0)
         now = left & (jnp.arange(len(left))[:, None] == first[None])
         x = jax.tree.map(lambda x: x[first, jnp.arange(x.shape[1])], final)
         return jnp.where(now, value_of(model, x)[None], value), left & ~now
 
-    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), renew, (next_value, cut))[0]
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), compute_next, (next_value, cut))[0]
 
 
 @final_values.defjvp
-def _slope(
+def _final_values_jvp(
     value_of: Callable[[Any, Any], Array], primals: tuple, tangents: tuple
 ) -> tuple[Array, Array]:
     """Differentiate the direct formula, since a while loop has no reverse-mode derivative."""

@@ -100,7 +100,7 @@ class PQN(Rollouts):
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
-            q = self._q(env, params, part["observation"])
+            q = self._q_values(env, params, part["observation"])
             q = jnp.take_along_axis(q, part["action"][:, None], 1)[:, 0]
             return 0.5 * jnp.mean((q - part["target"]) ** 2)
 
@@ -128,7 +128,7 @@ class PQN(Rollouts):
     def act(self, policy: LearntPolicy, observation: Any) -> Array:
         """Return the action of `policy` with the largest Q for an observation."""
         x = normaliser.apply(policy.obs_stats, observation)
-        return jnp.argmax(self._q(policy, policy.params, x), -1)
+        return jnp.argmax(self._q_values(policy, policy.params, x), -1)
 
     def epsilon(self, state: TrainState) -> Array:
         """Return the fraction of random actions in the next rollout, []."""
@@ -140,16 +140,16 @@ class PQN(Rollouts):
         self, env: Environment, state: TrainState, key: Array, axis: str | None = None
     ) -> Any:
         envs, epsilon = vectorize(env, self.num_envs, axis=axis), self.epsilon(state)
-        each = lambda draw, key, *of: shares.own(draw(key, (self.num_envs,), *of), axis)
+        sample_local = lambda draw, key, *of: shares.own(draw(key, (self.num_envs,), *of), axis)
 
         def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, explored, held), (pick_key, random_key, drawn) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
-            q = self._q(env, state.params, x)
-            any_action = each(jax.random.randint, random_key, 0, q.shape[-1], jnp.int32)
+            q = self._q_values(env, state.params, x)
+            any_action = sample_local(jax.random.randint, random_key, 0, q.shape[-1], jnp.int32)
             hold_key = jax.random.fold_in(pick_key, 0)
-            hold = explored & (each(jax.random.uniform, hold_key) < self.hold)
-            explore = hold | (each(jax.random.uniform, pick_key) < epsilon)
+            hold = explored & (sample_local(jax.random.uniform, hold_key) < self.hold)
+            explore = hold | (sample_local(jax.random.uniform, pick_key) < epsilon)
             any_action = jnp.where(hold, held, any_action)
             greedy = jax.lax.argmax(q, q.ndim - 1, jnp.int32)
             action = jnp.where(explore, any_action, greedy)
@@ -161,7 +161,9 @@ class PQN(Rollouts):
         explored, held = jnp.zeros(envs.here, bool), jnp.zeros(envs.here, jnp.int32)
         (env_state, _, _), rows = jax.lax.scan(move, (state.env_state, explored, held), inputs)
         observations, x, action, value, out = rows
-        final = self._q(env, state.params, normaliser.apply(state.obs_stats, out.final)).max(-1)
+        final = self._q_values(env, state.params, normaliser.apply(state.obs_stats, out.final)).max(
+            -1
+        )
         advantage = outcome_advantages(out, value, final, self.gamma, self.q_lambda)
         batch = {"observation": x, "action": action, "target": value + advantage}
         batch["broken"] = out.broken
@@ -177,7 +179,7 @@ class PQN(Rollouts):
             encoder=self.encoder(env),
         )
 
-    def _q(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Array:
+    def _q_values(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Array:
         """Return Q of every action, [..., A]."""
         out: Any = self._network(env).apply(params, x)
         return out

@@ -162,7 +162,7 @@ class RecurrentPPO:
         batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
-            pi, value = self._replay(network, params, part)
+            pi, value = self._evaluate_rollouts(network, params, part)
             return spec.surrogate(pi, value, part)
 
         here = spec.num_envs // shares.count(axis)
@@ -181,7 +181,7 @@ class RecurrentPPO:
             spec.moments(batch["advantage"], orders, axis),
             axis,
         )
-        pi = self._replay(network, params, batch)[0]
+        pi = self._evaluate_rollouts(network, params, batch)[0]
         after = state.advance(params, opt_state, obs_stats, rolled.pop("env_state"), report)
         lr_scale = spec.adapted(state.lr_scale, pi, batch, axis)
         return replace(after, lr_scale=lr_scale, **rolled)
@@ -208,7 +208,7 @@ class RecurrentPPO:
         def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, carry, is_first), (act_key, drawn) = loop, inputs
             x = normaliser.apply(state.obs_stats, env_state.observation)
-            out: Any = network.apply(state.params, _zeroed(carry, is_first), x)
+            out: Any = network.apply(state.params, _reset_carry(carry, is_first), x)
             carry, pi, value = out
             action = pi.from_noise(noise(env.action_space, act_key, spec.num_envs, axis))
             after, out = envs.step_with(env_state, feasible(env.action_space, action), drawn)
@@ -237,14 +237,14 @@ class RecurrentPPO:
         }
         return rolled, batch, out.report(axis)
 
-    def _replay(
+    def _evaluate_rollouts(
         self, network: RecurrentActorCritic, params: Any, part: dict[str, Array]
     ) -> tuple[Normal | Categorical, Array]:
         """Return distributions and values [B, T] along the rollouts of `part`."""
 
         def step(carry: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
             x, is_first = row
-            before = _zeroed(carry, is_first)
+            before = _reset_carry(carry, is_first)
             after: Any = network.apply(params, before, x, method=RecurrentActorCritic.next_carry)
             return after, after
 
@@ -278,5 +278,5 @@ class RecurrentPPOState(ppo.PPOState):
         return replace(places, carry=shared, is_first=shared)
 
 
-def _zeroed(carry: Array, is_first: Array) -> Array:
+def _reset_carry(carry: Array, is_first: Array) -> Array:
     return jnp.where(is_first[:, None], 0.0, carry)

@@ -50,8 +50,8 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
     whole = jnp.ones(count, jnp.int32) if broken is None else (~broken).astype(jnp.int32)
     places = (replay.position + jnp.cumsum(whole, dtype=jnp.int32) - whole) % buffer_size
     places = jnp.where(whole == 1, places, buffer_size)  # out of range, so that nothing is written
-    put = lambda old, new: old.at[places].set(new, mode="drop")
-    held, taken = jax.tree.map(put, replay.rows, rows), jnp.sum(whole, dtype=jnp.int32)
+    write = lambda old, new: old.at[places].set(new, mode="drop")
+    held, taken = jax.tree.map(write, replay.rows, rows), jnp.sum(whole, dtype=jnp.int32)
     size = jnp.minimum(replay.size + taken, buffer_size)
     return Replay(held, (replay.position + taken) % buffer_size, size)
 

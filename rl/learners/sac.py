@@ -165,8 +165,8 @@ class SAC(ActorCriticRollouts):
             params, opt_state = optimiser.descend(
                 params, opt_state, gradient, learning_rate, jnp.inf, axis
             )
-            closer = lambda old, new: old + self.tau * (new - old)
-            return (params, jax.tree.map(closer, target, params["weights"]), opt_state), None
+            interpolate = lambda old, new: old + self.tau * (new - old)
+            return (params, jax.tree.map(interpolate, target, params["weights"]), opt_state), None
 
         keys = jax.random.split(learn_key, self.gradient_steps)
         start = (state.params, state.target, state.opt_state)
@@ -234,16 +234,16 @@ class SAC(ActorCriticRollouts):
         alpha = jnp.exp(held["log_alpha"])
         action_key, next_key = jax.random.split(key)
         x, next_x = part["observation"], part["next_observation"]
-        drawn = lambda key: noise(env.action_space, key, self.batch_size, axis)
+        action_noise = lambda key: noise(env.action_space, key, self.batch_size, axis)
 
-        next_action, next_log_prob = self._act(env, held, next_x).from_noise(drawn(next_key))
+        next_action, next_log_prob = self._act(env, held, next_x).from_noise(action_noise(next_key))
         next_q: Any = network.apply(target, next_x, next_action, method=Networks.q)
         soft = jnp.min(next_q, 0) - alpha * next_log_prob
         goal = part["reward"] + self.gamma * jnp.where(part["terminated"], 0.0, soft)
         q: Any = network.apply(params["weights"], x, part["action"], method=Networks.q)
         error = 0.5 * jnp.sum(jnp.mean((q - goal[None]) ** 2, 1))
 
-        action, log_prob = self._act(env, params, x).from_noise(drawn(action_key))
+        action, log_prob = self._act(env, params, x).from_noise(action_noise(action_key))
         q = network.apply(held["weights"], x, action, method=Networks.q)
         loss = jnp.mean(alpha * log_prob - jnp.min(q, 0))
         target_entropy = self.target_entropy * action.shape[-1]

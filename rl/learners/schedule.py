@@ -51,7 +51,7 @@ def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -
         updates: length of the schedule of this call, in updates.
         unit: the caller's unit of `schedule` per update, for the message.
     """
-    begun = _begun(out)
+    begun = _saved_length(out)
     if begun is not None and begun != updates:
         raise ValueError(
             f"{name}: {out} was begun with schedule={begun * unit}, now it is {updates * unit}; "
@@ -60,7 +60,7 @@ def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -
         )
 
 
-def _begun(out: str | Path | None) -> int | None:
+def _saved_length(out: str | Path | None) -> int | None:
     """Return the schedule length in the newest readable checkpoint, or None if there is none."""
     for path in newest_first(Path(out)) if out else ():
         try:

@@ -87,7 +87,7 @@ class SHAC(ActorCriticRollouts):
         With the `axis` of a mesh, each of its devices calls it inside `jax.shard_map`.
         """
         lr_fraction = self.lr_fraction(state)
-        gradient_of = jax.grad(self._window, has_aux=True)
+        gradient_of = jax.grad(self._window_loss, has_aux=True)
         gradient, (env_state, batch, report) = gradient_of(state.params, env, state, key, axis)
         params, actor_state = optimiser.descend(
             state.params,
@@ -114,11 +114,11 @@ class SHAC(ActorCriticRollouts):
 
         start = (params, state.opt_state["critic"])
         (params, critic_state), _ = jax.lax.scan(learn, start, length=self.critic_iterations)
-        closer = lambda old, new: old + self.tau * (new - old)
+        interpolate = lambda old, new: old + self.tau * (new - old)
         opt_state = {"actor": actor_state, "critic": critic_state}
         obs_stats = normaliser.update(state.obs_stats, batch["raw"], axis)
         after = state.advance(params, opt_state, obs_stats, env_state, report)
-        return replace(after, target=jax.tree.map(closer, state.target, params))
+        return replace(after, target=jax.tree.map(interpolate, state.target, params))
 
     def policy(self, env: Environment, state: "SHACState") -> LearntPolicy:
         """Return the deterministic policy: tanh of the mean, scaled to the action bounds."""
@@ -130,7 +130,7 @@ class SHAC(ActorCriticRollouts):
         choice = jnp.tanh(self._act(policy, policy.params, x).mode())
         return stretched(policy.action_space, choice)
 
-    def _window(
+    def _window_loss(
         self,
         params: Any,
         env: Environment,
@@ -156,7 +156,7 @@ class SHAC(ActorCriticRollouts):
             x = normaliser.apply(state.obs_stats, env_state.observation)
             noises = noise(env.action_space, act_key, self.num_envs, axis)
             choice = self._act(env, params, x).from_noise(noises)
-            action = _spared(stretched(env.action_space, jnp.tanh(choice)), most)
+            action = _clip_gradient(stretched(env.action_space, jnp.tanh(choice)), most)
             after, out = step_with(env_state, action, drawn, reset)
             final = value_of(normaliser.apply(state.obs_stats, out.final))
             future = self.gamma * jnp.where(out.terminated, 0.0, final)
@@ -168,7 +168,7 @@ class SHAC(ActorCriticRollouts):
             return (after, later), row
 
         start = (state.env_state, jnp.ones(envs.here))
-        reset = self._resets(jax.random.fold_in(key, 0), axis)
+        reset = self._reset_mask(jax.random.fold_in(key, 0), axis)
         inputs = (*self.draws(envs, state.env_state, key, 1), reset)
         (env_state, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
         # the values after paths that have not ended
@@ -179,7 +179,7 @@ class SHAC(ActorCriticRollouts):
         batch = {"raw": raw, "observation": x, "target": target, "broken": out.broken}
         return loss, jax.lax.stop_gradient((env_state, batch, out.report(axis)))
 
-    def _resets(self, key: Array, axis: str | None = None) -> Array:
+    def _reset_mask(self, key: Array, axis: str | None = None) -> Array:
         """Return the mask [T, B] of resets: a random fraction of environments, after the last step.
 
         The critic has valued the ends of their paths before.
@@ -196,7 +196,7 @@ class SHAC(ActorCriticRollouts):
 
 
 @jax.custom_vjp
-def _spared(action: Array, most: Array | float | None) -> Array:
+def _clip_gradient(action: Array, most: Array | float | None) -> Array:
     """Return actions [B, A] unchanged; in reverse, clip each gradient to norm `most`, NaN to zero.
 
     Where a copy breaks, the gradients of its earlier steps are NaN, even when multiplied by zero.
@@ -205,7 +205,7 @@ def _spared(action: Array, most: Array | float | None) -> Array:
     return action
 
 
-def _passed(most: Array | float | None, slope: Array) -> tuple[Array, None]:
+def _clip_gradient_bwd(most: Array | float | None, slope: Array) -> tuple[Array, None]:
     good = jnp.all(jnp.isfinite(slope), -1, keepdims=True)
     slope = jnp.where(good, slope, 0.0)
     if most is None:
@@ -215,7 +215,7 @@ def _passed(most: Array | float | None, slope: Array) -> tuple[Array, None]:
     return slope * jnp.minimum(1.0, most / norm), None
 
 
-_spared.defvjp(lambda action, most: (action, most), _passed)
+_clip_gradient.defvjp(lambda action, most: (action, most), _clip_gradient_bwd)
 
 
 @pytree

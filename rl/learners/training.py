@@ -124,8 +124,8 @@ class Rollouts:
 
     def draws(self, envs: Vector, env_state: VectorState, key: Array, count: int) -> tuple:
         """Return `count` policy keys and the environments' random inputs for each of T steps."""
-        each = lambda key: jax.random.split(key, count + 1)
-        keys = jax.vmap(each)(jax.random.split(key, self.num_steps))
+        split_key = lambda key: jax.random.split(key, count + 1)
+        keys = jax.vmap(split_key)(jax.random.split(key, self.num_steps))
         drawn = jax.vmap(lambda key: envs.draw(env_state, key))(keys[:, count])
         return *(keys[:, i] for i in range(count)), drawn
 

@@ -163,13 +163,13 @@ def _returns(env: Environment, states: Any, ways: Array) -> Array:
 def _update_each(loss: EpisodeCost, planner: Planner, planners: Any, key: Array) -> Any:
     """Update every planner, sequentially, so that memory does not exceed one episode's."""
 
-    def one(args: tuple[Any, Any, Array]) -> Any:
+    def update_planner(args: tuple[Any, Any, Array]) -> Any:
         start, state, key = args
         own = EpisodeCost(loss.env, start, loss.gradient_discount)
         return planner.update(own, state, key)
 
     seeds = jax.tree.leaves(planners)[0].shape[0]
-    return jax.lax.map(one, (loss.state, planners, jax.random.split(key, seeds)))
+    return jax.lax.map(update_planner, (loss.state, planners, jax.random.split(key, seeds)))
 
 
 def _progress(planners: Any) -> dict[str, Array]:

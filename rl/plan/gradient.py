@@ -53,7 +53,7 @@ class Descent:
         Raises:
             TypeError: if the optimizer is not an optax transformation.
         """
-        _refuse_no_optimiser(self.optimiser)
+        _check_optimizer(self.optimiser)
         return DescentState(
             actions=actions,
             optimiser=called("Descent: optimiser.init", self.optimiser.init, actions),
@@ -74,13 +74,13 @@ class Descent:
             )
             moved: Any = optax.apply_updates(state.actions, change)
         bounded = jnp.clip(moved, self.low, self.high)
-        take = lambda a, b: jax.tree.map(lambda x, y: jnp.where(finite, x, y), a, b)
+        select = lambda a, b: jax.tree.map(lambda x, y: jnp.where(finite, x, y), a, b)
         searched = jnp.asarray(
             optax.tree_utils.tree_get(new, "num_linesearch_steps", default=0), jnp.int32
         )
         return DescentState(
-            actions=take(bounded, state.actions),
-            optimiser=take(new, state.optimiser),
+            actions=select(bounded, state.actions),
+            optimiser=select(new, state.optimiser),
             best=state.best.updated(state.actions, value),
             evaluations=state.evaluations + 1 + searched,
             skipped=state.skipped + jnp.int32(~finite),
@@ -160,11 +160,11 @@ class TemporalExpansion:
         steps = state.inner.actions.shape[0]
         free = (jnp.arange(steps) >= state.frozen)[:, None]
 
-        def part(actions: Array) -> Array:
+        def window_loss(actions: Array) -> Array:
             fixed = lax.stop_gradient(actions)
             return loss(jnp.where(free, actions, fixed) if self.freeze else actions, state.window)
 
-        inner = self.inner.update(part, state.inner, key)
+        inner = self.inner.update(window_loss, state.inner, key)
         latest = inner.best.latest
         gain = state.least - latest > self.tolerance * jnp.maximum(jnp.abs(latest), 1e-12)
         stale = jnp.where(gain | ~jnp.isfinite(state.least), 0, state.stale + 1)
@@ -184,7 +184,7 @@ class TemporalExpansion:
         )
 
 
-def _refuse_no_optimiser(optimiser: Any) -> None:
+def _check_optimizer(optimiser: Any) -> None:
     """Raise unless `optimiser` has `init(params)` and `update(gradients, state, params)`."""
     more = isinstance(optimiser, optax.GradientTransformationExtraArgs)
     given = dict.fromkeys(("value", "grad", "value_fn"), 0) if more else {}

@@ -97,14 +97,14 @@ def cost(
         step = env.step(discount_gradient(state, gradient_discount), action, key)
         return step.state, step.reward
 
-    def one(carry: tuple[Any, Array], action: Array) -> tuple[tuple[Any, Array], Array]:
+    def step_or_skip(carry: tuple[Any, Array], action: Array) -> tuple[tuple[Any, Array], Array]:
         state, t = carry
-        rest = lambda state, action: (state, jnp.zeros_like(reward.reward))
+        skip_step = lambda state, action: (state, jnp.zeros_like(reward.reward))
         reward = jax.eval_shape(env.step, state, action, key)
-        state, gain = lax.cond(t < frames, jax.checkpoint(move), rest, state, action)
+        state, gain = lax.cond(t < frames, jax.checkpoint(move), skip_step, state, action)
         return (state, t + 1), gain
 
-    _, gains = lax.scan(one, (state, jnp.int32(0)), actions)
+    _, gains = lax.scan(step_or_skip, (state, jnp.int32(0)), actions)
     return -jnp.sum(gains)
 
 
@@ -121,11 +121,11 @@ def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
     5
     """
 
-    def one(state: Any, action: Array) -> tuple[Any, Any]:
+    def take_step(state: Any, action: Array) -> tuple[Any, Any]:
         step = env.step(state, action, jax.random.key(0))
         return step.state, (step.state, {"reward": step.reward} | step.info)
 
-    return lax.scan(one, state, actions)[1]
+    return lax.scan(take_step, state, actions)[1]
 
 
 @explained
@@ -141,13 +141,13 @@ def discount_gradient(tree: Any, discount: Array | float) -> Any:
     Array(1.5, dtype=float32, weak_type=True)
     """
 
-    def one(x: Array) -> Array:
+    def scale_leaf(x: Array) -> Array:
         if not jnp.issubdtype(jnp.result_type(x), jnp.floating):
             return x
         constant = lax.stop_gradient(x)
         return constant + discount * (x - constant)
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(scale_leaf, tree)
 
 
 @explained

@@ -66,12 +66,12 @@ class CEM:
 
     def update(self, loss: Loss, state: SamplingState, key: Array) -> SamplingState:
         """Return the state after one generation."""
-        x = _draw(self, state, key)
+        x = _sample_actions(self, state, key)
         f = _losses(loss, x, self.batch)
         elite = x[jnp.argsort(f)[: self.elites]]
         blend = lambda old, new: self.keep * old + (1 - self.keep) * new
         actions = blend(state.actions, jnp.mean(elite, 0))
-        return _updated(state, x, f, actions, blend(state.sigma, jnp.std(elite, 0)))
+        return _next_state(state, x, f, actions, blend(state.sigma, jnp.std(elite, 0)))
 
 
 @pytree
@@ -107,7 +107,7 @@ class MPPI:
 
     def update(self, loss: Loss, state: SamplingState, key: Array) -> SamplingState:
         """Return the state after one update of the mean."""
-        x = _draw(self, state, key)
+        x = _sample_actions(self, state, key)
         f = _losses(loss, x, self.batch)
         finite = jnp.isfinite(f)
         scale = jnp.std(f, where=finite)
@@ -115,7 +115,7 @@ class MPPI:
         weight = jax.nn.softmax(jnp.where(finite, -f / (self.temperature * scale), -jnp.inf))
         weight = jnp.where(jnp.any(finite), weight, 1 / self.population)
         actions = jnp.sum(weight[:, None, None] * x, 0)
-        return _updated(state, x, f, actions, self.decay * state.sigma)
+        return _next_state(state, x, f, actions, self.decay * state.sigma)
 
 
 def _init(actions: Array, sigma: Array | float) -> SamplingState:
@@ -123,7 +123,7 @@ def _init(actions: Array, sigma: Array | float) -> SamplingState:
     return SamplingState(actions, spread, Best.empty(actions), jnp.int32(0))
 
 
-def _draw(spec: CEM | MPPI, state: SamplingState, key: Array) -> Array:
+def _sample_actions(spec: CEM | MPPI, state: SamplingState, key: Array) -> Array:
     """Return samples [N, T, A] clipped to the bounds; the first one is the mean."""
     noise = jax.random.normal(key, (spec.population, *state.actions.shape), state.actions.dtype)
     r = jnp.asarray(spec.correlation, noise.dtype)
@@ -144,7 +144,7 @@ def _losses(loss: Loss, x: Array, batch: int) -> Array:
     return jnp.where(jnp.isnan(f), jnp.inf, f)
 
 
-def _updated(
+def _next_state(
     state: SamplingState, x: Array, f: Array, actions: Array, sigma: Array
 ) -> SamplingState:
     least = jnp.argmin(f)

@@ -237,9 +237,9 @@ def test_what_one_process_cannot_save_fails_in_all_and_names_it():
     def full():
         raise OSError(28, "No space left on device")
 
-    assert steps._together(among("seal 2"), lambda: "seal 0") == ["seal 0", "seal 2"]
+    assert steps._write_in_all(among("seal 2"), lambda: "seal 0") == ["seal 0", "seal 2"]
     with pytest.raises(OSError, match="process 2 could not save: the disk is full"):
-        steps._together(among("!the disk is full"), lambda: "seal 0")
+        steps._write_in_all(among("!the disk is full"), lambda: "seal 0")
     with pytest.raises(OSError, match="No space left on device"):
-        steps._together(among("seal 2"), full)
+        steps._write_in_all(among("seal 2"), full)
     assert told == ["seal 0", "seal 0", "![Errno 28] No space left on device"]

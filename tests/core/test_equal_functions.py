@@ -81,7 +81,7 @@ def test_a_function_that_counts_in_the_one_around_it_is_itself_alone():
 def test_few_are_kept_and_none_that_holds_large_arrays(monkeypatch):
     large = [scaled(LARGE) for _ in range(2)]
     assert [find_equal(f) for f in large] == large
-    monkeypatch.setattr(equal_functions, "_KEPT", 1)
+    monkeypatch.setattr(equal_functions, "_CACHE_SIZE", 1)
     first, again = (lambda x: 7 * x for _ in range(2))
     assert find_equal(first) is first and find_equal(lambda x: 3 * x) is not first
     assert find_equal(again) is again

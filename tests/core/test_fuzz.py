@@ -74,7 +74,7 @@ def test_a_walk_that_was_stopped_goes_on_behind_what_is_without_fault(tmp_path):
     log, half = tmp_path / "log", [{"name": "h", "begin": 3}]
     lines = [json.dumps(line) for line in [*bad, *good, *half]]
     log.write_text("\n".join(lines) + '\n{"name": ')
-    assert fuzz._kept(log) == good and fuzz._kept(tmp_path / "none") == []
+    assert fuzz._finished_lines(log) == good and fuzz._finished_lines(tmp_path / "none") == []
 
 
 def test_runs_that_were_ended_at_random_are_not_ended_again(tmp_path, monkeypatch):

@@ -288,7 +288,7 @@ def test_a_checkpoint_that_is_damaged_is_not_read_for_ever(tmp_path, monkeypatch
 def test_a_watch_leaves_out_a_run_that_goes_and_reads_again_one_that_changes(tmp_path, monkeypatch):
     for name in "ab":
         go_on(tmp_path / name, 3)
-    state_of = watch._state_of
+    state_of = watch._journal_state
 
     def act(number):
         if number == 0:
@@ -299,8 +299,8 @@ def test_a_watch_leaves_out_a_run_that_goes_and_reads_again_one_that_changes(tmp
         if number == 3:
             shutil.move(tmp_path / "rows", tmp_path / "b" / "history" / "00000.rows")
 
-    monkeypatch.setattr(watch, "_state_of", followed(state_of, act))
+    monkeypatch.setattr(watch, "_journal_state", followed(state_of, act))
     assert watch.drawn(tmp_path).startswith(f"{tmp_path / 'b'}: step 3")
-    monkeypatch.setattr(watch, "_state_of", lambda _: shutil.rmtree(tmp_path / "b", True))
+    monkeypatch.setattr(watch, "_journal_state", lambda _: shutil.rmtree(tmp_path / "b", True))
     with pytest.raises(CheckpointError, match="its runs were removed"):
         watch.drawn(tmp_path)

@@ -15,7 +15,7 @@ from jaxgpu import rl
 from jaxgpu.evolution import Real, minimize, single
 from jaxgpu.runs import Branch, Logarithmic, WallTime, run
 from jaxgpu.runs.checkpoint import CheckpointError
-from jaxgpu.runs.loop import _Pace
+from jaxgpu.runs.loop import _ChunkPace
 from jaxgpu.runs.saving import history, kept_steps
 from jaxgpu.runs.saving.kept_steps import KeptSteps
 
@@ -231,7 +231,7 @@ def test_steps_of_a_small_factor_rise_by_one_at_least():
 def test_short_chunks_leave_the_pace_as_it_was(monkeypatch):
     seconds = iter([0.0, 0.1, 0.5, 0.51, 1.51])
     monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
-    pace = _Pace(1000, fixed=False)
+    pace = _ChunkPace(1000, fixed=False)
     # 1 in 0.1 s; 8 in 0.4 s; 2 of 20 in 0.01 s; 20 in 1 s
     assert [pace.next(most) for most in (9, 9, 2, 99, 99)] == [1, 8, 2, 20, 20]
 

@@ -77,7 +77,9 @@ def test_a_container_has_what_its_group_and_those_above_it_leave(tmp_path):
             "sys/fs/cgroup/job/memory.stat": "anon 500\ninactive_file 150\nslab 7\n",
         },
     )
-    assert list(memory._left(root)) == [1000 - 800 + 150]  # pages of files can be taken back
+    assert list(memory._remaining_bytes(root)) == [
+        1000 - 800 + 150
+    ]  # pages of files can be taken back
 
 
 def test_control_groups_of_version_1_count_those_below(tmp_path):
@@ -92,16 +94,16 @@ def test_control_groups_of_version_1_count_those_below(tmp_path):
             f"{group}/memory.stat": "inactive_file 1\ntotal_inactive_file 400\n",
         },
     )
-    assert list(memory._left(root)) == [500]
+    assert list(memory._remaining_bytes(root)) == [500]
 
 
 def test_the_tightest_limit_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "_left", lambda root: iter([700, 300, 500]))
+    monkeypatch.setattr(memory, "_remaining_bytes", lambda root: iter([700, 300, 500]))
     assert memory.available() == 300
 
 
 def test_a_machine_without_control_groups_has_no_limits_of_them(tmp_path):
-    assert list(memory._left(tmp_path)) == []
+    assert list(memory._remaining_bytes(tmp_path)) == []
 
 
 def test_the_limit_of_addresses_counts(tmp_path, monkeypatch):
@@ -109,7 +111,7 @@ def test_the_limit_of_addresses_counts(tmp_path, monkeypatch):
     limits = {memory.resource.RLIMIT_AS: (most, most)}
     infinite = (memory.resource.RLIM_INFINITY,) * 2
     monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: limits.get(kind, infinite))
-    (left,) = memory._left(tmp_path)
+    (left,) = memory._remaining_bytes(tmp_path)
     assert left == pytest.approx(10**9, rel=0.3)
 
 

@@ -175,15 +175,15 @@ def test_a_port_that_is_taken_is_refused():
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(ValueError, match="its port is not free .*; take another"):
-            start._refuse_taken(address)
-    start._refuse_taken(address)
+            start._check_port_free(address)
+    start._check_port_free(address)
 
 
 @pytest.fixture
 def joining(monkeypatch):
     """What JAX is told, in place of the joining itself."""
     told = []
-    monkeypatch.setattr(start, "_refuse_late", lambda: None)
+    monkeypatch.setattr(start, "_check_not_started", lambda: None)
     monkeypatch.setattr(jax.distributed, "initialize", lambda *a, **named: told.append((a, named)))
     return told
 
@@ -248,7 +248,7 @@ def test_a_process_that_is_silent_or_has_failed_is_given_up(
         raise SystemExit(code)
 
     monkeypatch.setattr(watch, "os", SimpleNamespace(_exit=leave))
-    judge = lambda: watch.Watch(Group((0, 2), 2), "resume it")._judge(0, text, silence)
+    judge = lambda: watch.Watch(Group((0, 2), 2), "resume it")._check_process(0, text, silence)
     if why is None:
         judge()
         return

@@ -52,7 +52,7 @@ def test_what_a_function_of_c_carries_is_named_by_its_place():
 
 
 def test_of_the_programs_of_a_function_those_used_last_are_kept(monkeypatch):
-    monkeypatch.setattr(program, "_KEPT", 2)
+    monkeypatch.setattr(program, "_CACHE_SIZE", 2)
 
     def of(count):
         return Loop(Spec(0.5, count).step, jnp.sum, None, jnp.float32(1), None, 4).program

@@ -24,7 +24,7 @@ from jaxgpu.devices import machine, memory
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs import program
 from jaxgpu.runs.checkpoint import CheckpointError
-from jaxgpu.runs.loop import _Pace, rollout, run
+from jaxgpu.runs.loop import _ChunkPace, rollout, run
 
 KEY = jax.random.key(0)
 
@@ -232,11 +232,11 @@ def test_a_chunk_takes_as_many_steps_as_take_a_second(monkeypatch):
     """From one on, and at most eight times as many as the last; where none is chosen."""
     seconds = iter([100.0, 100.01, 100.26, 100.26 + 4.0, 200.0, 201.0, 9e9, 9e9])
     monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
-    pace = _Pace(1000, fixed=False)
+    pace = _ChunkPace(1000, fixed=False)
     # 0.01 s; 8 in 0.25 s; 32 in 4 s; 8 in 95.74 s; 1 in 1 s; 1 in an age; 1 in no time
     assert [pace.next() for _ in range(8)] == [1, 8, 32, 8, 1, 1, 1, 8]
     monkeypatch.setattr(time, "perf_counter", lambda: 5.0)
-    assert [_Pace(30, fixed=True).next() for _ in range(3)] == [30, 30, 30]
+    assert [_ChunkPace(30, fixed=True).next() for _ in range(3)] == [30, 30, 30]
 
 
 def test_until_ends_a_run_on_the_device(tmp_path):

@@ -197,7 +197,7 @@ def test_a_front_of_whole_numbers_holds_different_points():
 
 
 def test_many_objectives_are_sought_along_directions_that_are_not_all_edge():
-    spec = solve._default(dtlz.dtlz2(5))
+    spec = solve._default_algorithm(dtlz.dtlz2(5))
     # on an edge some weight is 0; before, all 72 directions of 72 were there
     inside = (np.asarray(spec.ref_dirs.w) > 0).all(1)
     assert isinstance(spec, multi.NSGA3) and inside.mean() > 0.3, inside.mean()

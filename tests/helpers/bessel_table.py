@@ -96,11 +96,11 @@ def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64
         program = _program(f)
         values = [program(*pair) for pair in zip(*blocks)]
 
-    def joined(*parts: Any) -> np.ndarray:
+    def join_blocks(*parts: Any) -> np.ndarray:
         assert all(a.dtype == dtype for a in parts)
         return np.concatenate(parts)[: v.size].reshape(v.shape)
 
-    return jax.tree.map(joined, *values)
+    return jax.tree.map(join_blocks, *values)
 
 
 @cache

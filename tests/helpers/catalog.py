@@ -111,7 +111,7 @@ def missing(root: Path) -> Iterator[str]:
 def _missing_steps(
     root: Path, package: str, module: str, node: Definition, kind: Kind
 ) -> Iterator[str]:
-    name, called = node.name, _registered(node)
+    name, called = node.name, _registered_name(node)
     init = (root / package / "__init__.py").read_text()
     if f'"{name}"' not in init:
         line = f"from .{module} import {name}"
@@ -122,22 +122,22 @@ def _missing_steps(
     tests = [file.read_text() for file in files if file.name != "test_recipes.py"]
     short = f'"{called.rpartition("/")[2] or name}"'
     long = called if "/" in called else name
-    if not any(_has(text, name) or short in text or _has(text, long) for text in tests):
+    if not any(_has_word(text, name) or short in text or _has_word(text, long) for text in tests):
         folder = package.replace("jaxgpu/", "")
         yield f"tests/{folder}/test_{module}.py: add a test that compares {name} with an oracle"
     for file, line in kind.steps:
         text = line.format(name=name, module=module, package=package.rpartition("/")[2])
-        if not _has((root / file).read_text(), called or name):
+        if not _has_word((root / file).read_text(), called or name):
             yield f"{file}: add {text}"
 
 
-def _registered(node: Definition) -> str:
+def _registered_name(node: Definition) -> str:
     """Return the name under which an environment is registered, or an empty string."""
     calls = [text for text in _decorators(node) if text.startswith("register(")]
     return ast.literal_eval(calls[0][len("register(") : -1].split(",")[0]) if calls else ""
 
 
-def _has(text: str, word: str) -> bool:
+def _has_word(text: str, word: str) -> bool:
     return bool(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text))
 
 

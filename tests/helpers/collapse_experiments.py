@@ -39,12 +39,14 @@ def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np
     grid = Grid(dx, (int(length * cells), int(2.5 * cells)))
     scene = Scene((Body(x, Liquid(4e5), (dx / 2) ** 2),), grid, gravity=(0.0, -G))
 
-    def seen(s):
+    def measure_surface(s):
         # the surface is level near the wall, and particles that start at the wall leave it
         x, y = jnp.where(s.bodies[0].active[:, None], s.bodies[0].x, 0).T
         return jnp.max(x) + dx / 4, jnp.max(jnp.where(x < A / 4, y, 0)) + dx / 4
 
-    front, top = simulate(scene, end / np.sqrt(2 * G / A), frames=150, measure=seen).history
+    front, top = simulate(
+        scene, end / np.sqrt(2 * G / A), frames=150, measure=measure_surface
+    ).history
     return np.linspace(0, end, 151), front / A, top / (2 * A)
 
 

@@ -68,7 +68,7 @@ def same(got: Any, want: Any, rtol: float = 0.0) -> None:
     assert jax.tree.structure(got) == jax.tree.structure(want)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
         assert jnp.asarray(a).dtype == jnp.asarray(b).dtype
-        a, b = _numbers(a), _numbers(b)
+        a, b = _to_numpy(a), _to_numpy(b)
         if rtol == 0:
             np.testing.assert_array_equal(a, b)
         else:
@@ -105,7 +105,7 @@ def exports(f: Callable[..., Any], *args: Any) -> None:
 def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -> None:
     """Assert that `vmap` over two copies, one of them scaled, equals two calls."""
     axes = tuple(0 if i in batched else None for i in range(len(args)))
-    lanes = [_lane(args, batched, scale) for scale in (1.0, 1.0625)]
+    lanes = [_scale_batched(args, batched, scale) for scale in (1.0, 1.0625)]
     stacked = [
         jax.tree.map(lambda a, b: jnp.stack([a, b]), one, two) if i in batched else one
         for i, (one, two) in enumerate(zip(*lanes))
@@ -128,11 +128,11 @@ def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> Non
         for i, a in enumerate(args)
     )
 
-    def both(args, tangents):
+    def both_derivatives(args, tangents):
         return jax.grad(total, positions)(*args), jax.jvp(total, args, tangents)[1]
 
     # One program: a separate operation costs as much to compile as dozens inside a program.
-    grads, forward = jax.jit(both)(args, tangents)
+    grads, forward = jax.jit(both_derivatives)(args, tangents)
     for path, leaf in jax.tree.leaves_with_path(grads):
         assert np.all(np.isfinite(leaf)), f"gradient at {jax.tree_util.keystr(path)} is not finite"
     reverse = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(grads))
@@ -153,7 +153,7 @@ def check_jaxpr(jaxpr: Any, beyond: bool = False) -> None:
     """
     found = vanishing(np.concatenate([np.zeros(0), *numbers(jaxpr.jaxpr, jaxpr.consts)]))
     assert bool(found.size) == beyond, f"numbers beyond float32's exponents: {np.unique(found)}"
-    wide = any(str(v.dtype) in ("float64", "complex128") for v in jaxpr.in_avals if _shaped(v))
+    wide = any(str(v.dtype) in ("float64", "complex128") for v in jaxpr.in_avals if _has_dtype(v))
     for eqn in equations(jaxpr.jaxpr):
         name = eqn.primitive.name
         assert name not in _CALLBACKS, f"{name}: a call back to the host"
@@ -161,7 +161,7 @@ def check_jaxpr(jaxpr: Any, beyond: bool = False) -> None:
             assert eqn.params["precision"] is not None, f"{name}: no precision\n{eqn}"
         if not wide:
             for out in eqn.outvars:
-                leak = _shaped(out.aval) and str(out.aval.dtype) in ("float64", "complex128")
+                leak = _has_dtype(out.aval) and str(out.aval.dtype) in ("float64", "complex128")
                 assert not leak, f"{name}: float64 from float32 arguments\n{eqn}"
 
 
@@ -179,10 +179,10 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 def numbers(jaxpr: Any, consts: Any = ()) -> Iterator[np.ndarray]:
     """Yield all float64 values in a program, [N] each."""
     for value in consts:
-        yield from _wide(value)
+        yield from _float64_values(value)
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
-            yield from _wide(getattr(v, "val", None))
+            yield from _float64_values(getattr(v, "val", None))
         for value in eqn.params.values():
             for inner in value if isinstance(value, (list, tuple)) else (value,):
                 held, inner = getattr(inner, "consts", ()), getattr(inner, "jaxpr", inner)
@@ -196,7 +196,7 @@ def vanishing(x: np.ndarray) -> np.ndarray:
     return size[((size > 0) & (size < 1e-38)) | (size > 1e38)]
 
 
-def _wide(value: Any) -> Iterator[np.ndarray]:
+def _float64_values(value: Any) -> Iterator[np.ndarray]:
     if getattr(value, "dtype", None) == np.float64:
         yield np.ravel(np.asarray(value))
 
@@ -225,17 +225,17 @@ def no_compile() -> Iterator[None]:
     assert not seen, f"compiled {len(seen)} programs where none was expected"
 
 
-def _lane(args: tuple, batched: tuple[int, ...], scale: float) -> list[Any]:
+def _scale_batched(args: tuple, batched: tuple[int, ...], scale: float) -> list[Any]:
     """Return the arguments; floating ones among the batched positions are scaled."""
 
-    def scaled(x: Any) -> Any:
+    def scale_leaf(x: Any) -> Any:
         x = jnp.asarray(x)
         return x * scale if jnp.issubdtype(x.dtype, jnp.floating) else x
 
-    return [jax.tree.map(scaled, a) if i in batched else a for i, a in enumerate(args)]
+    return [jax.tree.map(scale_leaf, a) if i in batched else a for i, a in enumerate(args)]
 
 
-def _numbers(x: Any) -> np.ndarray:
+def _to_numpy(x: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(x) if _is_key(x) else x)
 
 
@@ -243,7 +243,7 @@ def _is_key(x: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(x), jax.dtypes.prng_key)
 
 
-def _shaped(aval: Any) -> bool:
+def _has_dtype(aval: Any) -> bool:
     return hasattr(aval, "dtype")
 
 

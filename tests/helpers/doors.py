@@ -89,12 +89,12 @@ def attacks(door: Door) -> Iterator[Attack]:
         if argument in door.free:
             continue
         if argument in door.things:
-            for kind, bad in _instead_of(value):
+            for kind, bad in _hostile_objects(value):
                 yield Attack(f"{argument}: {kind}", {**door.good, argument: bad}, None, kind)
             continue
-        for path, kind, among, bad in _hostile(argument, value, argument in door.normalised):
+        for path, kind, among, bad in _hostile_values(argument, value, argument in door.normalised):
             allowed = None if among is None else among.fault(bad) is None
-            given = bad if among is None else _replaced(value, path, bad)
+            given = bad if among is None else _replace_field(value, path, bad)
             yield Attack(f"{path}: {kind}", {**door.good, argument: given}, allowed, kind)
     for low, high in door.pairs:
         swapped = {**door.good, low: door.good[high], high: door.good[low]}
@@ -111,7 +111,7 @@ def other_forms(door: Door, one_at_a_time: bool = False) -> Iterator[Attack]:
     groups = [{name: a} for name, a in arrays.items()] if one_at_a_time else [arrays]
     for group in groups:
         for kind in SAME:
-            forms = {k: _in_another_form(a, kind) for k, a in group.items()}
+            forms = {k: _convert(a, kind) for k, a in group.items()}
             forms = {k: form for k, form in forms.items() if form is not None}
             if forms:
                 like = {k: np.asarray(form, arrays[k].dtype) for k, form in forms.items()}
@@ -123,7 +123,7 @@ def hostile(door: Door) -> None:
     """Test the case under each attack, and report all violations together."""
     faults, programs = [], {}
 
-    def tried(attack: Attack) -> bool:
+    def try_attack(attack: Attack) -> bool:
         try:
             return hold(door, attack, programs)
         except AssertionError as error:
@@ -131,11 +131,11 @@ def hostile(door: Door) -> None:
             return True
 
     for attack in attacks(door):
-        tried(attack)
-    refused = {attack.kind for attack in other_forms(door) if not tried(attack)}
+        try_attack(attack)
+    refused = {attack.kind for attack in other_forms(door) if not try_attack(attack)}
     for attack in other_forms(door, one_at_a_time=True):
         if attack.kind in refused:
-            tried(attack)
+            try_attack(attack)
     assert not faults, "\n".join(["", *faults])
 
 
@@ -153,29 +153,29 @@ def hold(door: Door, attack: Attack, programs: dict | None = None) -> bool:
     with jax.enable_x64(door.wide), as_users(), cheap_programs():
         try:
             if attack.like is not None:
-                answer, want = _both(door, attack.arguments, attack.like)
+                answer, want = _get_both_answers(door, attack.arguments, attack.like)
             elif attack.allowed or listed or passes:
-                answer = _answer(door, attack, programs)
+                answer = _get_answer(door, attack, programs)
             else:
                 answer = door.call(**attack.arguments)
         except Exception as error:
             assert not (attack.allowed and attack.kind == "good"), error
             refused_well(error)
             return False
-        shown = f"{door.name}, {attack.name}: answered with {_short(answer)}"
+        shown = f"{door.name}, {attack.name}: answered with {_shorten(answer)}"
         assert attack.allowed is not False, f"{shown}; its field declares another range"
         if attack.like is not None:
-            _alike(shown, answer, want, door.rtol)
+            _assert_close(shown, answer, want, door.rtol)
         elif passes:
-            assert any(np.isnan(leaf).any() for leaf in _floats(answer)), shown
+            assert any(np.isnan(leaf).any() for leaf in _floating_leaves(answer)), shown
         else:
             assert attack.allowed or listed, f"{shown}; it must be refused, or listed as right"
-            finite = all(np.isfinite(leaf).all() for leaf in _floats(answer))
+            finite = all(np.isfinite(leaf).all() for leaf in _floating_leaves(answer))
             assert finite or limit, f"{shown}: not finite"
     return True
 
 
-def _answer(door: Door, attack: Attack, programs: dict) -> Any:
+def _get_answer(door: Door, attack: Attack, programs: dict) -> Any:
     """Return the answer of a case, from a compiled program if these values can be traced."""
     given, argument = attack.arguments, attack.name.split(":")[0]
     arrays, others = split(door, given)
@@ -193,7 +193,7 @@ def _answer(door: Door, attack: Attack, programs: dict) -> Any:
     return door.call(**given)
 
 
-def _both(door: Door, given: dict[str, Any], like: dict[str, Any]) -> tuple[Any, Any]:
+def _get_both_answers(door: Door, given: dict[str, Any], like: dict[str, Any]) -> tuple[Any, Any]:
     """Return the answers to two representations of the same values; equal programs compile once."""
     if door.is_program:
         with contextlib.suppress(Exception):  # a plain call tells what is refused
@@ -251,23 +251,23 @@ def refused_well(error: Exception) -> None:
     assert "\n" not in text and len(text) < 500, f"more than a sentence: {shown}"
 
 
-def _hostile(path: str, value: Any, unit: bool) -> Iterator[tuple]:
+def _hostile_values(path: str, value: Any, unit: bool) -> Iterator[tuple]:
     """Yield path, kind, declared range and hostile value."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             among = field.metadata.get(KEY)
             if among is not None:
-                for kind, bad in _numbers_for(getattr(value, field.name), among.whole):
+                for kind, bad in _hostile_numbers(getattr(value, field.name), among.whole):
                     yield f"{path}.{field.name}", kind, among, bad
     elif isinstance(value, str):
-        yield from ((path, kind, None, bad) for kind, bad in _words_for())
+        yield from ((path, kind, None, bad) for kind, bad in _hostile_strings())
     elif isinstance(value, bool) or callable(value) or value is None:
         return
     elif isinstance(value, int | float | np.generic) or getattr(value, "ndim", None) == 0:
-        for kind, bad in (*_numbers_for(value, isinstance(value, int)), ("None", None)):
+        for kind, bad in (*_hostile_numbers(value, isinstance(value, int)), ("None", None)):
             yield path, kind, None, bad
     elif _is_array(value):
-        for kind, bad in (*_arrays_for(np.asarray(value), unit), ("None", None)):
+        for kind, bad in (*_hostile_arrays(np.asarray(value), unit), ("None", None)):
             yield path, kind, None, bad
 
 
@@ -283,7 +283,7 @@ def _is_data(value: Any) -> bool:
     return bool(leaves) and all(isinstance(leaf, numbers) for leaf in leaves)
 
 
-def _in_another_form(a: np.ndarray, kind: str) -> Any:
+def _convert(a: np.ndarray, kind: str) -> Any:
     """Return the same values, rounded for integers, or None if there is no such representation."""
     if kind == "list":
         return a.tolist()
@@ -294,7 +294,7 @@ def _in_another_form(a: np.ndarray, kind: str) -> Any:
     return a.astype(np.float32 if a.dtype == np.float64 else np.float64)
 
 
-def _numbers_for(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
+def _hostile_numbers(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
     yield "nan", float("nan")
     yield "inf", float("inf")
     yield "-inf", float("-inf")
@@ -306,7 +306,7 @@ def _numbers_for(value: Any, whole: bool) -> Iterator[tuple[str, Any]]:
         yield "empty", np.zeros(0)
 
 
-def _instead_of(value: Any) -> Iterator[tuple[str, Any]]:
+def _hostile_objects(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield values of another type than a function, a key, a mesh or a device."""
     yield "word", "fast"
     yield "number", 3
@@ -317,7 +317,7 @@ def _instead_of(value: Any) -> Iterator[tuple[str, Any]]:
     yield "list", [value]
 
 
-def _words_for() -> Iterator[tuple[str, Any]]:
+def _hostile_strings() -> Iterator[tuple[str, Any]]:
     yield "unknown", "no-such-word"
     yield "empty", ""
     yield "number", 3
@@ -325,7 +325,7 @@ def _words_for() -> Iterator[tuple[str, Any]]:
     yield "list", ["a", "b"]
 
 
-def _arrays_for(a: np.ndarray, unit: bool) -> Iterator[tuple[str, Any]]:
+def _hostile_arrays(a: np.ndarray, unit: bool) -> Iterator[tuple[str, Any]]:
     if a.dtype.kind == "f" or a.dtype.name == "bfloat16":
         for kind, bad in (("nan", np.nan), ("inf", np.inf), ("-inf", -np.inf)):
             if a.size:
@@ -347,11 +347,11 @@ def _arrays_for(a: np.ndarray, unit: bool) -> Iterator[tuple[str, Any]]:
     yield "complex", a * 1j
 
 
-def _replaced(spec: Any, path: str, bad: Any) -> Any:
+def _replace_field(spec: Any, path: str, bad: Any) -> Any:
     return dataclasses.replace(spec, **{path.rpartition(".")[2]: bad})
 
 
-def _floats(answer: Any) -> list[np.ndarray]:
+def _floating_leaves(answer: Any) -> list[np.ndarray]:
     leaves = [leaf for leaf in jax.tree.leaves(answer) if hasattr(leaf, "dtype") or _is_float(leaf)]
     plain = [
         leaf for leaf in leaves if not jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
@@ -367,8 +367,8 @@ def _is_float(leaf: Any) -> bool:
     return isinstance(leaf, float)
 
 
-def _alike(shown: str, answer: Any, want: Any, rtol: float) -> None:
-    got, want = _floats(answer), _floats(want)
+def _assert_close(shown: str, answer: Any, want: Any, rtol: float) -> None:
+    got, want = _floating_leaves(answer), _floating_leaves(want)
     assert len(got) == len(want), shown
     for a, b in zip(got, want):
         finite = np.abs(b[np.isfinite(b)])
@@ -376,5 +376,5 @@ def _alike(shown: str, answer: Any, want: Any, rtol: float) -> None:
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale, err_msg=shown)
 
 
-def _short(answer: Any) -> str:
+def _shorten(answer: Any) -> str:
     return re.sub(r"\s+", " ", repr(answer))[:160]

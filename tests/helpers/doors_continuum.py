@@ -68,9 +68,9 @@ SHAPES = [
 def rolled(controls, substeps, budget):
     """Return the state and measures of a rollout without control."""
     scene = Scene((Body(X, Liquid(), 1e-4),), GRID).prepare()
-    alone = lambda scene, state, _: (scene, state)
+    keep_scene = lambda scene, state, _: (scene, state)
     start = scene.init()
-    return continuum.rollout(scene, start, controls, alone, substeps=substeps, budget=budget)
+    return continuum.rollout(scene, start, controls, keep_scene, substeps=substeps, budget=budget)
 
 
 DOORS = [

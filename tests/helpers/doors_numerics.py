@@ -26,13 +26,15 @@ TURNED = ("x: negative", "x: wrong length", "x: narrow")
 # are distinguished; on a TPU they are wrong near these limits
 def special(f, first="v", second="x", x=X):
     """Return the case of a function of two numbers with the given argument names."""
-    named = lambda words: tuple({"v": first, "x": second}[word[0]] + word[1:] for word in words)
+    attack_names = lambda words: tuple(
+        {"v": first, "x": second}[word[0]] + word[1:] for word in words
+    )
     return Door(
         f"numerics.{f.__name__}",
         lambda **given: f(given[first], given[second]),
         {first: np.float32(2.5), second: x},
-        right=named(REAL),
-        limits=named((*ENDS, "v: zero", "v: negative")),
+        right=attack_names(REAL),
+        limits=attack_names((*ENDS, "v: zero", "v: negative")),
         nan_passes=(first, second),
         beyond=f is not numerics.iv_ratio_inverse,
     )

@@ -24,7 +24,7 @@ ROWS = tuple(f"{name}: {kind}" for name in BOXES for kind in ANY)
 FLOOR = jnp.ones((5, 4), bool).at[2, 1:].set(False)
 
 
-def _episodes():
+def _make_episodes():
     """Return two identical episodes in an empty house, generated on the host only.
 
     A table of one episode makes XLA for CPUs emit code that LLVM rejects, in mobile-pick's step.
@@ -50,7 +50,7 @@ def _episodes():
     return jax.tree.map(lambda row: jnp.asarray(np.repeat(row, 2, 0)), made)
 
 
-EPISODES = _episodes()
+EPISODES = _make_episodes()
 
 
 def made(name):
@@ -64,7 +64,7 @@ def kind(name):
     return maker if isinstance(maker, type) else typing.get_type_hints(maker)["return"]
 
 
-def _seen():
+def _box_sight():
     """Return two boxes as seen by a camera."""
     return render.sight(LOOK, Solids(Boxes(**BOXES)))
 
@@ -88,7 +88,7 @@ DOORS = [
     ),
     Door(
         "render.Sight.picked",
-        lambda values, none: _seen().picked(values, none),
+        lambda values, none: _box_sight().picked(values, none),
         {"values": np.arange(6, dtype=np.float32).reshape(2, 3), "none": -1.0},
         right=(
             "values: zero",
@@ -100,7 +100,7 @@ DOORS = [
     ),
     Door(
         "render.Sight.shaded",
-        lambda colour: _seen().shaded(colour),
+        lambda colour: _box_sight().shaded(colour),
         {"colour": np.array([[0.25, 0.5, 0.75], [1.0, 0.5, 0.25]], np.float32)},
         right=("colour: zero", "colour: negative"),
     ),

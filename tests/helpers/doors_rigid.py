@@ -26,7 +26,7 @@ ANY = tuple(
 )
 
 
-def _state(model, qpos, qvel):
+def _unchecked_state(model, qpos, qvel):
     """Return a state that bypasses the checks of `init`."""
     return dataclasses.replace(model.init(), qpos=qpos, qvel=qvel)
 
@@ -41,42 +41,46 @@ DOORS = [
     ),
     Door(
         "physics.rigid.Model.step",
-        lambda model, qpos, qvel, ctrl, force: model.step(_state(model, qpos, qvel), ctrl, force),
+        lambda model, qpos, qvel, ctrl, force: model.step(
+            _unchecked_state(model, qpos, qvel), ctrl, force
+        ),
         {"model": MODEL, "qpos": Q, "qvel": V, "ctrl": CTRL, "force": F},
         right=(*ANY, "ctrl: None", "force: None"),
         free=("model",),
     ),
     Door(
         "physics.rigid.Model.sensors",
-        lambda model, qpos, ctrl: model.sensors(_state(model, qpos, V), ctrl),
+        lambda model, qpos, ctrl: model.sensors(_unchecked_state(model, qpos, V), ctrl),
         {"model": MODEL, "qpos": Q, "ctrl": CTRL},
         right=(*ANY, "ctrl: None"),
         free=("model",),
     ),
     Door(
         "physics.rigid.sensors.contact_forces",
-        lambda model, qpos: contact_forces(model, model.forward(_state(model, qpos, V))),
+        lambda model, qpos: contact_forces(model, model.forward(_unchecked_state(model, qpos, V))),
         {"model": MODEL, "qpos": Q},
         right=ANY,
         free=("model",),
     ),
     Door(
         "physics.rigid.mass_matrix",
-        lambda model, qpos: rigid.mass_matrix(model, _state(model, qpos, V)),
+        lambda model, qpos: rigid.mass_matrix(model, _unchecked_state(model, qpos, V)),
         {"model": MODEL, "qpos": Q},
         right=ANY,
         free=("model",),
     ),
     Door(
         "physics.rigid.inverse_dynamics",
-        lambda model, qpos, qacc: rigid.inverse_dynamics(model, _state(model, qpos, V), qacc),
+        lambda model, qpos, qacc: rigid.inverse_dynamics(
+            model, _unchecked_state(model, qpos, V), qacc
+        ),
         {"model": MODEL, "qpos": Q, "qacc": F},
         right=ANY,
         free=("model",),
     ),
     Door(
         "physics.rigid.jacobian",
-        lambda model, point: rigid.jacobian(model, _state(model, Q, V), 2, point)[0],
+        lambda model, point: rigid.jacobian(model, _unchecked_state(model, Q, V), 2, point)[0],
         {"model": MODEL, "point": np.array([0.1, 0.2, 0.3], np.float32)},
         right=("point: zero", "point: negative"),
         free=("model",),

@@ -36,7 +36,7 @@ def force(field, anchors, distance, normal, velocity, dt):
     return field.force(anchors, distance, normal, velocity, dt)
 
 
-def _field(name, field, anchors, right=()):
+def _field_case(name, field, anchors, right=()):
     good = {"field": field, "anchors": anchors, "distance": D, "normal": N, "velocity": V}
     return Door(
         f"physics.touch.{name}.force",
@@ -61,7 +61,7 @@ SMOOTH = dataclasses.replace(SENSOR, smooth=True)
 HEIGHT = RNG.uniform(-5e-4, 1e-3, (8, 10)).astype(np.float32)
 
 
-def _sensor(name, sensor, kind=""):
+def _sensor_case(name, sensor, kind=""):
     return Door(
         f"physics.touch.GelSight.{name}{kind}",
         lambda sensor, height: getattr(sensor, name)(height),
@@ -81,17 +81,17 @@ def init(grasp, hand, part, fixture, part_quat, hand_quat, opening):
 
 
 DOORS = [
-    _sensor("image", SENSOR),
-    _sensor("image", SMOOTH, ", smooth"),
-    _sensor("depth", SENSOR),
+    _sensor_case("image", SENSOR),
+    _sensor_case("image", SMOOTH, ", smooth"),
+    _sensor_case("depth", SENSOR),
     Door(
         "physics.touch.gelsight",
         touch.gelsight,
         {"name": "gelsight", "height": 12, "width": 16, "pixel": 3e-5},
         right=("pixel: None",),
     ),
-    _field("ForceField", touch.ForceField(100.0, 50.0, 0.5, 1.0), U),
-    _field(
+    _field_case("ForceField", touch.ForceField(100.0, 50.0, 0.5, 1.0), U),
+    _field_case(
         "ViscousField", touch.ViscousField(100.0, 50.0, 0.5, 1.0), U[:, :0], ("anchors: narrow",)
     ),
     Door(

@@ -152,14 +152,14 @@ def _minimize(far: int, p: dict[str, Any], **where: Any) -> Any:
 def _protocol(far: int, p: dict[str, Any], **where: Any) -> Any:
     loss = written(itself, **p["f"])
     box = evolution.problem.box(p["low"], p["high"], p["dimension"])
-    function = (lambda x: jnp.stack([loss(x)])) if p["objectives"] == 1 else _both(loss)
+    function = (lambda x: jnp.stack([loss(x)])) if p["objectives"] == 1 else _two_objectives(loss)
     problem = evolution.problem.Problem(box, function, p["objectives"])
     key = jax.random.key(p["seed"], impl=p["impl"])
     measure = written(mean_of, **p["m"]) if p["measure"] else None
     return evolution.protocol.run(_search(p), problem, key, far, measure=measure, **where)
 
 
-def _both(loss: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _two_objectives(loss: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: jnp.stack([loss(x), loss(x + 1)])
 
 
@@ -302,7 +302,7 @@ def _learner(p: dict[str, Any]) -> Any:
     )
 
 
-def _trained(p: dict[str, Any], where: dict[str, Any]) -> tuple[Any, Any]:
+def _environment_and_learner(p: dict[str, Any], where: dict[str, Any]) -> tuple[Any, Any]:
     """Return the environment and the learner, and add the measure to `where`."""
     if p["measure"]:
         where["measure"] = written(episodes_of, **p["m"])
@@ -312,13 +312,13 @@ def _trained(p: dict[str, Any], where: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _train(far: int, p: dict[str, Any], **where: Any) -> Any:
-    env, learner = _trained(p, where)
+    env, learner = _environment_and_learner(p, where)
     key, one = jax.random.key(p["seed"], impl=p["impl"]), learner.steps_per_update
     return rl.train(env, learner, key, far * one, schedule=p["schedule"] * one, **where)
 
 
 def _sweep(far: int, p: dict[str, Any], **where: Any) -> Any:
-    env, learner = _trained(p, where)
+    env, learner = _environment_and_learner(p, where)
     keys = jax.random.split(jax.random.key(p["seed"], impl=p["impl"]), p["seeds"])
     return rl.sweep(env, learner, keys, far, p["every"], schedule=p["schedule"], **where)
 

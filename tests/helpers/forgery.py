@@ -38,7 +38,7 @@ def seal(path: Path, header: Any, members: Members, compression: int = zipfile.Z
         with zipfile.ZipFile(file, "w", compression) as archive:
             for name, data in {"header.npy": to_npy(text), **members}.items():
                 archive.writestr(name, data)
-        sealed._seal(file)
+        sealed._append_checksum(file)
 
 
 def seal_bytes(path: Path, data: bytes) -> None:
@@ -53,7 +53,7 @@ def _nest_deeply(path: Path) -> None:
     seal(path, text.replace('"DEEP"', "[" * 5000 + "]" * 5000).encode(), members)
 
 
-def _leaf(place: int, value: Any) -> Callable[[Path], None]:
+def _leaf_changer(place: int, value: Any) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         header, members = take_apart(path)
         header["leaves"][0][place] = value
@@ -62,7 +62,7 @@ def _leaf(place: int, value: Any) -> Callable[[Path], None]:
     return change
 
 
-def _member(data: bytes) -> Callable[[Path], None]:
+def _member_changer(data: bytes) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         header, members = take_apart(path)
         seal(path, header, members | {"0.npy": data})
@@ -74,7 +74,7 @@ def _compress(path: Path) -> None:
     seal(path, *take_apart(path), zipfile.ZIP_DEFLATED)
 
 
-def _pipe(path: Path) -> None:
+def _replace_by_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
@@ -84,11 +84,11 @@ def _link_to_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-def _cut(path: Path) -> None:
+def _truncate(path: Path) -> None:
     seal_bytes(path, path.read_bytes()[: path.stat().st_size // 2])
 
 
-def _npy(header: str, data: bytes = b"") -> bytes:
+def _make_npy(header: str, data: bytes = b"") -> bytes:
     text = header.encode() + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
 
@@ -98,20 +98,22 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "a header 5000 deep": _nest_deeply,
     "a header of no JSON": lambda path: seal(path, b"\xff\xfe", take_apart(path)[1]),
     "compressed members": _compress,
-    "pointers": _leaf(1, "object"),
-    "structures": _leaf(1, "V8"),
-    "texts": _leaf(1, "U1"),
-    "dates": _leaf(1, "datetime64[s]"),
-    "a negative shape": _leaf(2, [-1]),
-    "a shape of no numbers": _leaf(2, ["3"]),
-    "an immense shape": _leaf(2, [2**40]),
-    "a generator that is none": _leaf(1, "key<nothing>"),
-    "an npy of pointers": _member(_npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }")),
-    "an npy that is longer": _member(
-        _npy("{'descr': '|u1', 'fortran_order': False, 'shape': (99,), }", bytes(9))
+    "pointers": _leaf_changer(1, "object"),
+    "structures": _leaf_changer(1, "V8"),
+    "texts": _leaf_changer(1, "U1"),
+    "dates": _leaf_changer(1, "datetime64[s]"),
+    "a negative shape": _leaf_changer(2, [-1]),
+    "a shape of no numbers": _leaf_changer(2, ["3"]),
+    "an immense shape": _leaf_changer(2, [2**40]),
+    "a generator that is none": _leaf_changer(1, "key<nothing>"),
+    "an npy of pointers": _member_changer(
+        _make_npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }")
     ),
-    "an npy that is an expression": _member(_npy("__import__('os').system('true')")),
-    "half of it": _cut,
-    "a pipe": _pipe,
+    "an npy that is longer": _member_changer(
+        _make_npy("{'descr': '|u1', 'fortran_order': False, 'shape': (99,), }", bytes(9))
+    ),
+    "an npy that is an expression": _member_changer(_make_npy("__import__('os').system('true')")),
+    "half of it": _truncate,
+    "a pipe": _replace_by_pipe,
     "a link to a device": _link_to_device,
 }

@@ -86,7 +86,7 @@ def chunks() -> dict[str, list[str]]:
         place, way = where.get(name, ("", ""))
         if way in ("own", "used"):
             page = place.endswith(".md")
-            work.setdefault(place if page else _module_of(place), []).append(name)
+            work.setdefault(place if page else _defining_module(place), []).append(name)
         if isinstance(thing, type) or way not in ("own", "used"):
             work.setdefault(thing.__module__, []).append(name)
     return work
@@ -100,7 +100,9 @@ def of_chunk(chunk: str, names: list[str]) -> Iterator[Call]:
         return
     recorder = Recorder(names)
     for example in examples.examples():
-        if example.of == chunk or (not chunk.endswith(".md") and _module_of(example.of) == chunk):
+        if example.of == chunk or (
+            not chunk.endswith(".md") and _defining_module(example.of) == chunk
+        ):
             with contextlib.suppress(Exception):
                 recorder.run(example)
     yield from recorder.calls
@@ -116,22 +118,22 @@ class Recorder:
 
     def run(self, example: Any) -> None:
         """Execute the code of an example, with its calls recorded."""
-        tree = ast.fix_missing_locations(_Rewritten().visit(ast.parse(example.code)))
+        tree = ast.fix_missing_locations(_CallRewriter().visit(ast.parse(example.code)))
         scope = dict(example.scope) | {"__name__": "example", "_called": self.called}
         exec(compile(tree, example.of, "exec"), scope)
 
     def called(self, f: Any, *args: Any, **kwargs: Any) -> Any:
         """Record a call, and make it."""
-        name, function, first = self._named(f)
-        if name and not _traced((first, args, kwargs)):
-            given = _bound(function, (*first, *args), kwargs)
+        name, function, first = self._find_name(f)
+        if name and not _has_tracers((first, args, kwargs)):
+            given = _bind(function, (*first, *args), kwargs)
             same = [call for call in self.calls if call.name == name]
             if len(same) < TWICE and all(set(given) != set(call.arguments) for call in same):
                 wide = bool(jax.config.jax_enable_x64)
                 self.calls.append(Call(name, function, given, wide))
         return f(*args, **kwargs)
 
-    def _named(self, f: Any) -> tuple[str, Any, tuple]:
+    def _find_name(self, f: Any) -> tuple[str, Any, tuple]:
         if name := self.of.get(id(f)):
             return name, f, ()
         owner = getattr(f, "__self__", None)
@@ -147,14 +149,14 @@ class Recorder:
         return "", f, ()
 
 
-class _Rewritten(ast.NodeTransformer):
+class _CallRewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         function = ast.Name("_called", ast.Load())
         return ast.Call(function, [node.func, *node.args], node.keywords)
 
 
-def _bound(f: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bind(f: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return arguments by name; those without a name are numbered."""
     try:
         parameters = list(inspect.signature(f).parameters.values())
@@ -171,11 +173,11 @@ def _bound(f: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     return found | kwargs
 
 
-def _traced(tree: Any) -> bool:
+def _has_tracers(tree: Any) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def _module_of(name: str) -> str:
+def _defining_module(name: str) -> str:
     """Return the module that contains a definition."""
     while name and name not in sys.modules:
         name = name.rpartition(".")[0]

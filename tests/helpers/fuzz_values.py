@@ -89,7 +89,7 @@ THINGS: dict[str, Any] = {"3": 3, "nan": np.nan, "an array": np.zeros(3, np.floa
 
 def attacks(arguments: dict[str, Any]) -> Iterator[Attack]:
     """Yield every position of the arguments with its hostile values, whole arguments first."""
-    places = [place for name, value in arguments.items() for place in _places(name, value)]
+    places = [place for name, value in arguments.items() for place in _positions(name, value)]
     for at, value, unit, put in sorted(places, key=lambda place: place[0].count(".")):
         if at == "self":  # a method always gets an object of its class
             continue
@@ -105,7 +105,7 @@ def hostile(value: Any, unit: str = "") -> dict[str, Any]:
         more = {"degrees": 90.0} if unit == "rad" else {}
         return OTHERS | NUMBERS | more
     if _is_array(value):
-        return OTHERS | dict(_arrays(np.asarray(value))) | {"nan": np.nan, "-1": -1}
+        return OTHERS | dict(_hostile_arrays(np.asarray(value))) | {"nan": np.nan, "-1": -1}
     if isinstance(value, jax.Array):
         return OTHERS | KEYS
     if isinstance(value, str):
@@ -123,7 +123,7 @@ def hostile(value: Any, unit: str = "") -> dict[str, Any]:
     return OTHERS | THINGS
 
 
-def _arrays(a: np.ndarray) -> Iterator[tuple[str, Any]]:
+def _hostile_arrays(a: np.ndarray) -> Iterator[tuple[str, Any]]:
     """Yield arrays of another shape, of another type, or with other values."""
     if a.dtype.kind == "f" and a.size:
         for word, bad in (("nan", np.nan), ("inf", np.inf), ("-inf", -np.inf)):
@@ -150,7 +150,7 @@ def _arrays(a: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "a ragged list", [[1.0], [2.0, 3.0]]
 
 
-def _places(at: str, value: Any, unit: str = "", depth: int = DEPTH) -> list[tuple]:
+def _positions(at: str, value: Any, unit: str = "", depth: int = DEPTH) -> list[tuple]:
     """Return positions inside a value: path, value there, unit, and replacement function."""
     found: list[tuple[str, Any, str, Callable]] = [(at, value, unit, lambda bad: bad)]
     if depth == 0:
@@ -159,37 +159,39 @@ def _places(at: str, value: Any, unit: str = "", depth: int = DEPTH) -> list[tup
         for field in dataclasses.fields(value):
             if field.init:
                 among = field.metadata.get(KEY)
-                inner = _places(
+                inner = _positions(
                     f"{at}.{field.name}",
                     getattr(value, field.name),
                     among.unit if among else "",
                     depth - 1,
                 )
-                found += [(p, v, u, _in_field(value, field.name, put)) for p, v, u, put in inner]
+                found += [
+                    (p, v, u, _field_setter(value, field.name, put)) for p, v, u, put in inner
+                ]
     elif isinstance(value, tuple | list) and len(value) <= LEAVES:
         for i, part in enumerate(value):
-            inner = _places(f"{at}[{i}]", part, "", depth - 1)
-            found += [(p, v, u, _in_sequence(value, i, put)) for p, v, u, put in inner]
+            inner = _positions(f"{at}[{i}]", part, "", depth - 1)
+            found += [(p, v, u, _sequence_setter(value, i, put)) for p, v, u, put in inner]
     elif isinstance(value, dict) and len(value) <= LEAVES:
         for key, part in value.items():
-            inner = _places(f"{at}[{key!r}]", part, "", depth - 1)
-            found += [(p, v, u, _in_dict(value, key, put)) for p, v, u, put in inner]
+            inner = _positions(f"{at}[{key!r}]", part, "", depth - 1)
+            found += [(p, v, u, _dict_setter(value, key, put)) for p, v, u, put in inner]
     return found
 
 
-def _in_field(spec: Any, name: str, put: Callable) -> Callable:
+def _field_setter(spec: Any, name: str, put: Callable) -> Callable:
     return lambda bad: dataclasses.replace(spec, **{name: put(bad)})
 
 
-def _in_sequence(parts: Any, i: int, put: Callable) -> Callable:
-    def changed(bad: Any) -> Any:
+def _sequence_setter(parts: Any, i: int, put: Callable) -> Callable:
+    def set_item(bad: Any) -> Any:
         new = [*parts[:i], put(bad), *parts[i + 1 :]]
         return type(parts)(*new) if hasattr(parts, "_fields") else type(parts)(new)
 
-    return changed
+    return set_item
 
 
-def _in_dict(parts: dict, key: Any, put: Callable) -> Callable:
+def _dict_setter(parts: dict, key: Any, put: Callable) -> Callable:
     return lambda bad: parts | {key: put(bad)}
 
 

@@ -172,8 +172,8 @@ def written(way: str, text: str) -> str:
     if way == "comments":
         return "# a comment\n\n\n" + text.replace(":\n", ":  # another\n").replace("\n", "\n\n")
     if way == "docstrings":
-        document = lambda found: f'{found[0]}{found[1]}    """Say what it does, {{}}."""\n'
-        return re.sub(r"( *)def \w+\(.*\):\n", document, text)
+        add_docstring = lambda found: f'{found[0]}{found[1]}    """Say what it does, {{}}."""\n'
+        return re.sub(r"( *)def \w+\(.*\):\n", add_docstring, text)
     if way == "names":
         for name, other in (("body", "cycle"), ("inner", "within"), ("made", "built")):
             text = re.sub(rf"\b{name}\b", other, text)

@@ -32,11 +32,11 @@ class Line:
 
     @property
     def observation_space(self):
-        whole = lambda *shape: rl.Box(-jnp.inf, jnp.inf, shape)
+        real_box = lambda *shape: rl.Box(-jnp.inf, jnp.inf, shape)
         if self.observation == "vector":
-            return whole(1)
-        field = {"field": whole(2, 2, 1)} if self.observation == "force" else {}
-        return {"hand": whole(1), "privileged": whole(3)} | field
+            return real_box(1)
+        field = {"field": real_box(2, 2, 1)} if self.observation == "force" else {}
+        return {"hand": real_box(1), "privileged": real_box(3)} | field
 
     @property
     def script(self):

@@ -15,18 +15,18 @@ def slope_is_that_of_differences(env, actions):
     Frames are shortened and computed in float64; call with x64.
     """
 
-    def wide(a):
+    def to_float64(a):
         return a.astype(jnp.float64) if jnp.asarray(a).dtype == jnp.float32 else a
 
-    env = dataclasses.replace(jax.tree.map(wide, env), substeps=10)
+    env = dataclasses.replace(jax.tree.map(to_float64, env), substeps=10)
     state, _ = jax.jit(env.reset)(jax.random.key(0))
     value_and_slope = jax.jit(jax.value_and_grad(lambda a: cost(env, state, a)))
     way = jnp.cos(jnp.arange(float(actions.size))).reshape(actions.shape)
     exact = jnp.sum(value_and_slope(actions)[1] * way)
     assert abs(exact) > 0
     # contact starts node by node, so the loss has kinks: use small steps and a tolerance of 1e-3
-    price = lambda h: value_and_slope(actions + h * way)[0]
-    central = [(price(h) - price(-h)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
+    shifted_cost = lambda h: value_and_slope(actions + h * way)[0]
+    central = [(shifted_cost(h) - shifted_cost(-h)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
     assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact)
 
 

@@ -74,13 +74,13 @@ def motion(model: rigid.Model):
     """Make a program from state and controls to the next state and the forces at its start."""
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
-    def both(state, ctrl=None):
+    def step_and_forces(state, ctrl=None):
         state = model.checked("motion", state)
         ctrl = jnp.zeros(model.layout.nu) if ctrl is None else ctrl
         look = lambda d: (d.qacc, d.constraint, d.M)
         return integrators.seen(model, state, ctrl, jnp.zeros(model.layout.nv), look)
 
-    return both
+    return step_and_forces
 
 
 def put(c: mujoco.MjModel, d: mujoco.MjData, q, v, act, ctrl) -> None:

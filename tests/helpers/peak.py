@@ -78,14 +78,14 @@ def launched(compiled: Any, held: int, *arguments: Any) -> None:
     Path("/proc/self/clear_refs").write_text("5")
     forecast, before = memory.forecast(compiled), psutil.Process().memory_info().rss
 
-    def end() -> None:
+    def report_and_exit() -> None:
         print(json.dumps({"forecast": forecast, "took": peak() - before + held}), flush=True)
         os._exit(0)
 
-    late = threading.Timer(LONG, end)
+    late = threading.Timer(LONG, report_and_exit)
     late.start()
     jax.block_until_ready(compiled(*arguments))
-    end()
+    report_and_exit()
 
 
 def measured(loop: Any, state: Any, done: int, count: int) -> Any:

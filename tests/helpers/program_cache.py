@@ -27,7 +27,7 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def _features() -> str:
+def _processor_features() -> str:
     """Return the features of the processor, as Linux lists them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -43,7 +43,7 @@ def folder() -> Path | None:
         return None
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     root = Path(chosen) if chosen else Path(caches, "jaxgpu", "tests")
-    facts = jax.__version__, jaxlib.__version__, processor(), _features()
+    facts = jax.__version__, jaxlib.__version__, processor(), _processor_features()
     key = hashlib.sha256(repr((*facts, os.environ.get("XLA_FLAGS", ""))).encode())
     return root / key.hexdigest()[:16]
 

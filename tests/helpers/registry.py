@@ -159,13 +159,13 @@ def of_the_host(door: Door) -> None:
 def cast(tree: Any, dtype: Any) -> Any:
     """Return a pytree with every floating array and Python float as an array of `dtype`."""
 
-    def one(leaf: Any) -> Any:
+    def cast_leaf(leaf: Any) -> Any:
         if isinstance(leaf, float):
             return np.asarray(leaf, dtype)
         floating = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
         return np.asarray(leaf).astype(dtype) if floating else leaf
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(cast_leaf, tree)
 
 
 def program(door: Door, dtype: Any) -> tuple[Any, Any]:
@@ -191,8 +191,10 @@ def traces(door: Door) -> None:
             conformance.check_jaxpr(traced.jaxpr, beyond=wide and door.beyond)
             if wide == door.wide:
                 conformance.exports(f, arrays)
-        held = {str(a.dtype) for a in traced.jaxpr.consts if hasattr(a, "dtype") and _floats(a)}
-        found = {str(leaf.dtype) for leaf in jax.tree.leaves(traced.out_info) if _floats(leaf)}
+        held = {
+            str(a.dtype) for a in traced.jaxpr.consts if hasattr(a, "dtype") and _is_floating(a)
+        }
+        found = {str(leaf.dtype) for leaf in jax.tree.leaves(traced.out_info) if _is_floating(leaf)}
         assert found <= {name, *held}, f"{door.name}: {found} out of {name}"
 
 
@@ -205,15 +207,15 @@ def runs(door: Door) -> None:
     arrays = cast(arrays, np.float64 if door.wide else np.float32)
     with jax.enable_x64(door.wide), as_users(), cheap_programs():
         with conformance.programs() as seen:
-            want = door.call(**_anew(arrays), **others)
+            want = door.call(**_reconstruct(arrays), **others)
         ours = [name for name in seen if name in OURS]
         few = len(ours) <= 4 and len(seen) <= FIRST.get(door.name, 12)
         assert few, f"{door.name}: its first call compiled {len(seen)}, {seen}"
         with conformance.programs() as seen:
-            door.call(**_anew(arrays), **others)
+            door.call(**_reconstruct(arrays), **others)
         assert not seen, f"{door.name}: its second call compiled {seen}"
         vmapped = jax.jit(jax.vmap(lambda arrays: door.call(**arrays, **others)))
-        one, two = arrays, jax.tree.map(_other, arrays)
+        one, two = arrays, jax.tree.map(_perturb, arrays)
         for i, lanes in enumerate([(one, two), (two, one)]):
             got = vmapped(jax.tree.map(_stack, *lanes))
             conformance.same(conformance.lane(got, i), want, door.rtol)
@@ -228,7 +230,7 @@ def runs_again(door: Door) -> None:
         assert not seen, f"{door.name}: its second call compiled {seen}"
 
 
-def _anew(tree: Any) -> Any:
+def _reconstruct(tree: Any) -> Any:
     """Return the same arrays in reconstructed containers and specs."""
     leaves, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, leaves)
@@ -240,7 +242,7 @@ def numbers(door: Door) -> None:
     found = []
     with jax.enable_x64(True), as_users(), cheap_programs():
         for number in (float, np.float32):
-            given = jax.tree.map(partial(_single, number), good)
+            given = jax.tree.map(partial(_to_float32, number), good)
             answer = jax.tree.leaves(door.call(**door.good | given))
             found.append([getattr(leaf, "dtype", float) for leaf in answer])
     pairs = [pair for pair in zip(*found) if pair[0] is not float]  # returned unchanged
@@ -251,31 +253,33 @@ def numbers(door: Door) -> None:
 def has_numbers_and_arrays(door: Door) -> bool:
     """Return whether it takes numbers as well as floating-point arrays."""
     good = [v for k, v in door.good.items() if k not in (*door.things, *door.free)]
-    real = [x for x in jax.tree.leaves(good) if hasattr(x, "dtype") and _floats(x)]
+    real = [x for x in jax.tree.leaves(good) if hasattr(x, "dtype") and _is_floating(x)]
     arrays = [x for x in real if x.ndim]
     return bool(arrays) and any(map(_is_number, jax.tree.leaves(good)))
 
 
 def _is_number(leaf: Any) -> bool:
-    return isinstance(leaf, float) or (hasattr(leaf, "dtype") and not leaf.ndim and _floats(leaf))
+    return isinstance(leaf, float) or (
+        hasattr(leaf, "dtype") and not leaf.ndim and _is_floating(leaf)
+    )
 
 
-def _single(number: Callable[[Any], Any], leaf: Any) -> Any:
+def _to_float32(number: Callable[[Any], Any], leaf: Any) -> Any:
     if _is_number(leaf):
         return number(leaf)
-    return np.asarray(leaf, np.float32) if hasattr(leaf, "dtype") and _floats(leaf) else leaf
+    return np.asarray(leaf, np.float32) if hasattr(leaf, "dtype") and _is_floating(leaf) else leaf
 
 
 def _stack(a: Any, b: Any) -> Any:
     return (jnp if isinstance(a, jax.Array) else np).stack([a, b])
 
 
-def _other(leaf: Any) -> Any:
+def _perturb(leaf: Any) -> Any:
     """Return different values close to the given ones."""
-    return leaf * leaf.dtype.type(1.0625) if _floats(leaf) else leaf
+    return leaf * leaf.dtype.type(1.0625) if _is_floating(leaf) else leaf
 
 
-def _floats(leaf: Any) -> bool:
+def _is_floating(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 

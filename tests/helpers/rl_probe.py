@@ -127,8 +127,8 @@ class Brittle:
 
 def spoilt(tree, bad):
     factor = jnp.where(bad, jnp.nan, 1.0)
-    real = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
-    return jax.tree.map(lambda x: x * factor if real(x) else x, tree)
+    is_floating = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
+    return jax.tree.map(lambda x: x * factor if is_floating(x) else x, tree)
 
 
 def is_finite(tree):

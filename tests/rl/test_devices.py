@@ -104,7 +104,7 @@ def test_a_minibatch_is_an_eighth_and_has_one_reduction():
 
 def test_seeds_have_nothing_to_do_with_each_other():
     """A sweep on a mesh has no collective, not even in the loops that last for the slowest seed."""
-    task = loops._task(PPO, CARTPOLE)
+    task = loops._make_task(PPO, CARTPOLE)
     keys = jax.random.split(KEY, 8)
     states = jax.eval_shape(lambda keys: loops._init_seeds(None, task, keys, np.int32(4)), keys)
     sweep = lambda states: loops._update_seeds(EIGHT, PPO, CARTPOLE, 2, 8, states, KEY)

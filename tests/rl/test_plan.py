@@ -21,7 +21,7 @@ from jaxgpu.rl.plan import (
     initial_states,
     plan,
 )
-from jaxgpu.rl.plan.sampling import _draw
+from jaxgpu.rl.plan.sampling import _sample_actions
 
 T = 12
 A, B = np.array([[1.0, 0.1], [-0.2, 0.95]]), np.array([[0.0], [0.3]])
@@ -142,7 +142,7 @@ def test_the_mean_of_mppi_is_that_of_its_samples_weighted_by_their_costs():
 
     def found(key):
         state = planner.init(ZERO)
-        return _draw(planner, state, key), planner.update(loss, state, key).actions
+        return _sample_actions(planner, state, key), planner.update(loss, state, key).actions
 
     x, mean = map(np.asarray, jax.jit(found)(KEY))
     f = ((x - 0.3) ** 2).sum((1, 2))
@@ -160,7 +160,7 @@ def test_noise_is_correlated_and_within_bounds():
     @jax.jit
     def found(key):
         state = narrow.init(ZERO)
-        draws = _draw(wide, wide.init(zero), key), _draw(narrow, state, key)
+        draws = _sample_actions(wide, wide.init(zero), key), _sample_actions(narrow, state, key)
         return *draws, narrow.update(quadratic, state, key)
 
     e, held, state = found(KEY)

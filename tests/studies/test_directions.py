@@ -97,7 +97,7 @@ def test_a_row_of_fits_holds_the_closed_forms_of_three_dimensions():
         if ends:
             np.testing.assert_allclose([k, estimate], ends, rtol=6e-3)
         np.testing.assert_allclose(density, k * length - area, rtol=1e-12)
-        name, mine, peer, *densities = fits._answers("ring", x, fit)[:5]
+        name, mine, peer, *densities = fits._comparison_row("ring", x, fit)[:5]
         assert (name, mine) == ("ring", k)
         np.testing.assert_allclose(peer, k, rtol=1e-6)
         np.testing.assert_allclose(densities, k * length - area, rtol=1e-10)

@@ -125,7 +125,7 @@ def test_a_turn_of_a_fit_solves_the_curve_with_its_damped_diagonal():
     start = np.array([0.4, 0.5, 0.6, 0.5])
     known = Target.bare(two_streams(1, Errors()), slope @ (start + 0.05), jnp.zeros((2, 1, 6)), 9)
     fit = fit_at(Line(**vars(known), slope=slope), start)
-    turned, eased = LevenbergMarquardt(Pool())._turned(fit, 0.5)
+    turned, eased = LevenbergMarquardt(Pool())._iterate(fit, 0.5)
     curve = slope.T @ slope
     want = start + np.linalg.solve(curve + 0.5 * np.diag(np.diag(curve)), curve @ np.full(4, 0.05))
     np.testing.assert_allclose(turned.p, want, rtol=1e-9)

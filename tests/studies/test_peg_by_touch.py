@@ -19,7 +19,9 @@ def test_the_first_measurement_from_which_the_median_stays_counts():
     what = peg_by_touch.course(options, "reduced", peg_by_touch.TEACHER)
     history = np.zeros((11, 3))
     history[4:, :2], history[6] = 0.95, 0.5
-    when = lambda history: peg_by_touch._when((what, SimpleNamespace(history=history)), options)
+    when = lambda history: peg_by_touch._steps_to_target(
+        (what, SimpleNamespace(history=history)), options
+    )
     assert when(history) == "0.72 million" and when(0 * history) == "none"
     assert when(0 * history + 1) == "0 million"
 

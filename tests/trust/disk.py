@@ -37,7 +37,7 @@ def measure() -> dict:
             checks[name] = check(Path(at) / name)
             print(name, checks[name], flush=True)
     failed = sum(not good for check in checks.values() for good in check.values())
-    counts = {"checks": sum(map(len, checks.values())), "failed": failed, "mounted": _mounts()}
+    counts = {"checks": sum(map(len, checks.values())), "failed": failed, "mounted": _can_mount()}
     seconds = round(time.perf_counter() - began)
     return {"counts": counts, "checks": checks, "failed": failed, "seconds": seconds}
 
@@ -47,28 +47,28 @@ def _step(x):
     return jax.numpy.sin(x) + 0.5 * x
 
 
-def _go(out: Path | None, **given):
+def _run_steps(out: Path | None, **given):
     start = np.linspace(0, 1, 100_000, dtype=np.float32)
     return run(_step, start, 40, chunk=4, measure=lambda x: x[:20_000], out=out, **given)
 
 
-def _bits(done) -> tuple[bytes, bytes]:
+def _to_bytes(done) -> tuple[bytes, bytes]:
     return np.asarray(done.state).tobytes(), np.asarray(done.history).tobytes()
 
 
 def full(at: Path) -> dict[str, bool]:
     """Check that a full disk is reported, and that a resume with space ends with the same bits."""
-    whole = _bits(_go(None))
-    with _small(at, 1_500_000) as grow:
+    whole = _to_bytes(_run_steps(None))
+    with _small_disk(at, 1_500_000) as grow:
         out, said = at / "run", ""
         try:
-            _go(out)
+            _run_steps(out)
         except OSError as error:
             said = str(error)
         left = list(out.glob("step-*.npz"))
         scratch = list(out.glob(".*.tmp"))
         grow()
-        same = _bits(_go(out, resume=True)) == whole
+        same = _to_bytes(_run_steps(out, resume=True)) == whole
     return {"said": bool(said), "a good one left": bool(left), "no scratch": not scratch} | {
         "same bits": same
     }
@@ -76,10 +76,10 @@ def full(at: Path) -> dict[str, bool]:
 
 def read_only(at: Path) -> dict[str, bool]:
     """Check that `run` and the command line report a read-only disk before they start."""
-    with _small(at, 3_000_000, writable=False):
+    with _small_disk(at, 3_000_000, writable=False):
         try:
-            never = lambda x: (_ for _ in ()).throw(AssertionError("traced"))
-            run(never, np.zeros(3), 5, out=at / "run")
+            fail_if_traced = lambda x: (_ for _ in ()).throw(AssertionError("traced"))
+            run(fail_if_traced, np.zeros(3), 5, out=at / "run")
             refused = False
         except OSError:
             refused = True
@@ -93,7 +93,7 @@ def two(at: Path) -> dict[str, bool]:
     finished(forked(cache, forms.resumed, "run", at / "whole"), 300)
     codes = []
     for _ in range(5):
-        pair = [forked(cache, _writer, out) for _ in range(2)]
+        pair = [forked(cache, _run_writer, out) for _ in range(2)]
         for process in pair:
             process.join(120)
         codes.append(sorted(process.exitcode for process in pair))
@@ -104,7 +104,7 @@ def two(at: Path) -> dict[str, bool]:
     return {"one is refused": good, "same bits": same}
 
 
-def _writer(out: Path) -> int:
+def _run_writer(out: Path) -> int:
     try:
         return forms.resumed("run", out)
     except CheckpointError as error:
@@ -112,9 +112,9 @@ def _writer(out: Path) -> int:
 
 
 @contextlib.contextmanager
-def _small(at: Path, size: int, writable: bool = True) -> Iterator:
+def _small_disk(at: Path, size: int, writable: bool = True) -> Iterator:
     """Make `at` a disk of this many bytes, and yield a function that enlarges it."""
-    if _mounts():
+    if _can_mount():
         _mount("-t", "tmpfs", "-o", f"size={size}", "none", at)
         try:
             if not writable:
@@ -140,7 +140,7 @@ def _mount(*given) -> None:
     subprocess.run(["mount", *given], check=True, capture_output=True)
 
 
-def _mounts() -> bool:
+def _can_mount() -> bool:
     """Return whether this process may mount a file system."""
     if os.name != "posix" or os.geteuid() or sys.platform != "linux":
         return False

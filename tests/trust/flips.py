@@ -37,17 +37,19 @@ def _step(state, key):
     return {"x": state["x"] * 0.99 + shift, "count": state["count"] + 1}
 
 
-def _go(out: Path, steps: int, resume: bool):
+def _run_steps(out: Path, steps: int, resume: bool):
     start = {"x": np.arange(12, dtype=np.float32), "count": np.int32(0)}
     key = jax.random.key(8)
-    return run(_step, start, steps, key=key, chunk=8, measure=_seen, out=out, resume=resume)
+    return run(
+        _step, start, steps, key=key, chunk=8, measure=_mean_and_count, out=out, resume=resume
+    )
 
 
-def _seen(state):
+def _mean_and_count(state):
     return {"mean": jnp.mean(state["x"]), "count": state["count"]}
 
 
-def _bits(done) -> list[bytes]:
+def _to_bytes(done) -> list[bytes]:
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((done.state, done.history))]
 
 
@@ -57,9 +59,9 @@ class _Options:
     seed: int = 8
 
 
-def _drift(options: _Options, out: Path, resume: bool) -> report.Report:
+def _run_study(options: _Options, out: Path, resume: bool) -> report.Report:
     """Run a study of one run, whose report contains the final values."""
-    done = _go(out / "walk", options.steps, resume)
+    done = _run_steps(out / "walk", options.steps, resume)
     rows = [[i, float(x)] for i, x in enumerate(done.state["x"])]
     table = report.Table("Where the walks are.", ["walk", "place"], rows)
     return report.Report("Walks", "They drift.", tables=[table])
@@ -74,33 +76,35 @@ def measure() -> dict:
     with tempfile.TemporaryDirectory(dir=place) as at, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # each warning names a skipped file
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            found += _in_runs(Path(at), pick, FLIPS - OF_COMMANDS)
-            found += _in_commands(Path(at), pick, OF_COMMANDS)
+            found += _corrupt_run(Path(at), pick, FLIPS - OF_COMMANDS)
+            found += _corrupt_study(Path(at), pick, OF_COMMANDS)
     failed = sum(count for how, count in found.items() if how.startswith("!"))
     seconds = round(time.perf_counter() - began)
     return {"counts": {"faults": FLIPS, **found}, "failed": failed, "seconds": seconds}
 
 
-def _in_runs(at: Path, pick: random.Random, count: int) -> Counter[str]:
-    whole = _bits(_go(at / "whole", STEPS, False))
-    _go(at / "stopped", STOP, False)
-    return faults(at / "stopped", pick, count, lambda out: _bits(_go(out, STEPS, True)) == whole)
+def _corrupt_run(at: Path, pick: random.Random, count: int) -> Counter[str]:
+    whole = _to_bytes(_run_steps(at / "whole", STEPS, False))
+    _run_steps(at / "stopped", STOP, False)
+    return faults(
+        at / "stopped", pick, count, lambda out: _to_bytes(_run_steps(out, STEPS, True)) == whole
+    )
 
 
-def _in_commands(at: Path, pick: random.Random, count: int) -> Counter[str]:
+def _corrupt_study(at: Path, pick: random.Random, count: int) -> Counter[str]:
     """Corrupt the folder of a study that ended, with its options and its report."""
-    study = studies.Study("drift", "A walk.", _Options, _drift)
+    study = studies.Study("drift", "A walk.", _Options, _run_study)
     cli.run_study(study, _Options(), at / "study", False)
-    whole = _told(at / "study")
+    whole = _read_report(at / "study")
 
-    def same(out: Path) -> bool:
+    def has_same_bits(out: Path) -> bool:
         cli.run_study(study, _Options(), out, True)
-        return _told(out) == whole
+        return _read_report(out) == whole
 
-    return faults(at / "study", pick, count, same)
+    return faults(at / "study", pick, count, has_same_bits)
 
 
-def _told(out: Path) -> dict:
+def _read_report(out: Path) -> dict:
     told = report.read(out / "report.json")
     return {name: told[name] for name in ("study", "options", "report")}
 
@@ -108,7 +112,7 @@ def _told(out: Path) -> dict:
 def faults(
     folder: Path, pick: random.Random, count: int, same: Callable[[Path], bool]
 ) -> Counter[str]:
-    """Count the outcomes of corrupted copies of a folder; `same` resumes and compares the bits."""
+    """Count the outcomes of corrupted copies; `has_same_bits` resumes one and compares the bits."""
     kept = {file.relative_to(folder): file.read_bytes() for file in _files(folder)}
     found: Counter[str] = Counter()
     for _ in range(count):

@@ -185,17 +185,17 @@ def use_policy(files: Files, look: Watch) -> None:
 def use_folder(files: Files, look: Watch) -> None:
     with look.looking():
         saved = jaxgpu.load(files.run)
-    _call((saved.state, saved.spec), look)
+    _call_parts((saved.state, saved.spec), look)
 
 
 def use_journal(files: Files, look: Watch) -> None:
     with look.looking():
         watch.drawn(files.run)
         found = history.read(files.run)
-    _call(found, look)
+    _call_parts(found, look)
 
 
-def _call(found: Any, look: Watch) -> None:
+def _call_parts(found: Any, look: Watch) -> None:
     """Call every function, class and callable object in a value that was read."""
     for part in filter(callable, _parts(found)):
         with look.looking(calls=True), contextlib.suppress(Exception):
@@ -231,12 +231,16 @@ def change_words(pick: random.Random, names: list[str], tree: Any) -> Any:
         node = dict(nodes)[at]
         kind = next(word for word in ("method", "type", "named") if word in node)
         new = {k: v for k, v in node.items() if k not in ("closed", "code")}
-        return _put(tree, at, new | {kind: name.rpartition(":")[2] if kind == "method" else name})
+        return _replace_at(
+            tree, at, new | {kind: name.rpartition(":")[2] if kind == "method" else name}
+        )
     at, node = pick.choice(nodes)
     call = {"partial": {"named": name}, "args": ["touch PWNED", node], "named": []}
     method = {"method": name.rpartition(":")[2].rpartition(".")[2], "of": node}
     built = {"type": name, "fields": [["a", call]]}
-    return _put(tree, at, pick.choice([{"named": name}, call, method, built, {"dtype": name}]))
+    return _replace_at(
+        tree, at, pick.choice([{"named": name}, call, method, built, {"dtype": name}])
+    )
 
 
 def _nodes(tree: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -248,11 +252,11 @@ def _nodes(tree: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], An
             yield from _nodes(part, (*at, key))
 
 
-def _put(tree: Any, at: tuple[Any, ...], new: Any) -> Any:
+def _replace_at(tree: Any, at: tuple[Any, ...], new: Any) -> Any:
     if not at:
         return new
     inner = copy.copy(tree)
-    inner[at[0]] = _put(tree[at[0]], at[1:], new)
+    inner[at[0]] = _replace_at(tree[at[0]], at[1:], new)
     return inner
 
 
@@ -298,19 +302,19 @@ _ODD = [
 ]
 
 
-def _odd_json(header: Any, pick: random.Random, whole: bool = False) -> bytes:
+def _corrupt_json(header: Any, pick: random.Random, whole: bool = False) -> bytes:
     """Return a header with an unexpected value, or with corrupt bytes unless it must stay JSON."""
     if pick.random() < 0.3 and not whole:
         return spoilt(json.dumps(header).encode(), pick)[1]
-    places = [*_places(header, ())]
-    return json.dumps(_put(header, pick.choice(places), pick.choice(_ODD))).encode()
+    places = [*_paths(header, ())]
+    return json.dumps(_replace_at(header, pick.choice(places), pick.choice(_ODD))).encode()
 
 
-def _places(tree: Any, at: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def _paths(tree: Any, at: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     yield at
     inside = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for key, part in inside if isinstance(tree, dict | list) else ():
-        yield from _places(part, (*at, key)) if isinstance(part, dict | list) else [(*at, key)]
+        yield from _paths(part, (*at, key)) if isinstance(part, dict | list) else [(*at, key)]
 
 
 def _mutate(file: Path, files: Files, pick: random.Random) -> None:
@@ -318,7 +322,7 @@ def _mutate(file: Path, files: Files, pick: random.Random) -> None:
     header, members = files.sealed[file]
     how = pick.choices(["header", "member", "packed", "bytes"], [5, 2, 1, 4])[0]
     if how == "header" or (how == "member" and not members):
-        forgery.seal(file, _odd_json(header, pick), members)
+        forgery.seal(file, _corrupt_json(header, pick), members)
     elif how == "member":
         name = pick.choice(list(members))
         forgery.seal(file, header, members | {name: spoilt(members[name], pick)[1]})
@@ -339,8 +343,8 @@ def _mutate_parts(files: Files, pick: random.Random) -> None:
         with contextlib.suppress(CheckpointError):
             manifest["parts"] = [sealed.seal_of(files.part)]
     else:
-        manifest = json.loads(_odd_json(manifest, pick, whole=True))
-    digest = parts._digest(manifest)
+        manifest = json.loads(_corrupt_json(manifest, pick, whole=True))
+    digest = parts._manifest_digest(manifest)
     told = manifest | {"digest": digest} if isinstance(manifest, dict) else manifest
     files.manifest.write_text(json.dumps(told))
 
@@ -348,11 +352,13 @@ def _mutate_parts(files: Files, pick: random.Random) -> None:
 def _mutate_journal(files: Files, pick: random.Random) -> None:
     if pick.random() < 0.2:
         files.rows.write_bytes(spoilt(files.bytes[files.rows], pick)[1])
-    head = _odd_json(json.loads(files.head), pick) if pick.random() < 0.6 else files.head.encode()
+    head = (
+        _corrupt_json(json.loads(files.head), pick) if pick.random() < 0.6 else files.head.encode()
+    )
     lines = files.lines.encode()
     if pick.random() < 0.4:
         row = json.loads(pick.choice(files.lines.splitlines()))
-        lines += _odd_json(row, pick) + b"\n"
+        lines += _corrupt_json(row, pick) + b"\n"
     files.journal.write_bytes(head + b"\n" + lines)
 
 
@@ -376,7 +382,7 @@ def read_changed_files(files: Files, count: int, seed: int) -> Counter[str]:
             use = {
                 "policy": partial(rl.load_policy, files.policy),
                 "checkpoint": partial(_fall_back, files, shape),
-            }.get(which, partial(_touch, files))
+            }.get(which, partial(_load_folder, files))
         place = {"policy": files.policy, "parts": files.manifest.parent}.get(which, files.run)
         size = sum(file.stat().st_size for file in [place, *place.rglob("*")] if file.is_file())
         tracemalloc.reset_peak()
@@ -396,7 +402,7 @@ def _read_journal(files: Files) -> None:
         rows.tobytes()
 
 
-def _touch(files: Files) -> None:
+def _load_folder(files: Files) -> None:
     saved = jaxgpu.load(files.run)
     str((saved.state, saved.spec, saved.history))
 
@@ -404,7 +410,7 @@ def _touch(files: Files) -> None:
 def _fall_back(files: Files, shape: Callable[[Any], Any]) -> None:
     """Read the folder and resume from it: the previous checkpoint must be found."""
     try:
-        _touch(files)
+        _load_folder(files)
         found = checkpoint.load_last(files.run, shape)
     except CheckpointError as error:
         raise RuntimeError("the checkpoint before was not used") from error

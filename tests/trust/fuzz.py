@@ -55,20 +55,20 @@ def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
     done = subprocess.run([sys.executable, "-c", LIST], env=_environment(), capture_output=True)
     work = json.loads(done.stdout)
     log = Path(options.log or tempfile.mkstemp()[1])
-    lines = _kept(log)
+    lines = _finished_lines(log)
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ended = {line["end"] for line in lines if "end" in line}
     chunks = [chunk for chunk in work["chunks"] if options.only in chunk and chunk not in ended]
     for i in range(0, len(chunks), TOGETHER):
         group = chunks[i : i + TOGETHER]
-        _worked({chunk: work["chunks"][chunk] for chunk in group}, options, log)
+        _run_group({chunk: work["chunks"][chunk] for chunk in group}, options, log)
     with log.open("a") as file:
         file.write(json.dumps({"spent": round(time.time() - begin)}) + "\n")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     return summary(lines, work) | {"seconds": sum(line.get("spent", 0) for line in lines)}
 
 
-def _kept(log: Path) -> list[dict[str, Any]]:
+def _finished_lines(log: Path) -> list[dict[str, Any]]:
     """Return the lines of the work units that ended without a violation, from an earlier log."""
     kept: list[dict[str, Any]] = []
     piece: list[dict[str, Any]] = []
@@ -110,7 +110,7 @@ def summary(lines: list[dict[str, Any]], work: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path) -> None:
+def _run_group(group: dict[str, list[str]], options: argparse.Namespace, log: Path) -> None:
     """Run work units, in a new process after each call that ends one."""
     skip = 0
     while group:
@@ -122,7 +122,7 @@ def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path)
             child = subprocess.Popen(
                 words, env=_environment(), stdout=subprocess.DEVNULL, stderr=errors
             )
-            outcome = _watched(child, log)
+            outcome = _wait(child, log)
         lines = [json.loads(line) for line in log.read_bytes()[size:].decode().splitlines()]
         ended = {line["end"] for line in lines if "end" in line}
         skip = 0 if ended else skip
@@ -142,7 +142,7 @@ def _worked(group: dict[str, list[str]], options: argparse.Namespace, log: Path)
             file.write(json.dumps(last) + "\n")
 
 
-def _watched(child: subprocess.Popen, log: Path) -> str:
+def _wait(child: subprocess.Popen, log: Path) -> str:
     """Wait for a process, and kill it if it stops writing."""
     size, since = -1, time.time()
     while child.poll() is None:

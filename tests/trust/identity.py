@@ -107,10 +107,10 @@ def refusals(name: str, out: Path, number: int | None = None, seed: int = 0) -> 
     if number is not None:
         pick = np.random.default_rng(seed).permutation(len(changes))[:number]
         changes = [changes[i] for i in pick]
-    return [_refusal(name, values, said, out) for values, said in changes]
+    return [_check_change(name, values, said, out) for values, said in changes]
 
 
-def _refusal(name: str, values: dict[str, Any], said: str, out: Path) -> str:
+def _check_change(name: str, values: dict[str, Any], said: str, out: Path) -> str:
     try:
         form(name, WHOLE, values, out=out, resume=True)
     except (CheckpointError, ValueError) as error:
@@ -148,7 +148,7 @@ def elsewhere(how: str, at: Path) -> dict[str, str]:
     code = (
         f"import {first}; from tests.trust import identity; identity.report({how!r}, {str(at)!r})"
     )
-    return {f"{name}, {how}, elsewhere": text for name, text in _asked(code, hashes).items()}
+    return {f"{name}, {how}, elsewhere": text for name, text in _run_code(code, hashes).items()}
 
 
 def report(how: str, at: str) -> None:
@@ -159,7 +159,7 @@ def report(how: str, at: str) -> None:
 def loaded(at: Path) -> dict[str, str]:
     """Return for each folder why `jaxgpu.load` does not return the form's result, or ""."""
     code = f"from tests.trust import loads; loads.report({str(at)!r}, {list(BASE)!r})"
-    without = _asked(code, "5")  # without the script
+    without = _run_code(code, "5")  # without the script
     found = {f"{name}, loaded without": without[name] for name in BASE}
     return found | {f"{name}, loaded": again(name, at) for name in BASE}
 
@@ -177,7 +177,7 @@ def again(name: str, at: Path) -> str:
     return different(numbers(done), at / f"{name}.npz")
 
 
-def _asked(code: str, hashes: str) -> dict[str, str]:
+def _run_code(code: str, hashes: str) -> dict[str, str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hashes}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)

@@ -39,7 +39,7 @@ def measure() -> dict:
     """
     began = time.perf_counter()
     rows = kept() or [_row(mutant) for mutant in drawn(COUNT, SEED)]
-    _try(rows, [number for number, row in enumerate(rows) if "killed" not in row])
+    _try_rows(rows, [number for number, row in enumerate(rows) if "killed" not in row])
     spent = sum(row["seconds"] for row in rows)
     return counted(rows, max(spent, time.perf_counter() - began))
 
@@ -47,14 +47,14 @@ def measure() -> dict:
 def again() -> None:
     """Try the survivors of the record again, and record the outcomes."""
     rows = kept()
-    lives = lambda row: not row.get("killed", True) and not row.get("equivalent")
-    _try(rows, [number for number, row in enumerate(rows) if lives(row)])
+    is_survivor = lambda row: not row.get("killed", True) and not row.get("equivalent")
+    _try_rows(rows, [number for number, row in enumerate(rows) if is_survivor(row)])
 
 
 def everything() -> None:
     """Try every mutant of the record except the equivalent ones."""
     rows = kept()
-    _try(rows, [number for number, row in enumerate(rows) if not row.get("equivalent")])
+    _try_rows(rows, [number for number, row in enumerate(rows) if not row.get("equivalent")])
 
 
 def fresh(count: str, seed: str) -> None:
@@ -63,16 +63,16 @@ def fresh(count: str, seed: str) -> None:
     known = {(row["file"], row["text"]) for row in rows}
     spare = [_row(mutant) for mutant in drawn(2 * int(count), int(seed))]
     new = [row for row in spare if (row["file"], row["text"]) not in known][: int(count)]
-    _try(rows + new, range(len(rows), len(rows) + len(new)))
+    _try_rows(rows + new, range(len(rows), len(rows) + len(new)))
 
 
-def _try(rows: list[dict], numbers: Iterable[int]) -> None:
+def _try_rows(rows: list[dict], numbers: Iterable[int]) -> None:
     """Try the numbered rows, record each outcome, and restore the tree."""
     with tempfile.TemporaryDirectory() as at:
         box = Sandbox(ROOT, Path(at))
         for stamp, number in enumerate(numbers):
             row = rows[number]
-            row |= tried(box, Mutant(**_given(row)), stamp, row.get("by"))
+            row |= tried(box, Mutant(**_mutant_fields(row)), stamp, row.get("by"))
             print(row["killed"], row["file"], row["line"], flush=True)
             keep(rows)
 
@@ -88,25 +88,25 @@ def kept() -> list[dict]:
 def found_again(row: dict) -> Mutant | None:
     """Find the mutant of a row in the current file: the same change of the same line."""
     source = (ROOT / row["file"]).read_bytes()
-    same = lambda mutant: all(
+    is_same = lambda mutant: all(
         getattr(mutant, name) == row[name] for name in ("kind", "before", "after")
     )
-    found = [mutant for mutant in mutations.mutants(row["file"], source) if same(mutant)]
-    found = [mutant for mutant in found if _text(source, mutant.line) == row["text"]]
+    found = [mutant for mutant in mutations.mutants(row["file"], source) if is_same(mutant)]
+    found = [mutant for mutant in found if _line_text(source, mutant.line) == row["text"]]
     return min(
         found, key=lambda m: (abs(m.line - row["line"]), abs(m.start - row["start"])), default=None
     )
 
 
 def _row(mutant: Mutant) -> dict:
-    return vars(mutant) | {"text": _text((ROOT / mutant.file).read_bytes(), mutant.line)}
+    return vars(mutant) | {"text": _line_text((ROOT / mutant.file).read_bytes(), mutant.line)}
 
 
-def _text(source: bytes, line: int) -> str:
+def _line_text(source: bytes, line: int) -> str:
     return source.splitlines()[line - 1].strip().decode()
 
 
-def _given(row: dict) -> dict:
+def _mutant_fields(row: dict) -> dict:
     return {name: row[name] for name in Mutant.__annotations__}
 
 

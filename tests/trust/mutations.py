@@ -79,9 +79,9 @@ def mutants(file: str, source: bytes) -> list[Mutant]:
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
     """Yield for all nodes below a node: the replaced node, the kind of change, the new text."""
-    yield from _of_statement(node)
+    yield from _statement_changes(node)
     if isinstance(node, ast.expr):
-        for kind, new in _of_expression(node):
+        for kind, new in _expression_changes(node):
             yield node, kind, f"({ast.unparse(new)})"
     for child in _children(node):
         yield from _changes(child)
@@ -103,16 +103,16 @@ def _children(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
         return node.orelse
     if isinstance(node, ast.Call):
-        if _name(node) in SILENT_CALLS:
+        if _called_name(node) in SILENT_CALLS:
             return []
         loud = [k.value for k in node.keywords if k.arg not in SILENT_KEYWORDS]
         return [node.func, *node.args, *loud]
     return list(ast.iter_child_nodes(node))
 
 
-def _of_statement(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
+def _statement_changes(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        if _name(node.value) not in SILENT_CALLS:
+        if _called_name(node.value) not in SILENT_CALLS:
             yield node, "statement dropped", "pass"
     if isinstance(node, ast.AugAssign):
         yield node, "statement dropped", "pass"
@@ -124,12 +124,12 @@ def _of_statement(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
         yield node.test, "condition negated", f"(not {ast.unparse(node.test)})"
 
 
-def _of_expression(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _expression_changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.BinOp) and not _is_text(node.left) and not _is_text(node.right):
         if swap := ARITHMETIC.get(type(node.op)):
             yield "operator", ast.BinOp(node.left, swap(), node.right)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield from _of_comparison(node)
+        yield from _comparison_changes(node)
     if isinstance(node, ast.BoolOp):
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
         yield "and/or", ast.BoolOp(other, node.values)
@@ -138,20 +138,20 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.IfExp):
         yield "branches swapped", ast.IfExp(node.test, node.orelse, node.body)
     if isinstance(node, ast.Constant):
-        yield from _of_constant(node)
+        yield from _constant_changes(node)
     if isinstance(node, ast.Call) and not node.keywords:
-        yield from _of_call(node)
+        yield from _call_changes(node)
 
 
-def _of_comparison(node: ast.Compare) -> Iterator[tuple[str, ast.expr]]:
+def _comparison_changes(node: ast.Compare) -> Iterator[tuple[str, ast.expr]]:
     kind = type(node.ops[0])
     if kind in NEGATED:
         yield "comparison", ast.Compare(node.left, [NEGATED[kind]()], node.comparators)
-    if kind in BOUNDARY and (_is_whole(node.left) or _is_whole(node.comparators[0])):
+    if kind in BOUNDARY and (_is_integer(node.left) or _is_integer(node.comparators[0])):
         yield "boundary", ast.Compare(node.left, [BOUNDARY[kind]()], node.comparators)
 
 
-def _of_constant(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
+def _constant_changes(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
     value = node.value
     if isinstance(value, bool):
         yield "constant", ast.Constant(not value)
@@ -161,8 +161,8 @@ def _of_constant(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
         yield "constant", ast.Constant(10 * value or 1.0)
 
 
-def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    name, given = _name(node), node.args
+def _call_changes(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    name, given = _called_name(node), node.args
     if name == "where" and len(given) == 3:
         yield "branches swapped", ast.Call(node.func, [given[0], given[2], given[1]], [])
     if name in CLAMPS and len(given) >= 2:
@@ -171,7 +171,7 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
         yield "clamp dropped", given[0] if name == "clip" else kept[0]
 
 
-def _name(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     """Return the last component of the called name."""
     return ast.unparse(call.func).rpartition(".")[2]
 
@@ -183,12 +183,12 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp))
 
 
-def _is_whole(node: ast.expr) -> bool:
+def _is_integer(node: ast.expr) -> bool:
     """Return whether a side of a comparison is known to be an integer."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     if isinstance(node, ast.Subscript):
-        return _is_whole(node.value)
+        return _is_integer(node.value)
     if isinstance(node, ast.Attribute):
         return node.attr in ("shape", "size", "ndim", "itemsize")
-    return isinstance(node, ast.Call) and _name(node) == "len"
+    return isinstance(node, ast.Call) and _called_name(node) == "len"

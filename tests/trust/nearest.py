@@ -41,8 +41,8 @@ def tests_of(file: str, root: Path) -> list[str]:
         )
     ]
     found = [path for path in named if path.exists()]
-    found = found or _naming(root / file, stem, root / pillar_of(home))
-    found = found or _of_importers(source, stem, root)
+    found = found or _tests_by_name(root / file, stem, root / pillar_of(home))
+    found = found or _importer_tests(source, stem, root)
     while not found:
         found, home = sorted((root / home).glob("test_*.py")), home.parent
     return [str(path.relative_to(root)) for path in found]
@@ -78,17 +78,17 @@ def module_of(file: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _naming(source: Path, stem: str, pillar: Path) -> list[Path]:
+def _tests_by_name(source: Path, stem: str, pillar: Path) -> list[Path]:
     """Return test files that import a module or its public definitions, most mentions first."""
     own = ast.parse(source.read_text()).body
     names = {n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     names = {name for name in names if not name.startswith("_")} | {stem}
-    counts = {path: _times(path, names) for path in sorted(pillar.rglob("test_*.py"))}
+    counts = {path: _count_mentions(path, names) for path in sorted(pillar.rglob("test_*.py"))}
     ranked = sorted((path for path in counts if counts[path]), key=lambda path: -counts[path])
     return ranked[:MOST]
 
 
-def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
+def _importer_tests(source: Path, stem: str, root: Path) -> list[Path]:
     """Return the test of a module's folder as a whole, or of the neighbours that import it."""
     whole = root / home_of(str(source)) / f"test_{source.parent.name}.py"
     if whole.exists():
@@ -101,14 +101,14 @@ def _of_importers(source: Path, stem: str, root: Path) -> list[Path]:
     return [path for path in tests if path.exists()]
 
 
-def _times(path: Path, names: set[str]) -> int:
+def _count_mentions(path: Path, names: set[str]) -> int:
     """Count the mentions in a test file of names that it imports from the package."""
-    known = names & _imported(path)
+    known = names & _imported_names(path)
     return sum(len(re.findall(rf"\b{name}\b", path.read_text())) for name in known)
 
 
 @functools.cache
-def _imported(path: Path) -> frozenset[str]:
+def _imported_names(path: Path) -> frozenset[str]:
     """Return the names that a file imports from the package, or reads from imported subpackages."""
     text = path.read_text()
     words = set()

@@ -31,7 +31,7 @@ def measure() -> dict[str, Any]:
         done = now
         lines = [json.dumps({"request": name} | row) + "\n" for name, row in rows.items()]
         KEPT.write_text("".join(lines))
-    bad = {request: row["what"] for request, row in rows.items() if not _is_said(row["what"])}
+    bad = {request: row["what"] for request, row in rows.items() if not _is_message(row["what"])}
     if not bad:
         KEPT.unlink()  # the next call starts from scratch
     counts = {"requests": len(asked), "sentences": sum(request not in bad for request in asked)}
@@ -43,8 +43,8 @@ def kept() -> dict[str, dict[str, Any]]:
     """Return the error messages that an earlier call saw, by request."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("request"): line for line in map(json.loads, lines)}
-    return {request: row for request, row in rows.items() if _is_said(row["what"])}
+    return {request: row for request, row in rows.items() if _is_message(row["what"])}
 
 
-def _is_said(what: str) -> bool:
+def _is_message(what: str) -> bool:
     return what.startswith("sentence")

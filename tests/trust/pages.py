@@ -22,10 +22,10 @@ MARK = re.compile(r"<!-- proved: (.+?) -->\n.*?<!-- end of proved -->", re.DOTAL
 
 def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
     """Return a page whose marks hold the tables of these rows."""
-    return MARK.sub(lambda mark: _between(mark[1], rows), text)
+    return MARK.sub(lambda mark: _fill_mark(mark[1], rows), text)
 
 
-def _between(names: str, rows: dict[str, dict[str, Any]]) -> str:
+def _fill_mark(names: str, rows: dict[str, dict[str, Any]]) -> str:
     lines = ["| part | found | minutes | when |", "|---|---|---:|---|"]
     for name in sorted(rows, key=record.place) if names == "*" else names.split("; "):
         row = rows[name]

@@ -65,7 +65,7 @@ class Sandbox:
         child = os.fork()
         if not child:
             self._child(chosen, seconds, marks, entries, report)
-        status = _ended(child, 4 * seconds)
+        status = _wait_status(child, 4 * seconds)
         spent = time.perf_counter() - began
         failed = json.loads(report.read_text()) if report.exists() else []
         by = failed[0] if failed else ""
@@ -91,13 +91,13 @@ class Sandbox:
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-            _quiet(self.at / "output.txt")
-            _imports_from(self.at)
+            _redirect_output(self.at / "output.txt")
+            _import_from(self.at)
             import pytest
 
             given = ["-q", "-x", "-p", "no:cacheprovider", "--rootdir", str(self.at)]
             given += ["-m", marks, "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-            code = int(pytest.main([*given, *chosen], plugins=[_Watch(report, entries)]))
+            code = int(pytest.main([*given, *chosen], plugins=[_FailureRecorder(report, entries)]))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -106,7 +106,7 @@ class Sandbox:
             os._exit(code)
 
 
-class _Watch:
+class _FailureRecorder:
     """Pytest plugin that selects tests by name and writes the failed ones to a file."""
 
     def __init__(self, report: Path, entries: list[str] | None):
@@ -131,13 +131,13 @@ class _Watch:
             self.report.write_text(json.dumps(self.names))
 
 
-def _quiet(file: Path) -> None:
+def _redirect_output(file: Path) -> None:
     out = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
 
 
-def _imports_from(root: Path) -> None:
+def _import_from(root: Path) -> None:
     """Make a process find the package and the tests only below `root`."""
     os.chdir(root)
     os.environ["PYTHONPATH"] = str(root)
@@ -148,7 +148,7 @@ def _imports_from(root: Path) -> None:
         del sys.modules[name]
 
 
-def _ended(child: int, seconds: float) -> int | None:
+def _wait_status(child: int, seconds: float) -> int | None:
     """Return the status of a process that ends in time, or kill its group and return None."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

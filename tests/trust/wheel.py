@@ -26,7 +26,7 @@ def measure() -> dict:
         python = installed(wheel, Path(at))
         checks = checked(python, Path(at))
         size = wheel.stat().st_size
-        packages = len(_said(python, "-m", "pip", "list", "--format=freeze").splitlines()) - 1
+        packages = len(_stdout(python, "-m", "pip", "list", "--format=freeze").splitlines()) - 1
     failed = sum(not good for good in checks.values())
     counts = {"checks": len(checks), "failed": failed, "packages beside pip": packages}
     counts["kB of the wheel"] = round(size / 1000)
@@ -50,7 +50,7 @@ def installed(wheel: Path, at: Path) -> Path:
     lock = (ROOT / "requirements.lock").read_text()
     limits.write_text("\n".join(re.findall(r"^\w[\w.-]*==[^\s;]+", lock, re.MULTILINE)))
     command = [python, "-m", "pip", "install", "-q", "--only-binary", ":all:", "-c", limits, wheel]
-    subprocess.run(command, check=True, cwd=at, env=_bare())
+    subprocess.run(command, check=True, cwd=at, env=_clean_environment())
     return python
 
 
@@ -59,13 +59,13 @@ def checked(python: Path, at: Path) -> dict[str, bool]:
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     (value,) = re.findall(r"# \(([\d.]+), ", example[1])
     command = python.with_name("jaxgpu")
-    packages = _said(python, "-m", "pip", "list", "--format=freeze").lower()
-    first = _said(python, "-c", example[1])
+    packages = _stdout(python, "-m", "pip", "list", "--format=freeze").lower()
+    first = _stdout(python, "-c", example[1])
     numbers = re.findall(r"\d+\.\d+", first)
     run = subprocess.run(
         [command, "run", "directions", "--out", at / "out"],
         cwd=at,
-        env=_bare(),
+        env=_clean_environment(),
         capture_output=True,
         text=True,
     )
@@ -79,18 +79,20 @@ def checked(python: Path, at: Path) -> dict[str, bool]:
         == 2,
         "its data are in it": set(shipped) <= set(names),
         "README's first example": bool(numbers) and abs(float(numbers[0]) - float(value)) < 0.1,
-        "jaxgpu list": "solar-system" in _said(command, "list"),
+        "jaxgpu list": "solar-system" in _stdout(command, "list"),
         "jaxgpu run says in one sentence what it misses": run.returncode == 2
         and len(said) == 1
         and 'pip install "jaxgpu[' in said[0],
     }
 
 
-def _said(*command) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, env=_bare(), cwd="/")
+def _stdout(*command) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=_clean_environment(), cwd="/"
+    )
     return done.stdout if done.returncode == 0 else ""
 
 
-def _bare() -> dict[str, str]:
+def _clean_environment() -> dict[str, str]:
     """Return the environment variables, except any that could add another Python's packages."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-_BLOCK = 1 << 26  # bytes that are copied to every process at a time
+_BLOCK_BYTES = 1 << 26  # bytes that are copied to every process at a time
 
 
 def spans(leaf: Any) -> bool:
@@ -43,7 +43,7 @@ def place(leaf: Any, sharding: Sharding) -> Array:
     return jax.make_array_from_callback(leaf.shape, sharding, lambda at: leaf[at], dtype=leaf.dtype)
 
 
-def blocks(array: Array, most: int = _BLOCK) -> Iterator[np.ndarray]:
+def blocks(array: Array, most: int = _BLOCK_BYTES) -> Iterator[np.ndarray]:
     """Yield the values of an array that spans processes in memory order, up to `most` bytes each.
 
     All processes that hold a part of it must call this, and each gets all values.
@@ -64,11 +64,11 @@ def blocks(array: Array, most: int = _BLOCK) -> Iterator[np.ndarray]:
         for begin in range(0, length, rows):
             sizes = *[1] * axis, min(rows, length - begin), *behind
             start = np.asarray([*before, begin, *[0] * len(behind)], np.int32)
-            yield np.asarray(_piece(sizes, whole)(array, start))
+            yield np.asarray(_make_block_program(sizes, whole)(array, start))
 
 
 @functools.lru_cache(8)
-def _piece(sizes: tuple[int, ...], whole: NamedSharding) -> Any:
+def _make_block_program(sizes: tuple[int, ...], whole: NamedSharding) -> Any:
     """Return a program that copies a block of this shape to every process."""
     return jax.jit(lambda x, at: jax.lax.dynamic_slice(x, list(at), sizes), out_shardings=whole)
 

@@ -18,7 +18,7 @@ from jax._src import distributed  # the client has no public name; Orbax takes i
 
 from .arrays import named, spans
 
-_PATIENCE = 86_400_000  # ms; if a process has ended, `watch` ends those that wait for it
+_BARRIER_TIMEOUT = 86_400_000  # ms; if a process has ended, `watch` ends those that wait for it
 
 _turns: defaultdict[tuple[tuple[int, ...], str], Iterator[int]] = defaultdict(itertools.count)
 
@@ -57,7 +57,7 @@ class Group:
         # two rooms suffice: when one is reused, all processes have left it and entered the other
         room = f"{name}/{turn % 2}/"
         tell(f"{room}{self.rank:06d}", said)
-        client().wait_at_barrier(name, _PATIENCE, list(self.members))
+        client().wait_at_barrier(name, _BARRIER_TIMEOUT, list(self.members))
         return [text for _, text in sorted(client().key_value_dir_get(room))]
 
     def turn(self, topic: str) -> int:

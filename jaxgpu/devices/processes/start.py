@@ -14,7 +14,7 @@ from .watch import ENDED
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _NUMBER = ranges.Range(least=0, whole=True, one=True, none=True)
-_WAIT = ranges.Range(above=0, one=True)
+_TIMEOUT = ranges.Range(above=0, one=True)
 _HEARTBEAT = 50  # s, timeout of JAX: above `SILENCE` of `watch`, below a minute
 _GRACE = 60  # s; JAX's own timeout is this much later, and prints a long C++ message
 
@@ -49,17 +49,17 @@ def distributed(
     ValueError: distributed: number=2; it must be below count=2; the first process is number 0
     """
     given = address, count, number
-    address = _of_environment(address, "JAX_COORDINATOR_ADDRESS")
-    count = _of_environment(count, "JAX_NUM_PROCESSES", int)
-    number = _of_environment(number, "JAX_PROCESS_ID", int)
-    _check(address, count, number)
-    ranges.refuse("distributed: wait", wait, _WAIT)
-    _refuse_late()
+    address = _get_from_environment(address, "JAX_COORDINATOR_ADDRESS")
+    count = _get_from_environment(count, "JAX_NUM_PROCESSES", int)
+    number = _get_from_environment(number, "JAX_PROCESS_ID", int)
+    _check_arguments(address, count, number)
+    ranges.refuse("distributed: wait", wait, _TIMEOUT)
+    _check_not_started()
     if number == 0 and address is not None:
-        _refuse_taken(address)
+        _check_port_free(address)
     # all from the environment: the process owns its devices, and no launcher is queried
     told = None not in (address, count, number) and given == (None, None, None)
-    clock = threading.Timer(float(wait), _give_up, (float(wait),))
+    clock = threading.Timer(float(wait), _exit_on_timeout, (float(wait),))
     clock.daemon = True
     clock.start()
     try:
@@ -80,7 +80,7 @@ def distributed(
         clock.cancel()
 
 
-def _of_environment(value: Any, name: str, kind: type = str) -> Any:
+def _get_from_environment(value: Any, name: str, kind: type = str) -> Any:
     """Return the argument, or the value of an environment variable if it is None."""
     said = os.environ.get(name)
     if value is not None or not said:
@@ -91,7 +91,7 @@ def _of_environment(value: Any, name: str, kind: type = str) -> Any:
         raise ValueError(f"distributed: {name}={said!r}; it must be a whole number") from None
 
 
-def _check(address: Any, count: Any, number: Any) -> None:
+def _check_arguments(address: Any, count: Any, number: Any) -> None:
     if address is not None:
         host, _, port = arguments.word("distributed: address", address).rpartition(":")
         if not host or not port.isdecimal():
@@ -107,7 +107,7 @@ def _check(address: Any, count: Any, number: Any) -> None:
         )
 
 
-def _refuse_late() -> None:
+def _check_not_started() -> None:
     if jax.distributed.is_initialized():
         raise RuntimeError("distributed: the processes are joined already; call it once")
     # JAX raises an error by itself, but with a long message
@@ -120,7 +120,7 @@ def _refuse_late() -> None:
         )
 
 
-def _refuse_taken(address: str) -> None:
+def _check_port_free(address: str) -> None:
     """Raise if the port of process 0 is in use: JAX would crash there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # if a job has just ended
@@ -133,7 +133,7 @@ def _refuse_taken(address: str) -> None:
             ) from None
 
 
-def _give_up(wait: float) -> None:
+def _exit_on_timeout(wait: float) -> None:
     text = f"jaxgpu: not all processes came within {wait:g} s; start all of them, at one address"
     print(text, file=sys.stderr, flush=True)
     os._exit(ENDED)

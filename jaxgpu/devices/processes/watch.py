@@ -23,7 +23,16 @@ GRACE = 10.0  # s for the others to fail by themselves of the same cause
 LAST = 3 * PERIOD  # s that process 0 exits later: without its service the others are aborted
 
 # words in JAX's errors when another process, or the connection to it, is lost
-_LOST = "gloo", "nccl", "coordination", "barrier", "connection", "heartbeat", "peer", "socket"
+_CONNECTION_WORDS = (
+    "gloo",
+    "nccl",
+    "coordination",
+    "barrier",
+    "connection",
+    "heartbeat",
+    "peer",
+    "socket",
+)
 
 
 class Watch:
@@ -38,38 +47,38 @@ class Watch:
 
     def __init__(self, group: Group, hint: str) -> None:
         self._group, self._hint = group, hint
-        self._over = threading.Event()
+        self._offset_from_box = threading.Event()
 
     def __enter__(self) -> "Watch":
         if not self._group.alone:
-            self._room = f"{self._group.name}/alive/{self._group.turn('watch')}/"
-            self._thread = threading.Thread(target=self._keep_watch, name="watch", daemon=True)
+            self._chunk_capacity = f"{self._group.name}/alive/{self._group.turn('watch')}/"
+            self._thread = threading.Thread(target=self._run_thread, name="watch", daemon=True)
             self._thread.start()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self._group.alone:
             return
-        if isinstance(error, jax.errors.JaxRuntimeError) and _is_lost(error):
-            self._leave("another process, or the way to it, is gone")
-        self._over.set()
+        if isinstance(error, jax.errors.JaxRuntimeError) and _is_connection_error(error):
+            self._exit_process("another process, or the way to it, is gone")
+        self._offset_from_box.set()
         self._thread.join()
         end = "left" if error is None else f"failed {' '.join(f'{kind.__name__}: {error}'.split())}"
-        groups.tell(f"{self._room}{self._group.rank:06d}", end[:300])
+        groups.tell(f"{self._chunk_capacity}{self._group.rank:06d}", end[:300])
 
-    def _keep_watch(self) -> None:
+    def _run_thread(self) -> None:
         try:
-            self._look()
+            self._exchange_heartbeats()
         except jax.errors.JaxRuntimeError:
-            self._leave("process 0 is gone")
+            self._exit_process("process 0 is gone")
 
-    def _look(self) -> None:
+    def _exchange_heartbeats(self) -> None:
         """Send and check heartbeats until the run is over in this process."""
         heard: dict[str, tuple[str, float]] = {}  # by process: its last message and the time of it
         looked, beat = time.monotonic(), 0
-        while not self._over.is_set():
-            groups.tell(f"{self._room}{self._group.rank:06d}", str(beat := beat + 1))
-            now, said = time.monotonic(), groups.client().key_value_dir_get(self._room)
+        while not self._offset_from_box.is_set():
+            groups.tell(f"{self._chunk_capacity}{self._group.rank:06d}", str(beat := beat + 1))
+            now, said = time.monotonic(), groups.client().key_value_dir_get(self._chunk_capacity)
             if now - looked > 2 * PERIOD + 1:  # this process, or all of them, were suspended
                 heard.clear()
             looked = now
@@ -78,17 +87,17 @@ class Watch:
                 if before != text:
                     heard[key] = text, now
                 elif text != "left":
-                    self._judge(int(key.rpartition("/")[2]), text, now - since)
-            self._over.wait(PERIOD)
+                    self._check_process(int(key.rpartition("/")[2]), text, now - since)
+            self._offset_from_box.wait(PERIOD)
 
-    def _judge(self, rank: int, text: str, silence: float) -> None:
+    def _check_process(self, rank: int, text: str, silence: float) -> None:
         number = self._group.members[rank]
         if text.startswith("failed") and silence > GRACE:
-            self._leave(f"process {number} {text}")
+            self._exit_process(f"process {number} {text}")
         if silence > SILENCE:
-            self._leave(f"process {number} has been silent for {silence:.0f} s")
+            self._exit_process(f"process {number} has been silent for {silence:.0f} s")
 
-    def _leave(self, why: str) -> None:
+    def _exit_process(self, why: str) -> None:
         """Exit immediately: a normal exit of Python would wait for the other processes."""
         print(f"jaxgpu: {why}; {self._hint}", file=sys.stderr, flush=True)
         if self._group.number == 0:
@@ -96,6 +105,6 @@ class Watch:
         os._exit(ENDED)
 
 
-def _is_lost(error: Exception) -> bool:
+def _is_connection_error(error: Exception) -> bool:
     text = str(error).lower()
-    return any(word in text for word in _LOST)
+    return any(word in text for word in _CONNECTION_WORDS)

@@ -29,7 +29,7 @@ def igd(f: Array, front: Array) -> Array:
     >>> float(igd(jnp.array([[0.0, 1.0]]), jnp.array([[0.0, 1.0], [0.0, 0.0], [3.0, 5.0]])))
     2.0
     """
-    return jnp.mean(_nearest(front, f, lambda front, f: _length(f - front)))
+    return jnp.mean(_min_distances(front, f, lambda front, f: _norm(f - front)))
 
 
 @explained
@@ -39,7 +39,7 @@ def igd_plus(f: Array, front: Array) -> Array:
     >>> float(igd_plus(jnp.array([[3.0, 0.0]]), jnp.array([[0.0, 1.0]])))
     3.0
     """
-    return jnp.mean(_nearest(front, f, lambda front, f: _length(jnp.maximum(f - front, 0))))
+    return jnp.mean(_min_distances(front, f, lambda front, f: _norm(jnp.maximum(f - front, 0))))
 
 
 @explained
@@ -49,7 +49,7 @@ def gd(f: Array, front: Array) -> Array:
     >>> float(gd(jnp.array([[0.0, 1.0], [4.0, 5.0]]), jnp.array([[0.0, 1.0], [0.0, 2.0]])))
     2.5
     """
-    return jnp.mean(_nearest(f, front, lambda f, front: _length(f - front)))
+    return jnp.mean(_min_distances(f, front, lambda f, front: _norm(f - front)))
 
 
 @explained
@@ -59,7 +59,7 @@ def gd_plus(f: Array, front: Array) -> Array:
     >>> float(gd_plus(jnp.array([[3.0, 0.0]]), jnp.array([[0.0, 1.0]])))
     3.0
     """
-    return jnp.mean(_nearest(f, front, lambda f, front: _length(jnp.maximum(f - front, 0))))
+    return jnp.mean(_min_distances(f, front, lambda f, front: _norm(jnp.maximum(f - front, 0))))
 
 
 @explained
@@ -69,7 +69,7 @@ def epsilon(f: Array, front: Array) -> Array:
     >>> float(epsilon(jnp.array([[1.0, 2.0]]), jnp.array([[0.5, 2.5]])))
     0.5
     """
-    return jnp.max(_nearest(front, f, lambda front, f: jnp.max(f - front, axis=-1)))
+    return jnp.max(_min_distances(front, f, lambda front, f: jnp.max(f - front, axis=-1)))
 
 
 @explained
@@ -83,7 +83,7 @@ def epsilon_ratio(f: Array, front: Array) -> Array:
     positive = Range(above=0, infinite=True)
     refuse("epsilon_ratio: f", jnp.where(jnp.isnan(f), jnp.inf, f), positive)
     refuse("epsilon_ratio: front", front, positive)
-    return jnp.max(_nearest(front, f, lambda front, f: jnp.max(f / front, axis=-1)))
+    return jnp.max(_min_distances(front, f, lambda front, f: jnp.max(f / front, axis=-1)))
 
 
 @explained
@@ -99,28 +99,28 @@ def spacing(f: Array) -> Array:
         raise ValueError("spacing: one point; it must be two or more")
     f = jnp.where(jnp.isnan(f), jnp.inf, f)
 
-    def nearest(i: Array) -> Array:
+    def nearest_distance(i: Array) -> Array:
         gap = jnp.sum(jnp.abs(f - f[i][None]), axis=1)
         return jnp.min(jnp.where(jnp.arange(n) == i, jnp.inf, gap))
 
-    return jnp.std(lax.map(nearest, jnp.arange(n), batch_size=_TILE), ddof=1)
+    return jnp.std(lax.map(nearest_distance, jnp.arange(n), batch_size=_TILE), ddof=1)
 
 
-def _length(d: Array) -> Array:
+def _norm(d: Array) -> Array:
     square = jnp.sum(d * d, axis=-1)
     # a distance of zero has no direction; its gradient is set to zero instead of NaN
     return jnp.where(square == 0, 0, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 
-def _nearest(a: Array, b: Array, distance: Callable[[Array, Array], Array]) -> Array:
+def _min_distances(a: Array, b: Array, distance: Callable[[Array, Array], Array]) -> Array:
     """Return the minimum distance from each point of `a` to all of `b`. [p, m], [q, m] -> [p]."""
     # NaN marks a failed point, which is infinitely far; in the front it leaves a gap
     a, b = alike(points("indicator: set", a, nan=True), points("indicator: set", b, nan=True))
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"indicator: sets of shapes {a.shape} and {b.shape}; need [n, m], [r, m]")
 
-    def least(point: Array) -> Array:
+    def min_distance(point: Array) -> Array:
         d = distance(point[None], b)
         return jnp.min(jnp.where(jnp.isnan(d), jnp.inf, d))
 
-    return lax.map(least, a, batch_size=_TILE)
+    return lax.map(min_distance, a, batch_size=_TILE)

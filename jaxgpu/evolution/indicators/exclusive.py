@@ -55,20 +55,22 @@ def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
     mine = jnp.pad(jnp.where(inside, f, reference[None]), ((0, 0), (0, pad)))
     theirs = jnp.pad(jnp.where(inside, f, jnp.inf), ((0, 0), (0, pad)))
 
-    def tile(rows: Array) -> Array:
+    def tile_volumes(rows: Array) -> Array:
         own = mine[rows]
-        found, count = _bordering(theirs, own, rows, neighbours)
+        found, count = _find_bordering_points(theirs, own, rows, neighbours)
         limits = theirs.at[found].get(mode="fill", fill_value=jnp.inf)
         limits = jnp.minimum(jnp.maximum(limits, own[:, None]), top[None, None])
         used = jnp.minimum(jnp.max(count), neighbours)
-        volume = jax.vmap(_uncovered, (0, 0, None, None))(limits, own, top, used)
+        volume = jax.vmap(_uncovered_volume, (0, 0, None, None))(limits, own, top, used)
         return jnp.where(count > neighbours, jnp.nan, volume)
 
     rows = jnp.arange(-(-n // TILE) * TILE, dtype=jnp.int32).reshape(-1, TILE)
-    return lax.map(tile, jnp.minimum(rows, n - 1)).reshape(-1)[:n]
+    return lax.map(tile_volumes, jnp.minimum(rows, n - 1)).reshape(-1)[:n]
 
 
-def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array, Array]:
+def _find_bordering_points(
+    theirs: Array, own: Array, rows: Array, room: int
+) -> tuple[Array, Array]:
     """Return the points whose limits are not dominated, and their number. [T, room], [T] int32.
 
     Unused entries are n. The number may exceed the room.
@@ -78,7 +80,9 @@ def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array
     excess = sum(jnp.maximum(f[None] - low[:, None], 0) for f, low in columns)
     excess = jnp.where(index[None] == rows[:, None], jnp.inf, excess)
 
-    def strike(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+    def remove_dominated_limits(
+        state: tuple[Array, Array, Array, Array],
+    ) -> tuple[Array, Array, Array, Array]:
         excess, found, count, step = state
         least = jnp.min(excess, axis=1)
         one = jnp.min(jnp.where(excess <= least[:, None], index[None], n), axis=1)
@@ -95,11 +99,13 @@ def _bordering(theirs: Array, own: Array, rows: Array, room: int) -> tuple[Array
 
     none = jnp.full((rows.shape[0], room), n, jnp.int32)
     start = excess, none, jnp.zeros(rows.shape[0], jnp.int32), jnp.int32(0)
-    _, found, count, _ = lax.while_loop(lambda s: jnp.any(jnp.isfinite(s[0])), strike, start)
+    _, found, count, _ = lax.while_loop(
+        lambda s: jnp.any(jnp.isfinite(s[0])), remove_dominated_limits, start
+    )
     return found, count
 
 
-def _uncovered(limits: Array, own: Array, top: Array, count: Array) -> Array:
+def _uncovered_volume(limits: Array, own: Array, top: Array, count: Array) -> Array:
     """Return the volume of the box [own, top] outside of the boxes [limits, top].
 
     Args:
@@ -111,14 +117,17 @@ def _uncovered(limits: Array, own: Array, top: Array, count: Array) -> Array:
     x, y, z, w = limits.T
     layer = jnp.argsort(w)
     place = jnp.zeros(k, jnp.int32).at[layer].set(jnp.arange(k, dtype=jnp.int32))
-    width, depth = _lengths(jnp.sort(x), own[0], top[0]), _lengths(w[layer], own[3], top[3])
+    width, depth = (
+        _interval_lengths(jnp.sort(x), own[0], top[0]),
+        _interval_lengths(w[layer], own[3], top[3]),
+    )
     steps = jnp.append(own[0], jnp.sort(x))[None]
     layers = jnp.arange(-1, k, dtype=jnp.int32)[:, None]
     order = jnp.argsort(z)
-    rise = _lengths(z[order], own[2], top[2])
+    rise = _interval_lengths(z[order], own[2], top[2])
     base = depth[:, None] * width[None]
 
-    def enter(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def sweep_limit(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         height, volume = state
         j = order[i]
         inside = (steps >= x[j]) & (layers >= place[j])
@@ -126,9 +135,9 @@ def _uncovered(limits: Array, own: Array, top: Array, count: Array) -> Array:
         return height, volume + rise[i + 1] * jnp.sum(base * height)
 
     height = jnp.full((k + 1, k + 1), top[1] - own[1])
-    return lax.fori_loop(0, count, enter, (height, rise[0] * jnp.sum(base * height)))[1]
+    return lax.fori_loop(0, count, sweep_limit, (height, rise[0] * jnp.sum(base * height)))[1]
 
 
-def _lengths(ascending: Array, low: Array, high: Array) -> Array:
+def _interval_lengths(ascending: Array, low: Array, high: Array) -> Array:
     """Return the lengths of the intervals between low, the values and high. [k] -> [k + 1]."""
     return jnp.append(ascending, high) - jnp.append(low, ascending)

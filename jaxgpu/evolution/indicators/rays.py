@@ -74,12 +74,12 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
     starts = jnp.arange(0, rays // SHIFTS, TILE, dtype=jnp.uint32)
 
     def replicate(shift: Array) -> tuple[Array, Array]:
-        def tile(total: tuple[Array, Array], start: Array) -> tuple[tuple[Array, Array], None]:
-            volume, own = _shares(reach, directions(shift, start, f.dtype))
+        def add_tile(total: tuple[Array, Array], start: Array) -> tuple[tuple[Array, Array], None]:
+            volume, own = _sum_ray_volumes(reach, directions(shift, start, f.dtype))
             return (total[0] + volume, total[1] + own), None
 
         zero = jnp.zeros((), f.dtype), jnp.zeros(n, f.dtype)
-        volume, own = lax.scan(tile, zero, starts)[0]
+        volume, own = lax.scan(add_tile, zero, starts)[0]
         scale = orthant(m) * SHIFTS / rays
         return scale * volume, scale * own
 
@@ -124,13 +124,13 @@ def directions(shift: Array, start: Array, dtype: jnp.dtype) -> Array:
     u = ((turn >> 9).astype(dtype) + 0.5) * 2.0**-23  # 23 bits, never 0 or 1
     columns, rest = [], jnp.ones(TILE, dtype)
     for k in range(m - 1):
-        angle = _quantile(u[:, k], m - 2 - k)
+        angle = _angle_quantile(u[:, k], m - 2 - k)
         columns.append(rest * jnp.cos(angle))
         rest = rest * jnp.sin(angle)
     return jnp.stack([*columns, rest], axis=1)
 
 
-def _quantile(u: Array, power: int) -> Array:
+def _angle_quantile(u: Array, power: int) -> Array:
     """Return the angle in (0, pi/2) below which the density sin^power has the fraction u."""
     if power == 0:
         return u * (jnp.pi / 2)
@@ -149,7 +149,7 @@ def lengths(reach: Array, w: Array) -> Array:
     return s
 
 
-def _shares(reach: Array, w: Array) -> tuple[Array, Array]:
+def _sum_ray_volumes(reach: Array, w: Array) -> tuple[Array, Array]:
     """Return the sum over rays of (max reach)^m, and the part of it exclusive to each point."""
     m = w.shape[1]
     s = lengths(reach, w)

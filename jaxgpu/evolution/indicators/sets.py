@@ -26,11 +26,11 @@ def points(name: str, value: Any, nan: bool = False) -> Array:
         raise ValueError(
             f"{name} has shape {list(a.shape)}; it must be [points, objectives], at least one each"
         )
-    when_known(partial(_refuse_values, name, nan), a)
+    when_known(partial(_check_values, name, nan), a)
     return a
 
 
-def _refuse_values(name: str, nan: bool, a: Array) -> None:
+def _check_values(name: str, nan: bool, a: Array) -> None:
     seen = np.asarray(a)
     bad = (seen == -np.inf) | (np.isnan(seen) & (not nan))
     if bad.any():

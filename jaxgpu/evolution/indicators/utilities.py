@@ -34,10 +34,10 @@ def r2(f: Array, weights: Array, ideal: Array) -> Array:
     weights, ideal = rows("r2: weights", weights, f, least=0), vector("r2: ideal", ideal, f)
     gap = jnp.abs(f - ideal[None])
 
-    def least(w: Array) -> Array:
+    def min_tchebycheff(w: Array) -> Array:
         return jnp.min(jnp.max(w[None] * gap, axis=1))
 
-    return jnp.mean(lax.map(least, weights, batch_size=_TILE))
+    return jnp.mean(lax.map(min_tchebycheff, weights, batch_size=_TILE))
 
 
 @explained
@@ -66,7 +66,7 @@ def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int =
     gain = (high[None] - f) / (high - low)[None]
     weights = jax.random.dirichlet(key, jnp.ones(f.shape[1], f.dtype), (count,), f.dtype)
 
-    def best(w: Array) -> Array:
+    def max_utility(w: Array) -> Array:
         return jnp.max(jnp.sum(w[None] * gain, axis=1))
 
-    return jnp.mean(lax.map(best, weights, batch_size=_TILE))
+    return jnp.mean(lax.map(max_utility, weights, batch_size=_TILE))

@@ -58,26 +58,28 @@ def hypervolume(f: Array, reference: Array) -> Array:
 def _volume(f: Array, reference: Array) -> Array:
     """Return the hypervolume of points that are nowhere worse than the reference."""
     if f.shape[1] <= 3:
-        return _swept(f, reference)
+        return _sweep_volume(f, reference)
     order = argsort(f[:, -1])
     g, w = f[order, :-1], f[order, -1]
     depth = jnp.append(w[1:], reference[-1]) - w
     place = jnp.arange(f.shape[0])
 
-    def slab(j: Array) -> Array:
+    def slab_volume(j: Array) -> Array:
         entered = jnp.where((place <= j)[:, None], g, reference[None, :-1])
         return depth[j] * _volume(entered, reference[:-1])
 
-    return jnp.sum(lax.map(slab, place, batch_size=_SLICES if f.shape[1] == 4 else None))
+    return jnp.sum(lax.map(slab_volume, place, batch_size=_SLICES if f.shape[1] == 4 else None))
 
 
 @jax.custom_jvp
-def _swept(f: Array, reference: Array) -> Array:
+def _sweep_volume(f: Array, reference: Array) -> Array:
     return jnp.sum(faces(f, reference) * (reference[-1] - f[:, -1]))
 
 
-@_swept.defjvp
-def _swept_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+@_sweep_volume.defjvp
+def _sweep_volume_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
     (f, reference), (df, dreference) = primals, tangents
     m = f.shape[1]
     change = jnp.zeros((), f.dtype)
@@ -85,7 +87,7 @@ def _swept_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> t
         axes = np.array([*range(k), *range(k + 1, m), k])
         face = faces(f[:, axes], reference[axes])
         change += jnp.sum(face * (dreference[k] - df[:, k]))
-    return _swept(f, reference), change
+    return _sweep_volume(f, reference), change
 
 
 def faces(f: Array, reference: Array) -> Array:
@@ -102,18 +104,18 @@ def faces(f: Array, reference: Array) -> Array:
         before = jnp.append(reference[:1], lax.cummin(g[:, 0], axis=0)[:-1])
         added = jnp.maximum(before - g[:, 0], 0)
     else:
-        added = _staircase(g[:, 0], g[:, 1], reference)
+        added = _staircase_areas(g[:, 0], g[:, 1], reference)
     return jnp.zeros_like(added).at[order].set(added, unique_indices=True)
 
 
-def _staircase(x: Array, y: Array, reference: Array) -> Array:
+def _staircase_areas(x: Array, y: Array, reference: Array) -> Array:
     """Return the area that each point adds to the union of boxes [x, r_0] x [y, r_1]. [n]."""
     steps = x[argsort(x)]
     width = jnp.append(steps[1:], reference[0]) - steps
 
-    def enter(height: Array, point: tuple[Array, Array]) -> tuple[Array, Array]:
+    def add_point(height: Array, point: tuple[Array, Array]) -> tuple[Array, Array]:
         x, y = point
         lowered = jnp.where(steps >= x, jnp.minimum(height, y), height)
         return lowered, jnp.sum(width * (height - lowered))
 
-    return lax.scan(enter, jnp.full_like(steps, reference[1]), (x, y))[1]
+    return lax.scan(add_point, jnp.full_like(steps, reference[1]), (x, y))[1]

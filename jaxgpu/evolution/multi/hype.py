@@ -73,7 +73,9 @@ class HypE(Elitist["State"]):
     def survive(self, state: "State", merged: Population, rank: Array, cut: Array) -> "State":
         """Keep the first fronts, and from the last one the members of the highest fitness."""
         n, m = self.pop_size, merged.f.shape[1]
-        reach = _reach(merged.f, (rank <= cut) & jnp.all(jnp.isfinite(merged.f), axis=1))
+        reach = _reference_offsets(
+            merged.f, (rank <= cut) & jnp.all(jnp.isfinite(merged.f), axis=1)
+        )
         key = jax.random.fold_in(key_from(merged.x[:n]), state.generation)
         shifts = jax.random.bits(key, (self.rounds + 1, m - 1), jnp.uint32)
         edge = rank == cut
@@ -102,7 +104,7 @@ class State(Ranked):
     fitness: Array  # [N] expected loss of hypervolume
 
 
-def _reach(f: Array, alive: Array) -> Array:
+def _reference_offsets(f: Array, alive: Array) -> Array:
     """Return distances to the reference point in ranges of the alive members, else 0. [n, m]."""
     marked = alive[:, None]
     low = jnp.min(jnp.where(marked, f, jnp.inf), axis=0)
@@ -120,7 +122,7 @@ def fitness(spec: HypE, reach: Array, shift: Array, excess: Array, members: Arra
     alpha = jnp.append(jnp.ones(1, reach.dtype), jnp.cumprod(odds))
     alpha = alpha / jnp.arange(1, spec.depth + 1, dtype=reach.dtype)
 
-    def tile(total: Array, start: Array) -> tuple[Array, None]:
+    def add_tile(total: Array, start: Array) -> tuple[Array, None]:
         s = lengths(reach, directions(shift, start, reach.dtype))
         far = jnp.max(s, axis=1, keepdims=True)
         share = jnp.zeros_like(s)
@@ -134,4 +136,4 @@ def fitness(spec: HypE, reach: Array, shift: Array, excess: Array, members: Arra
         return total + jnp.sum(share, axis=0), None
 
     starts = jnp.arange(0, spec.rays, TILE, dtype=jnp.uint32)
-    return lax.scan(tile, jnp.zeros(n, reach.dtype), starts)[0]
+    return lax.scan(add_tile, jnp.zeros(n, reach.dtype), starts)[0]

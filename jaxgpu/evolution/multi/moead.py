@@ -102,11 +102,11 @@ class MOEAD(Algorithm["State"]):
         best = jnp.argmin(scalar, axis=1)  # 0 is the subproblem's own member
         child = near[jnp.arange(near.shape[0]), jnp.maximum(best - 1, 0)]
 
-        def pick(old: Array, new: Array) -> Array:
+        def select_best(old: Array, new: Array) -> Array:
             keep = (best == 0).reshape(-1, *[1] * (old.ndim - 1))
             return jnp.where(keep, old, new[child])
 
-        population = jax.tree.map(pick, old, Population(x, f, violation))
+        population = jax.tree.map(select_best, old, Population(x, f, violation))
         generation = state.generation + 1
         return replace(state, population=population, ideal=ideal, generation=generation)
 
@@ -125,12 +125,12 @@ class State:
 def neighbors(w: Array, count: int) -> Array:
     """Return the nearest weights of each [H, m]; for ties the first. [H, count] int32."""
 
-    def one(row: Array) -> Array:
+    def nearest_weights(row: Array) -> Array:
         # the barrier prevents fusion with the sum, whose rounding would break ties
         square = lax.optimization_barrier((w - row[None]) ** 2)
         return jnp.argsort(jnp.sum(square, axis=1), stable=True)[:count].astype(jnp.int32)
 
-    return lax.map(one, w, batch_size=TILE)
+    return lax.map(nearest_weights, w, batch_size=TILE)
 
 
 def scalarise(spec: MOEAD, f: Array, w: Array) -> Array:

@@ -76,7 +76,7 @@ class NSGA3(Elitist["State"]):
         """Keep the first fronts, and from the last one the members selected by niching."""
         n = self.batch_size
         scale = rescale(state.scale, merged.f, merged.violation <= 0, rank == 0, self.guarded)
-        origin = _known(scale.ideal)[None]
+        origin = _finite_ideal(scale.ideal)[None]
         g = jnp.where(jnp.isfinite(merged.f), (merged.f - origin) / (scale.nadir[None] - origin), 0)
         niche, distance = associate(self.ref_dirs, jnp.maximum(g, 0))
         survives = rank < cut
@@ -126,7 +126,7 @@ def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool
     known = jnp.all(jnp.isfinite(f), axis=1, keepdims=True) & feasible[:, None]
     ideal = jnp.minimum(scale.ideal, jnp.min(jnp.where(known, f, jnp.inf), axis=0))
     worst = jnp.maximum(scale.worst, jnp.max(jnp.where(known, f, -jnp.inf), axis=0))
-    origin = _known(ideal)
+    origin = _finite_ideal(ideal)
     front = front[:, None] & known
     edge = jnp.max(jnp.where(front, f, -jnp.inf), axis=0)
     nadir = jnp.where(jnp.isfinite(edge), edge, worst)
@@ -146,7 +146,7 @@ def rescale(scale: Scale, f: Array, feasible: Array, front: Array, guarded: bool
     return Scale(ideal, worst, extreme, jnp.where(nadir > origin, nadir, origin + 1))
 
 
-def _known(ideal: Array) -> Array:
+def _finite_ideal(ideal: Array) -> Array:
     """Return the ideal point, with 0 before any feasible member; all then rank by violation."""
     return jnp.where(jnp.isfinite(ideal), ideal, 0)
 

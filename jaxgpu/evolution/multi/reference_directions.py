@@ -135,10 +135,10 @@ def nearest(unit: Array, f: Array) -> Array:
         f: points [N, m], compared with all directions tile by tile, in O(N) memory.
     """
 
-    def one(point: Array) -> Array:
+    def nearest_index(point: Array) -> Array:
         return jnp.argmax(jnp.sum(unit * point[None], axis=1)).astype(jnp.int32)
 
-    return lax.map(one, f, batch_size=TILE)
+    return lax.map(nearest_index, f, batch_size=TILE)
 
 
 @explained
@@ -163,14 +163,14 @@ def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
         raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {m}]")
     refuse("associate: f", f, Range(least=0, infinite=True))
     p = ref_dirs.n_partitions
-    index = _by_rounding(unit, p, f) if p else nearest(unit, f)
+    index = _nearest_by_rounding(unit, p, f) if p else nearest(unit, f)
     line = unit[index]
     along = jnp.sum(f * line, axis=1, keepdims=True)
     off = f - along * line
     return index, jnp.sqrt(jnp.sum(off * off, axis=1))
 
 
-def _by_rounding(unit: Array, p: int, f: Array) -> Array:
+def _nearest_by_rounding(unit: Array, p: int, f: Array) -> Array:
     total = jnp.sum(f, axis=1, keepdims=True)
     y = p * jnp.where(total > 0, f / jnp.where(total > 0, total, 1), 1 / 3)
     k = jnp.floor(y).astype(jnp.int32)

@@ -57,7 +57,7 @@ class RVEA(Algorithm["State"]):
         return State(
             population=sample(key, problem, self.batch_size),
             unit=unit,
-            angle=_angles(unit),
+            angle=_nearest_angles(unit),
             box=problem.box,
             generation=jnp.int32(0),
         )
@@ -80,8 +80,8 @@ class RVEA(Algorithm["State"]):
         """Select for each direction the member with the least angle-penalised distance."""
         x, f, violation = told(self, state, x, f, violation)
         merged = merge(state.population, Population(x, f, violation))
-        members = _take_slots(merged, _winners(self, state, merged))
-        unit, angle = _adapt(self, state, members)
+        members = _take_slots(merged, _select_winners(self, state, merged))
+        unit, angle = _adapt_directions(self, state, members)
         generation = state.generation + 1
         return replace(state, population=members, unit=unit, angle=angle, generation=generation)
 
@@ -97,12 +97,12 @@ class State:
     generation: Array  # [] number of generations so far
 
 
-def _winners(spec: RVEA, state: State, merged: Population) -> Array:
+def _select_winners(spec: RVEA, state: State, merged: Population) -> Array:
     """Return the index [H] of the member that each direction keeps, among all n; n if none."""
     f, n = merged.f, merged.x.shape[0]
     h, m = state.unit.shape
     known = jnp.isfinite(merged.violation) & jnp.all(jnp.isfinite(f), axis=1)
-    low, _ = _range(merged, known)
+    low, _ = _objective_range(merged, known)
     g = jnp.where(known[:, None], f - low[None], 0)
     size = jnp.sqrt(jnp.sum(g * g, axis=1))
     niche = nearest(state.unit, g)
@@ -136,22 +136,22 @@ def _take_slots(population: Population, index: Array) -> Population:
     )
 
 
-def _adapt(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]:
+def _adapt_directions(spec: RVEA, state: State, members: Population) -> tuple[Array, Array]:
     """Scale the directions to the ranges of the survivors, if an adaptation is due."""
     every = jnp.maximum(jnp.ceil(spec.adaptation * spec.generations), 1).astype(jnp.int32)
 
-    def scaled() -> tuple[Array, Array]:
-        low, high = _range(members, jnp.isfinite(members.violation))
+    def scale_directions() -> tuple[Array, Array]:
+        low, high = _objective_range(members, jnp.isfinite(members.violation))
         span = high - low
         span = jnp.where(jnp.isfinite(span) & (span > 1e-6), span, 1e-6)
         unit = unit_vectors(jnp.asarray(spec.ref_dirs.w, span.dtype) * span[None])
-        return unit, _angles(unit)
+        return unit, _nearest_angles(unit)
 
     due = (state.generation % every == 0) & (state.generation > 0)
-    return lax.cond(due, scaled, lambda: (state.unit, state.angle))
+    return lax.cond(due, scale_directions, lambda: (state.unit, state.angle))
 
 
-def _range(members: Population, known: Array) -> tuple[Array, Array]:
+def _objective_range(members: Population, known: Array) -> tuple[Array, Array]:
     """Return min and max objectives of the feasible members, or of all known ones before any."""
     feasible = known & (members.violation <= 0)
     counted = jnp.where(jnp.any(feasible), feasible, known)[:, None]
@@ -159,7 +159,7 @@ def _range(members: Population, known: Array) -> tuple[Array, Array]:
     return low, jnp.max(jnp.where(counted, members.f, -jnp.inf), axis=0)
 
 
-def _angles(unit: Array) -> Array:
+def _nearest_angles(unit: Array) -> Array:
     """Return the angle from each direction to the nearest other one, rad; accurate if small."""
     h = unit.shape[0]
 

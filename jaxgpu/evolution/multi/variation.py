@@ -44,14 +44,14 @@ class SBX:
         crossed = paired & ((bits & 1) == 1) & (gap > 0)
         gap = jnp.where(crossed, gap, 1)
         mean = 0.5 * (low + high)
-        c = mean - 0.5 * self._spread(u, jnp.maximum(low - box.lower[None], 0) / gap) * gap
-        d = mean + 0.5 * self._spread(u, jnp.maximum(box.upper[None] - high, 0) / gap) * gap
+        c = mean - 0.5 * self._spread_factor(u, jnp.maximum(low - box.lower[None], 0) / gap) * gap
+        d = mean + 0.5 * self._spread_factor(u, jnp.maximum(box.upper[None] - high, 0) / gap) * gap
         swap = (bits & 2) == 2
         c, d = jnp.where(swap, d, c), jnp.where(swap, c, d)
         c, d = (jnp.clip(x, box.lower[None], box.upper[None]) for x in (c, d))
         return jnp.where(crossed, c, a), jnp.where(crossed, d, b)
 
-    def _spread(self, u: Array, room: Array) -> Array:
+    def _spread_factor(self, u: Array, room: Array) -> Array:
         """Return the distance from the mean in half gaps; `room` outside the pair is in gaps."""
         alpha = 2 - _power(1 + 2 * room, -(self.eta + 1)) if self.bounded else 2
         v = u * alpha

@@ -44,33 +44,33 @@ def ranks_by_tiles(g: Array, group: Array) -> Array:
     group: [n] int32, equal only for equal rows.
     """
     tile = TILE if g.shape[0] > 2 * TILE else FEW
-    g, group, n = *_tiled(g, group, tile), g.shape[0]
+    g, group, n = *_pad_to_tiles(g, group, tile), g.shape[0]
 
-    def settle(b: Array, ranks: Array) -> Array:
-        def earlier(a: Array, best: Array) -> Array:
-            return jnp.maximum(best, _longest(ranks[a], g[a], group[a], g[b], group[b]))
+    def update_tile(b: Array, ranks: Array) -> Array:
+        def add_tile(a: Array, best: Array) -> Array:
+            return jnp.maximum(best, _longest_chain(ranks[a], g[a], group[a], g[b], group[b]))
 
-        base = lax.fori_loop(0, b, earlier, jnp.zeros(tile, jnp.int32))
-        return ranks.at[b].set(_settled(base, g[b], group[b], 1))
+        base = lax.fori_loop(0, b, add_tile, jnp.zeros(tile, jnp.int32))
+        return ranks.at[b].set(_iterate_tile_ranks(base, g[b], group[b], 1))
 
-    return lax.fori_loop(0, len(g), settle, jnp.zeros(group.shape, jnp.int32)).ravel()[:n]
+    return lax.fori_loop(0, len(g), update_tile, jnp.zeros(group.shape, jnp.int32)).ravel()[:n]
 
 
 def ranks_by_waves(g: Array, group: Array) -> Array:
     """Return ranks as `ranks_by_tiles`; each of few wide tiles updates all points in one batch."""
     n = g.shape[0]
-    g, group = _tiled(g, group, min(WIDE, n))
+    g, group = _pad_to_tiles(g, group, min(WIDE, n))
     groups, columns = group.ravel(), [g[:, k].ravel() for k in range(g.shape[1])]
 
-    def settle(b: Array, ranks: Array) -> Array:
-        own = _settled(ranks[b], g[b], group[b], _SWEEPS)
-        raised = _longest(own, g[b], group[b], columns, groups)
+    def update_all(b: Array, ranks: Array) -> Array:
+        own = _iterate_tile_ranks(ranks[b], g[b], group[b], _SWEEPS)
+        raised = _longest_chain(own, g[b], group[b], columns, groups)
         return jnp.maximum(ranks, raised.reshape(ranks.shape))
 
-    return lax.fori_loop(0, len(g), settle, jnp.zeros(group.shape, jnp.int32)).ravel()[:n]
+    return lax.fori_loop(0, len(g), update_all, jnp.zeros(group.shape, jnp.int32)).ravel()[:n]
 
 
-def _tiled(g: Array, group: Array, tile: int) -> tuple[Array, Array]:
+def _pad_to_tiles(g: Array, group: Array, tile: int) -> tuple[Array, Array]:
     """Return keys [tiles, m, tile] and groups [tiles, tile], padded with worst points.
 
     Keys are stored by objective, because the pair test reads one objective at a time.
@@ -83,19 +83,21 @@ def _tiled(g: Array, group: Array, tile: int) -> tuple[Array, Array]:
     return g.reshape(-1, tile, m).transpose(0, 2, 1), group.reshape(-1, tile)
 
 
-def _settled(base: Array, g: Array, group: Array, sweeps: int) -> Array:
+def _iterate_tile_ranks(base: Array, g: Array, group: Array, sweeps: int) -> Array:
     """Iterate the ranks of a tile from `base` to convergence, checked every `sweeps` iterations."""
 
     def iterate(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         rank = before = carry[0]
         for _ in range(sweeps):
-            rank, before = jnp.maximum(base, _longest(rank, g, group, g, group)), rank
+            rank, before = jnp.maximum(base, _longest_chain(rank, g, group, g, group)), rank
         return rank, jnp.any(rank != before)
 
     return lax.while_loop(lambda carry: carry[1], iterate, (base, jnp.bool_(True)))[0]
 
 
-def _longest(rank: Array, a: Array, of_a: Array, b: Array | list[Array], of_b: Array) -> Array:
+def _longest_chain(
+    rank: Array, a: Array, of_a: Array, b: Array | list[Array], of_b: Array
+) -> Array:
     """Return 1 + the highest rank of the points `a` [m, A] that dominate each point `b` (m x [B]).
 
     rank: ranks of a. of_a, of_b: groups.

@@ -50,20 +50,20 @@ def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> 
     refuse("ranks: stop", stop, Range(least=0, whole=True, one=True))
     broken = jnp.any(jnp.isnan(f), axis=1)
     if violation is None:
-        return _ranks(jnp.where(broken[:, None], jnp.inf, f), stop)
+        return _unconstrained_ranks(jnp.where(broken[:, None], jnp.inf, f), stop)
     violation = floats("ranks: violation", violation)
     if violation.shape != (n,):
         raise ValueError(f"ranks: violation has shape {violation.shape}; f needs one of {(n,)}")
     violation = jnp.where(broken | jnp.isnan(violation), jnp.inf, violation)
     feasible = violation <= 0
-    rank = _ranks(jnp.where(feasible[:, None], f, jnp.inf), stop)
+    rank = _unconstrained_ranks(jnp.where(feasible[:, None], f, jnp.inf), stop)
     behind = 1 + jnp.max(jnp.where(feasible, rank, -1))
     infeasible = dense_ranks(jnp.where(feasible, -jnp.inf, violation))
     infeasible -= jnp.any(feasible).astype(jnp.int32)
     return jnp.where(feasible, rank, behind + infeasible)
 
 
-def _ranks(f: Array, stop: int) -> Array:
+def _unconstrained_ranks(f: Array, stop: int) -> Array:
     n, m = f.shape
     if m == 1:
         return dense_ranks(f[:, 0])

@@ -38,7 +38,7 @@ def ranks3(f: Array, stop: int) -> Array:
     def next_front(left: Array) -> Array:
         left &= real
         active = jnp.where(left & first, g[:, 2], never(keys))
-        beaten = _beaten_by_halves(active, g[:, 2], short, long) | _beaten_in_leaf(active, g)
+        beaten = _dominated_by_halves(active, g[:, 2], short, long) | _dominated_in_leaf(active, g)
         return left & ~beaten[original]
 
     return peel(next_front, size, min(stop, n))[:n][inverse(order)]
@@ -82,7 +82,7 @@ def _partitions(q: Array, depth: int) -> tuple[list[Array], Array]:
     return short, long
 
 
-def _beaten_in_leaf(active: Array, g: Array) -> Array:
+def _dominated_in_leaf(active: Array, g: Array) -> Array:
     """Return a mask [size] of positions dominated by an active earlier one in the same leaf."""
     b2, b3 = (g[:, k].reshape(-1, LEAF)[:, :, None] for k in (1, 2))
     before = jnp.tril(jnp.ones((LEAF, LEAF), bool), -1)[None]
@@ -90,7 +90,7 @@ def _beaten_in_leaf(active: Array, g: Array) -> Array:
     return jnp.any((b2.reshape(-1, 1, LEAF) <= b2) & (a3 <= b3) & before, axis=2).ravel()
 
 
-def _beaten_by_halves(active: Array, f3: Array, short: list[Array], long: Array) -> Array:
+def _dominated_by_halves(active: Array, f3: Array, short: list[Array], long: Array) -> Array:
     """Return a mask of right-half positions dominated by an active left-half one of some block."""
     size = active.shape[0]
     row = _row_length(size)
@@ -105,7 +105,7 @@ def _beaten_by_halves(active: Array, f3: Array, short: list[Array], long: Array)
         return beaten
     i = jnp.arange(size // row, dtype=jnp.int32)
 
-    def halves(beaten: Array, q_half: tuple[Array, Array]) -> tuple[Array, None]:
+    def merge_level(beaten: Array, q_half: tuple[Array, Array]) -> tuple[Array, None]:
         q, half = q_half
         right = (q & half) > 0
         least = lax.cummin(jnp.where(right, above, active[q]).reshape(-1, row), axis=1)
@@ -116,4 +116,4 @@ def _beaten_by_halves(active: Array, f3: Array, short: list[Array], long: Array)
         return beaten.at[q].max(hit, unique_indices=True), None
 
     lengths = jnp.array([size >> (k + 1) for k in range(long.shape[0])], jnp.int32)
-    return lax.scan(halves, beaten, (long, lengths))[0]
+    return lax.scan(merge_level, beaten, (long, lengths))[0]

@@ -19,19 +19,19 @@ def uniform(count: int, seed: int) -> np.ndarray:
     state = max(1, abs(seed))
     drawn = []
     for _ in range(40):
-        state = _next(state)
+        state = _next_state(state)
         drawn.append(state)
     table = drawn[:7:-1]  # the last 32, the latest first
     last, out = table[0], np.zeros(count)
     for i in range(count):
-        state = _next(state)
+        state = _next_state(state)
         slot = last // 67108865
         last, table[slot] = table[slot], state
         out[i] = last / 2.147483647e9
     return np.where(out == 0, 1e-99, out)
 
 
-def _next(state: int) -> int:
+def _next_state(state: int) -> int:
     high = state // 127773
     state = 16807 * (state - high * 127773) - 2836 * high
     return state + _MODULUS if state < 0 else state

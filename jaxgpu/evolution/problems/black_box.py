@@ -59,12 +59,12 @@ def _powers(base: float, d: int) -> np.ndarray:
     return base ** (np.arange(d) / (d - 1))
 
 
-def _pair(d: int, s: int) -> tuple[np.ndarray, np.ndarray]:
+def _rotation_pair(d: int, s: int) -> tuple[np.ndarray, np.ndarray]:
     """Return COCO's two rotations: R, used by most functions, and Q."""
     return data.rotation(d, s + 1000000), data.rotation(d, s)
 
 
-def _plain(function: int, d: int, s: int) -> Function:
+def _separable(function: int, d: int, s: int) -> Function:
     """Return one of functions 1 to 4: separable."""
     best = data.optimum(d, s)
     if function == 4:
@@ -87,7 +87,7 @@ def _plain(function: int, d: int, s: int) -> Function:
     return inner
 
 
-def _slope(function: int, d: int, s: int) -> Function:
+def _linear_slope(function: int, d: int, s: int) -> Function:
     """Return function 5: linear, with the optimum in a corner of the box."""
     sign = np.where(data.optimum(d, s) < 0, -1.0, 1.0)
 
@@ -98,10 +98,10 @@ def _slope(function: int, d: int, s: int) -> Function:
     return inner
 
 
-def _turned(function: int, d: int, s: int) -> Function:
+def _two_rotations(function: int, d: int, s: int) -> Function:
     """Return one of functions 6, 13, 23: z = R L Q (x - best)."""
     best = data.optimum(d, s)
-    r, q = _pair(d, s)
+    r, q = _rotation_pair(d, s)
     matrix = (r * _powers(10.0 if function == 23 else 10**0.5, d)[None]) @ q
     kind = {6: shapes.sector(best), 13: shapes.ridge, 23: shapes.katsuura}[function]
 
@@ -112,10 +112,10 @@ def _turned(function: int, d: int, s: int) -> Function:
     return inner
 
 
-def _steps(function: int, d: int, s: int) -> Function:
+def _step_ellipsoid(function: int, d: int, s: int) -> Function:
     """Return function 7: an ellipsoid of plateaus."""
     best = data.optimum(d, s)
-    r, q = _pair(d, s)
+    r, q = _rotation_pair(d, s)
     matrix = _powers(10**0.5, d)[:, None] * q
 
     def inner(x: Array) -> Array:
@@ -128,7 +128,7 @@ def _steps(function: int, d: int, s: int) -> Function:
     return inner
 
 
-def _valley(function: int, d: int, s: int) -> Function:
+def _rosenbrock(function: int, d: int, s: int) -> Function:
     """Return one of functions 8, 9, 19: Rosenbrock's, about its optimum."""
     factor = max(1.0, d**0.5 / 8)
     matrix = np.eye(d) if function == 8 else data.rotation(d, s)
@@ -143,7 +143,7 @@ def _valley(function: int, d: int, s: int) -> Function:
     return inner
 
 
-def _rotated(function: int, d: int, s: int) -> Function:
+def _one_rotation(function: int, d: int, s: int) -> Function:
     """Return one of functions 10, 11, 12, 14: a single rotation."""
     best = data.optimum(d, s + 1000000 if function == 12 else s)
     r = data.rotation(d, s + 1000000)
@@ -163,10 +163,10 @@ def _rotated(function: int, d: int, s: int) -> Function:
     return inner
 
 
-def _bumpy(function: int, d: int, s: int) -> Function:
+def _multimodal(function: int, d: int, s: int) -> Function:
     """Return one of functions 15 to 18: multi-modal with adequate global structure."""
     best = data.optimum(d, s)
-    r, q = _pair(d, s)
+    r, q = _rotation_pair(d, s)
     condition = {15: 10**0.5, 16: 0.1, 17: 10**0.5, 18: 1000**0.5}[function]
     matrix = _powers(condition, d)[:, None] * q
     if function < 17:
@@ -214,7 +214,7 @@ def _gallagher(function: int, d: int, s: int) -> Function:
 def _lunacek(function: int, d: int, s: int) -> Function:
     """Return function 24: two funnels, the wider one worse."""
     sign = np.where(data.normal(d, s) < 0, -1.0, 1.0)
-    r, q = _pair(d, s)
+    r, q = _rotation_pair(d, s)
     matrix = (r * _powers(10.0, d)[None]) @ q
 
     def inner(x: Array) -> Array:
@@ -227,11 +227,11 @@ def _lunacek(function: int, d: int, s: int) -> Function:
 
 
 _FAMILIES: dict[int, Callable[[int, int, int], Function]] = (
-    dict.fromkeys((1, 2, 3, 4), _plain)
-    | {5: _slope, 7: _steps, 20: _schwefel, 24: _lunacek}
-    | dict.fromkeys((6, 13, 23), _turned)
-    | dict.fromkeys((8, 9, 19), _valley)
-    | dict.fromkeys((10, 11, 12, 14), _rotated)
-    | dict.fromkeys((15, 16, 17, 18), _bumpy)
+    dict.fromkeys((1, 2, 3, 4), _separable)
+    | {5: _linear_slope, 7: _step_ellipsoid, 20: _schwefel, 24: _lunacek}
+    | dict.fromkeys((6, 13, 23), _two_rotations)
+    | dict.fromkeys((8, 9, 19), _rosenbrock)
+    | dict.fromkeys((10, 11, 12, 14), _one_rotation)
+    | dict.fromkeys((15, 16, 17, 18), _multimodal)
     | dict.fromkeys((21, 22), _gallagher)
 )

@@ -26,13 +26,13 @@ def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> float(dtlz1().function(jnp.full(7, 0.5)).sum())
     0.5
     """
-    return _problem(_first(objectives), objectives, variables, 5)
+    return _problem(_dtlz1_function(objectives), objectives, variables, 5)
 
 
 @explained
 def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ2, whose front is the unit sphere."""
-    return _problem(_spherical(objectives, _bowl), objectives, variables, 10)
+    return _problem(_spherical_function(objectives, _squared_distance), objectives, variables, 10)
 
 
 @explained
@@ -42,7 +42,7 @@ def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> dtlz3().evaluate(jnp.full((1, 12), 0.5))[0].round(3)  # on the front
     Array([[0.5  , 0.5  , 0.707]], dtype=float32)
     """
-    return _problem(_spherical(objectives, _rugged), objectives, variables, 10)
+    return _problem(_spherical_function(objectives, _rastrigin_distance), objectives, variables, 10)
 
 
 @explained
@@ -52,7 +52,9 @@ def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> dtlz4().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[1., 0., 0.]], dtype=float32)
     """
-    return _problem(_spherical(objectives, _bowl, 100), objectives, variables, 10)
+    return _problem(
+        _spherical_function(objectives, _squared_distance, 100), objectives, variables, 10
+    )
 
 
 @explained
@@ -62,7 +64,7 @@ def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> dtlz5().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[0.5  , 0.5  , 0.707]], dtype=float32)
     """
-    return _problem(_degenerate(objectives, _bowl), objectives, variables, 10)
+    return _problem(_degenerate_function(objectives, _squared_distance), objectives, variables, 10)
 
 
 @explained
@@ -72,7 +74,9 @@ def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> dtlz6().evaluate(jnp.full((1, 12), 0.5).at[:, 2:].set(0.0))[0].round(3)
     Array([[0.5  , 0.5  , 0.707]], dtype=float32)
     """
-    return _problem(_degenerate(objectives, lambda z: jnp.sum(z**0.1)), objectives, variables, 10)
+    return _problem(
+        _degenerate_function(objectives, lambda z: jnp.sum(z**0.1)), objectives, variables, 10
+    )
 
 
 @explained
@@ -99,7 +103,7 @@ def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> convex_dtlz2().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[0.062, 0.062, 0.5  ]], dtype=float32)
     """
-    ball = _spherical(objectives, _bowl)
+    ball = _spherical_function(objectives, _squared_distance)
 
     def function(x: Array) -> Array:
         f = ball(x)
@@ -115,7 +119,7 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
     >>> inverted_dtlz1().evaluate(jnp.full((1, 7), 0.5))[0].round(3)
     Array([[0.37500003, 0.37500003, 0.25      ]], dtype=float32)
     """
-    first = _first(objectives)
+    first = _dtlz1_function(objectives)
 
     def function(x: Array) -> Array:
         f = first(x)
@@ -131,10 +135,10 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
     >>> inverted_dtlz2().evaluate(jnp.full((1, 12), 0.5))[0].round(3)
     Array([[0.5  , 0.5  , 0.293]], dtype=float32)
     """
-    ball = _spherical(objectives, _bowl)
+    ball = _spherical_function(objectives, _squared_distance)
 
     def function(x: Array) -> Array:
-        return 1 + _bowl(x[objectives - 1 :]) - ball(x)
+        return 1 + _squared_distance(x[objectives - 1 :]) - ball(x)
 
     return _problem(function, objectives, variables, 10)
 
@@ -165,7 +169,7 @@ def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     (Array([[0.125, 0.125, 0.25 ]], dtype=float32), Array([0.], dtype=float32))
     """
     violation = lambda f: jnp.sum(f[:-1]) / 0.5 + f[-1] / 0.6 - 1
-    return _problem(_first(objectives), objectives, variables, 5, violation)
+    return _problem(_dtlz1_function(objectives), objectives, variables, 5, violation)
 
 
 @explained
@@ -183,7 +187,9 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
         square = jnp.sum(f * f)
         return (square - 16) * (r**2 - square)
 
-    return _problem(_spherical(objectives, _rugged), objectives, variables, 10, violation)
+    return _problem(
+        _spherical_function(objectives, _rastrigin_distance), objectives, variables, 10, violation
+    )
 
 
 @explained
@@ -203,7 +209,9 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
         middle = jnp.sum((f - objectives**-0.5) ** 2) - r**2
         return jnp.minimum(jnp.min(ends), middle)
 
-    return _problem(_spherical(objectives, _bowl), objectives, variables, 10, violation)
+    return _problem(
+        _spherical_function(objectives, _squared_distance), objectives, variables, 10, violation
+    )
 
 
 @explained
@@ -218,7 +226,7 @@ def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     def violation(f: Array) -> Array:
         return jnp.sum(jnp.maximum(1 - (f / 0.5 + jnp.sum(f) - f), 0))
 
-    return _problem(_first(objectives), objectives, variables, 5, violation)
+    return _problem(_dtlz1_function(objectives), objectives, variables, 5, violation)
 
 
 @explained
@@ -234,7 +242,7 @@ def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
         square = f * f
         return jnp.sum(jnp.maximum(1 - (square / 4 + jnp.sum(square) - square), 0))
 
-    function = _spherical(objectives, _bowl, 100)
+    function = _spherical_function(objectives, _squared_distance, 100)
     return _problem(function, objectives, variables, 10, violation)
 
 
@@ -256,24 +264,24 @@ def _problem(
     if violation is None:
         return Problem(box(0.0, 1.0, count), function, objectives)
 
-    def constrained(x: Array) -> tuple[Array, Array]:
+    def with_violation(x: Array) -> tuple[Array, Array]:
         f = function(x)
         return f, violation(f)
 
-    return Problem(box(0.0, 1.0, count), constrained, objectives)
+    return Problem(box(0.0, 1.0, count), with_violation, objectives)
 
 
-def _first(m: int) -> Callable[[Array], Array]:
-    return lambda x: 0.5 * (1 + _rugged(x[m - 1 :])) * triangle(x[: m - 1])
+def _dtlz1_function(m: int) -> Callable[[Array], Array]:
+    return lambda x: 0.5 * (1 + _rastrigin_distance(x[m - 1 :])) * triangle(x[: m - 1])
 
 
-def _spherical(
+def _spherical_function(
     m: int, distance: Callable[[Array], Array], power: int = 1
 ) -> Callable[[Array], Array]:
     return lambda x: (1 + distance(x[m - 1 :])) * sphere(x[: m - 1] ** power)
 
 
-def _degenerate(m: int, distance: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def _degenerate_function(m: int, distance: Callable[[Array], Array]) -> Callable[[Array], Array]:
     def function(x: Array) -> Array:
         g = distance(x[m - 1 :])
         y = (1 + 2 * g * x[: m - 1]) / (2 * (1 + g))
@@ -282,11 +290,11 @@ def _degenerate(m: int, distance: Callable[[Array], Array]) -> Callable[[Array],
     return function
 
 
-def _bowl(z: Array) -> Array:
+def _squared_distance(z: Array) -> Array:
     return jnp.sum((z - 0.5) ** 2)
 
 
-def _rugged(z: Array) -> Array:
+def _rastrigin_distance(z: Array) -> Array:
     # 1 - cos(2 a) = 2 sin(a)^2: near the front the paper's sum cancels to 1e-4 in float32
     s = z - 0.5
     return 100 * jnp.sum(s * s + 2 * jnp.sin(10 * jnp.pi * s) ** 2)

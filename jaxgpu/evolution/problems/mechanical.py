@@ -28,7 +28,7 @@ _WIRES = np.array(
 )
 
 
-def _nearest(values: np.ndarray, x: Array) -> Array:
+def _round_to_list(values: np.ndarray, x: Array) -> Array:
     allowed = jnp.asarray(values, x.dtype)
     return allowed[jnp.argmin(jnp.abs(allowed - x))]
 
@@ -43,7 +43,7 @@ def four_bar_truss(x: Array) -> Design:
 
 def reinforced_beam(x: Array) -> Design:
     """Return the cost of a reinforced concrete beam; area of steel, width, depth."""
-    area, width, depth = _nearest(_AREAS, x[0]), x[1], x[2]
+    area, width, depth = _round_to_list(_AREAS, x[0]), x[1], x[2]
     margins = [area * depth - 7.735 * area**2 / width - 180, 4 - depth / width]
     return [29.4 * area + 0.6 * width * depth], margins
 
@@ -73,7 +73,7 @@ def hatch_cover(x: Array) -> Design:
 
 def coil_spring(x: Array) -> Design:
     """Return the volume of steel wire of a spring; coils, outer diameter, wire diameter."""
-    coils, outer, wire = jnp.round(x[0]), x[1], _nearest(_WIRES, x[2])
+    coils, outer, wire = jnp.round(x[0]), x[1], _round_to_list(_WIRES, x[2])
     ratio = outer / wire
     factor = (4 * ratio - 1) / (4 * ratio - 4) + 0.615 / ratio
     stiffness = 11.5e6 * wire**4 / (8 * coils * outer**3)

@@ -71,12 +71,12 @@ def wfg(number: int, objectives: int = 3, positions: int | None = None, distance
     return Problem(Box(jnp.zeros_like(top), top), function, m)
 
 
-def _groups(y: Array, k: int, m: int, reduce: Callable[[Array], Array]) -> Array:
+def _reduce_groups(y: Array, k: int, m: int, reduce: Callable[[Array], Array]) -> Array:
     """Reduce m - 1 groups of the k positions, and the distances. [D] -> [m]."""
     return jnp.append(jax.vmap(reduce)(y[:k].reshape(m - 1, -1)), reduce(y[k:]))
 
 
-def _entangled(y: Array) -> Array:
+def _r_nonsep(y: Array) -> Array:
     """Apply r_nonsep of full degree: the mean, plus the differences between the variables."""
     n = y.shape[0]
     half = -(-n // 2)
@@ -84,19 +84,19 @@ def _entangled(y: Array) -> Array:
     return (jnp.sum(y) + apart) / (half * (1 + 2 * n - 2 * half))
 
 
-def _shift(d: Array) -> Array:
+def _s_linear(d: Array) -> Array:
     """Apply s_linear: 0 at 0.35, given the distance d from there."""
     return jnp.where(d < 0, -d / _BEST, d / (1 - _BEST))
 
 
-def _many(d: Array, hills: int, height: float) -> Array:
+def _s_multi(d: Array, hills: int, height: float) -> Array:
     """Apply s_multi: hills about the optimum at 0.35, given the distance d from there."""
-    t = _shift(d) / 2
+    t = _s_linear(d) / 2
     waves = jnp.sin((2 * hills + 1) * jnp.pi * t) ** 2
     return (2 * waves + 4 * height * t * t) / (height + 2)
 
 
-def _deceive(d: Array) -> Array:
+def _s_decept(d: Array) -> Array:
     """Apply s_decept for d = y - 0.35: a narrow optimum, and slopes to y = 0, 1, worth 0.05."""
     reach, worth = 0.001, 0.05
     left = 1 + (d + reach) * (1 - worth) / (_BEST - reach)
@@ -104,85 +104,85 @@ def _deceive(d: Array) -> Array:
     return jnp.where(d < -reach, left, jnp.where(d > reach, right, jnp.abs(d) / reach))
 
 
-def _level(y: Array) -> Array:
+def _b_flat(y: Array) -> Array:
     """Apply b_flat: constant 0.8 from 0.75 to 0.85."""
     low, high, value = 0.75, 0.85, 0.8
     below, above = value * y / low, 1 - (1 - value) * (1 - y) / (1 - high)
     return jnp.where(y < low, below, jnp.where(y > high, above, value))
 
 
-def _bend(y: Array, u: Array) -> Array:
+def _b_param(y: Array, u: Array) -> Array:
     """Apply b_param: y to a power from 0.02 over 1 to 50, set by the mean u of other variables."""
     return y ** jnp.where(u > 0.5, 1 + 49 * (2 * u - 1), 0.02 + 1.96 * u)
 
 
-def _before(y: Array) -> Array:
+def _preceding_means(y: Array) -> Array:
     """Return the mean of the variables before each; 0 for the first."""
     count = np.arange(y.shape[0])
     total = jnp.cumsum(y) - y
     return total / jnp.asarray(np.maximum(count, 1), y.dtype)
 
 
-def _first(y: Array, d: Array, k: int, m: int) -> Array:
-    y = jnp.append(y[:k], _level(_shift(d[k:]))) ** 0.02
+def _reduce_wfg1(y: Array, d: Array, k: int, m: int) -> Array:
+    y = jnp.append(y[:k], _b_flat(_s_linear(d[k:]))) ** 0.02
     w = jnp.asarray(2.0 * np.arange(1, y.shape[0] + 1), y.dtype)
     mean = lambda part: jnp.sum(part[0] * part[1]) / jnp.sum(part[1])
     head = y[:k].reshape(m - 1, -1), w[:k].reshape(m - 1, -1)
     return jnp.append(jax.vmap(mean)(head), mean((y[k:], w[k:])))
 
 
-def _paired(y: Array, d: Array, k: int, m: int) -> Array:
-    a, b = _shift(d[k:]).reshape(-1, 2).T
-    return _groups(jnp.append(y[:k], (a + b + 2 * jnp.abs(a - b)) / 3), k, m, jnp.mean)
+def _reduce_wfg2_and_3(y: Array, d: Array, k: int, m: int) -> Array:
+    a, b = _s_linear(d[k:]).reshape(-1, 2).T
+    return _reduce_groups(jnp.append(y[:k], (a + b + 2 * jnp.abs(a - b)) / 3), k, m, jnp.mean)
 
 
-def _sixth(y: Array, d: Array, k: int, m: int) -> Array:
-    return _groups(jnp.append(y[:k], _shift(d[k:])), k, m, _entangled)
+def _reduce_wfg6(y: Array, d: Array, k: int, m: int) -> Array:
+    return _reduce_groups(jnp.append(y[:k], _s_linear(d[k:])), k, m, _r_nonsep)
 
 
-def _seventh(y: Array, d: Array, k: int, m: int) -> Array:
-    y = _bend(y, _before(y[::-1])[::-1])
-    return _groups(jnp.append(y[:k], _shift(d[k:])), k, m, jnp.mean)
+def _reduce_wfg7(y: Array, d: Array, k: int, m: int) -> Array:
+    y = _b_param(y, _preceding_means(y[::-1])[::-1])
+    return _reduce_groups(jnp.append(y[:k], _s_linear(d[k:])), k, m, jnp.mean)
 
 
-def _eighth(y: Array, d: Array, k: int, m: int) -> Array:
-    d = _bend(y, _before(y)) - _BEST
-    return _groups(jnp.append(y[:k], _shift(d[k:])), k, m, jnp.mean)
+def _reduce_wfg8(y: Array, d: Array, k: int, m: int) -> Array:
+    d = _b_param(y, _preceding_means(y)) - _BEST
+    return _reduce_groups(jnp.append(y[:k], _s_linear(d[k:])), k, m, jnp.mean)
 
 
-def _ninth(y: Array, d: Array, k: int, m: int) -> Array:
-    bent = _bend(y, _before(y[::-1])[::-1]) - _BEST
+def _reduce_wfg9(y: Array, d: Array, k: int, m: int) -> Array:
+    bent = _b_param(y, _preceding_means(y[::-1])[::-1]) - _BEST
     d = jnp.append(bent[:-1], d[-1])
-    return _groups(jnp.append(_deceive(d[:k]), _many(d[k:], 30, 95.0)), k, m, _entangled)
+    return _reduce_groups(jnp.append(_s_decept(d[:k]), _s_multi(d[k:], 30, 95.0)), k, m, _r_nonsep)
 
 
-def _concave(p: Array) -> Array:
+def _concave_front(p: Array) -> Array:
     return spread(quarter(p), quarter(1 - p))
 
 
-def _convex(p: Array) -> Array:
+def _convex_front(p: Array) -> Array:
     """Return the convex front: 1 - cos and 1 - sin, of quarter turns."""
     return spread(2 * quarter(p / 2) ** 2, 2 * quarter((1 - p) / 2) ** 2)
 
 
-def _mixed(p: Array) -> Array:
+def _mixed_front(p: Array) -> Array:
     turn = 10 * jnp.pi
-    return _convex(p).at[-1].set(1 - p[0] + jnp.sin(turn * p[0]) / turn)
+    return _convex_front(p).at[-1].set(1 - p[0] + jnp.sin(turn * p[0]) / turn)
 
 
-def _broken(p: Array) -> Array:
-    return _convex(p).at[-1].set(1 - p[0] * jnp.cos(5 * jnp.pi * p[0]) ** 2)
+def _disconnected_front(p: Array) -> Array:
+    return _convex_front(p).at[-1].set(1 - p[0] * jnp.cos(5 * jnp.pi * p[0]) ** 2)
 
 
 # reductions map y in [0, 1]^D, y - 0.35, k and m to m - 1 positions and a distance
 _STAGES: dict[int, tuple[Callable[[Array, Array, int, int], Array], Callable[[Array], Array]]] = {
-    1: (_first, _mixed),
-    2: (_paired, _broken),
-    3: (_paired, triangle),
-    4: (lambda y, d, k, m: _groups(_many(d, 30, 10.0), k, m, jnp.mean), _concave),
-    5: (lambda y, d, k, m: _groups(_deceive(d), k, m, jnp.mean), _concave),
-    6: (_sixth, _concave),
-    7: (_seventh, _concave),
-    8: (_eighth, _concave),
-    9: (_ninth, _concave),
+    1: (_reduce_wfg1, _mixed_front),
+    2: (_reduce_wfg2_and_3, _disconnected_front),
+    3: (_reduce_wfg2_and_3, triangle),
+    4: (lambda y, d, k, m: _reduce_groups(_s_multi(d, 30, 10.0), k, m, jnp.mean), _concave_front),
+    5: (lambda y, d, k, m: _reduce_groups(_s_decept(d), k, m, jnp.mean), _concave_front),
+    6: (_reduce_wfg6, _concave_front),
+    7: (_reduce_wfg7, _concave_front),
+    8: (_reduce_wfg8, _concave_front),
+    9: (_reduce_wfg9, _concave_front),
 }

@@ -22,7 +22,7 @@ def zdt1(variables: int = 30) -> Problem:
     >>> print(zdt1().function(jnp.zeros(30)))
     [0. 1.]
     """
-    return _by_mean(variables, lambda x, g: 1 - jnp.sqrt(x[0] / g))
+    return _mean_distance_problem(variables, lambda x, g: 1 - jnp.sqrt(x[0] / g))
 
 
 @explained
@@ -32,7 +32,7 @@ def zdt2(variables: int = 30) -> Problem:
     >>> zdt2().evaluate(jnp.zeros((1, 30)).at[0, 0].set(0.5))[0]
     Array([[0.5 , 0.75]], dtype=float32)
     """
-    return _by_mean(variables, lambda x, g: 1 - (x[0] / g) ** 2)
+    return _mean_distance_problem(variables, lambda x, g: 1 - (x[0] / g) ** 2)
 
 
 @explained
@@ -44,7 +44,7 @@ def zdt3(variables: int = 30) -> Problem:
     """
 
     def function(x: Array) -> Array:
-        g = _mean(x)
+        g = _mean_distance(x)
         r = x[0] / g
         return jnp.stack([x[0], g * (1 - jnp.sqrt(r) - r * jnp.sin(10 * jnp.pi * x[0]))])
 
@@ -107,15 +107,15 @@ def _box(variables: int, lower: float = 0.0, upper: float = 1.0) -> Box:
     return box(lower, upper, variables)
 
 
-def _by_mean(variables: int, front: Callable[[Array, Array], Array]) -> Problem:
+def _mean_distance_problem(variables: int, front: Callable[[Array, Array], Array]) -> Problem:
     """Return the problem f1 = x1, f2 = g h, with a mean distance g and the front h of x and g."""
 
     def function(x: Array) -> Array:
-        g = _mean(x)
+        g = _mean_distance(x)
         return jnp.stack([x[0], g * front(x, g)])
 
     return Problem(_box(variables), function, 2)
 
 
-def _mean(x: Array) -> Array:
+def _mean_distance(x: Array) -> Array:
     return 1 + 9 * jnp.mean(x[1:])

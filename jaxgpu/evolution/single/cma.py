@@ -132,12 +132,12 @@ def isotropic(mean: Array, sigma: Array | float) -> Shape:
 def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
     """Return the function that samples unconstrained candidates [count, D] from a key."""
 
-    def of(key: Array) -> Array:
+    def sample(key: Array) -> Array:
         z = jax.random.normal(key, (count, shape.mean.shape[0]), shape.mean.dtype)
         y = jnp.matmul(z * shape.lengths[None], shape.axes.T, precision="highest")
         return shape.mean[None] + shape.sigma * width(box)[None] * y
 
-    return of
+    return sample
 
 
 def cloud(shape: Shape, box: Box) -> bounds.Cloud:
@@ -168,7 +168,7 @@ def update(
     # elementwise sums of products, unlike matrix products, have full precision on accelerators
     step = jnp.sum(positive[:, None] * y, axis=0)
     mean = bounds.settled(box, s.mean + s.sigma * width(box) * step)
-    white = _whitened(s, y, triangular)
+    white = _whiten(s, y, triangular)
     along = jnp.sum(positive[:, None] * white, axis=0)
     # C^(-1/2) times the step (L^-1 if triangular)
     turned = along if triangular else jnp.sum(s.axes * along[None], axis=1)
@@ -185,7 +185,7 @@ def update(
     every = jnp.maximum(1, jnp.floor(1 / (10 * d * (learn.one + learn.mu)))).astype(jnp.int32)
     covariance, axes, lengths = lax.cond(
         (s.generation + 1) % every == 0,
-        lambda: _triangle(s, covariance) if triangular else _decompose(covariance),
+        lambda: _factorize_cholesky(s, covariance) if triangular else _factorize_eigen(covariance),
         lambda: (covariance, s.axes, s.lengths),
     )
     sigma = step_size(learn, s.sigma, step_path)
@@ -201,21 +201,21 @@ def update(
     )
 
 
-def _whitened(s: Shape, y: Array, triangular: bool) -> Array:
+def _whiten(s: Shape, y: Array, triangular: bool) -> Array:
     """Return the normal vectors [N, D] that correspond to the steps y."""
     if triangular:
         return lax.linalg.triangular_solve(s.axes, y, lower=True, transpose_a=True)
     return jnp.matmul(y, s.axes, precision="highest") / s.lengths[None]
 
 
-def _triangle(s: Shape, covariance: Array) -> tuple[Array, Array, Array]:
+def _factorize_cholesky(s: Shape, covariance: Array) -> tuple[Array, Array, Array]:
     """Return C and L; keep both if rounding has made the covariance indefinite."""
     lower = lax.linalg.cholesky((covariance + covariance.T) / 2, symmetrize_input=False)
     sound = jnp.all(jnp.isfinite(lower))
     return jnp.where(sound, covariance, s.covariance), jnp.where(sound, lower, s.axes), s.lengths
 
 
-def _decompose(covariance: Array) -> tuple[Array, Array, Array]:
+def _factorize_eigen(covariance: Array) -> tuple[Array, Array, Array]:
     """Return the symmetric part, its eigenvectors, and the positive roots of its eigenvalues."""
     covariance = (covariance + covariance.T) / 2
     values, axes = jnp.linalg.eigh(covariance)

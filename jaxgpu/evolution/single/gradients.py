@@ -60,12 +60,12 @@ class OpenES(Strategy["State"]):
         )
 
     def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
-        def draw(key: Array) -> Array:
+        def sample(key: Array) -> Array:
             shape = self.pop_size // 2, state.mean.shape[0]
             half = jax.random.normal(key, shape, state.mean.dtype)
             return state.mean[None] + state.sigma[None] * jnp.concatenate([half, -half])
 
-        return bounds.Cloud(state.mean, state.sigma), draw
+        return bounds.Cloud(state.mean, state.sigma), sample
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         """Take a step of Adam along the gradient of the expected rank."""

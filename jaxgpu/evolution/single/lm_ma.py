@@ -54,23 +54,23 @@ class LMMAES(Strategy["State"]):
 
     def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
         m, d = state.vectors.shape
-        scale, mixing = state.sigma * width(state.box), _mixing(m, d, state.mean.dtype)
+        scale, mixing = state.sigma * width(state.box), _map_weights(m, d, state.mean.dtype)
         used = jnp.minimum(state.generation, m)
 
-        def through(i: Array, y: Array) -> Array:
+        def apply_map(i: Array, y: Array) -> Array:
             v, c = state.vectors[i], mixing[i]
             return (1 - c) * y + c * jnp.sum(y * v[None], axis=1, keepdims=True) * v[None]
 
-        def draw(key: Array) -> Array:
+        def sample(key: Array) -> Array:
             z = jax.random.normal(key, (self.pop_size, d), state.mean.dtype)
-            y = lax.fori_loop(0, used, through, z)
+            y = lax.fori_loop(0, used, apply_map, z)
             return state.mean[None] + scale[None] * y
 
         # standard deviations are at most the product of the norms of the maps
         norms = 1 - mixing + mixing * jnp.sum(state.vectors**2, axis=1)
         applied = jnp.arange(m, dtype=jnp.int32) < used
         longest = jnp.prod(jnp.where(applied, jnp.maximum(norms, 1), 1))
-        return bounds.Cloud(state.mean, scale * longest), draw
+        return bounds.Cloud(state.mean, scale * longest), sample
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         n, d = y.shape
@@ -81,14 +81,14 @@ class LMMAES(Strategy["State"]):
         step = jnp.sum(weight[:, None] * (y - state.mean[None]), axis=0) / scale
         used = jnp.minimum(state.generation, m)
 
-        def back(k: Array, y: Array) -> Array:
+        def invert_map(k: Array, y: Array) -> Array:
             # invert one map (Sherman & Morrison); the maps are linear, so the mean can be inverted
             i = used - 1 - k
-            v, c = state.vectors[i], _mixing(m, d, y.dtype)[i]
+            v, c = state.vectors[i], _map_weights(m, d, y.dtype)[i]
             inner = jnp.sum(v * y) / (1 - c + c * jnp.sum(v * v))
             return (y - c * inner * v) / (1 - c)
 
-        z = lax.fori_loop(0, used, back, step)
+        z = lax.fori_loop(0, used, invert_map, step)
         c_sigma = min(1.0, 2 * n / d)
         c_path = jnp.asarray(np.minimum(1, n / (4.0 ** np.arange(m) * d)), y.dtype)
         # equal candidates raise the effective number and shorten steps: without this, a run that
@@ -116,6 +116,6 @@ class State(Placed):
     path: Array  # [D] p_sigma, path of the step size
 
 
-def _mixing(count: int, dimension: int, dtype: jnp.dtype) -> Array:
+def _map_weights(count: int, dimension: int, dtype: jnp.dtype) -> Array:
     """Return c_d of each map: the weight of its direction."""
     return jnp.asarray(1 / (1.5 ** np.arange(count) * dimension), dtype)

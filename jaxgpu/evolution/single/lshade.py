@@ -126,7 +126,7 @@ class LSHADE(Algorithm["State"]):
             best=best_of(state.best, x, f, violation),
         )
         full = state.filled >= state.count
-        return lax.cond(full, lambda s: _generation(self, s), lambda s: s, state)
+        return lax.cond(full, lambda s: _complete_generation(self, s), lambda s: s, state)
 
 
 @pytree
@@ -157,7 +157,7 @@ class State:
     box: Box
 
 
-def _generation(spec: LSHADE, state: State) -> State:
+def _complete_generation(spec: LSHADE, state: State) -> State:
     """Select the better of each parent and child, and learn from the children that won."""
     n = spec.pop_size
     x, value, violation = state.child[:n], state.child_f[:n], state.child_violation[:n]
@@ -167,10 +167,10 @@ def _generation(spec: LSHADE, state: State) -> State:
     kept = alive & (wins | (level & (value == state.f)))
     improved = alive & wins & (state.generation > 0)
     gain = jnp.where(level, state.f - value, jnp.inf)
-    factor, rate, slot = _remember(state, improved, gain)
+    factor, rate, slot = _update_memories(state, improved, gain)
     key = jax.random.fold_in(key_from(state.child), state.generation)
     k_archive, k_draw = jax.random.split(key)
-    archive, size = _store(k_archive, spec, state, improved)
+    archive, size = _update_archive(k_archive, spec, state, improved)
     share = jnp.clip(state.used / spec.evaluations, 0, 1)
     count = jnp.round(n - (n - 4) * share).astype(jnp.int32)
     new_f = jnp.where(kept, value, state.f)
@@ -180,7 +180,7 @@ def _generation(spec: LSHADE, state: State) -> State:
         jnp.where(alive, new_f, jnp.nan)[:, None], jnp.where(alive, new_violation, jnp.inf)
     )
     index = ranked[0]
-    scale, cross = _draw(k_draw, factor, rate, n)
+    scale, cross = _sample_parameters(k_draw, factor, rate, n)
     return replace(
         state,
         x=jnp.where(kept[:, None], x, state.x)[index],
@@ -199,7 +199,7 @@ def _generation(spec: LSHADE, state: State) -> State:
     )
 
 
-def _remember(state: State, improved: Array, gain: Array) -> tuple[Array, Array, Array]:
+def _update_memories(state: State, improved: Array, gain: Array) -> tuple[Array, Array, Array]:
     """Return the memories of F and CR after one generation, and the next slot (algorithm 1)."""
     known = jnp.where(improved & jnp.isfinite(gain), gain, 0)
     most = jnp.max(known)
@@ -224,7 +224,7 @@ def _remember(state: State, improved: Array, gain: Array) -> tuple[Array, Array,
     )
 
 
-def _store(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array, Array]:
+def _update_archive(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array, Array]:
     """Add replaced parents to the archive; drop random entries if it is too full."""
     room = state.archive.shape[0]
     members = jnp.concatenate([state.archive, state.x])
@@ -235,7 +235,7 @@ def _store(key: Array, spec: LSHADE, state: State, beaten: Array) -> tuple[Array
     return members[index], jnp.minimum(jnp.sum(real, dtype=jnp.int32), most)
 
 
-def _draw(key: Array, factor: Array, rate: Array, count: int) -> tuple[Array, Array]:
+def _sample_parameters(key: Array, factor: Array, rate: Array, count: int) -> tuple[Array, Array]:
     """Sample F and CR of the next children, each from a random memory."""
     k_slot, k_scale, k_cross = jax.random.split(key, 3)
     slot = jax.random.randint(k_slot, (count,), 0, factor.shape[0])

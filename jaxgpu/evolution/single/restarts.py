@@ -92,7 +92,7 @@ class Restarts(Algorithm["State"]):
     def ask(self, state: "State", key: Array) -> Array:
         """Return the next batch of samples of the distribution, inside the box."""
         shape, box = state.shape, state.box
-        own, draws = _own_key(state), draw(shape, box, self.batch_size)
+        own, draws = _batch_key(state), draw(shape, box, self.batch_size)
         return bounds.candidates(box, own, key, cloud(shape, box), draws)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
@@ -100,7 +100,7 @@ class Restarts(Algorithm["State"]):
         x, f, violation = told(self, state, x, f, violation)
         at, box = state.filled, state.box
         draws = draw(state.shape, box, self.batch_size)
-        y = bounds.samples(box, _own_key(state), x, cloud(state.shape, box), draws)
+        y = bounds.samples(box, _batch_key(state), x, cloud(state.shape, box), draws)
         schedule = replace(state.schedule, used=state.schedule.used + self.batch_size)
         state = replace(
             state,
@@ -112,8 +112,8 @@ class Restarts(Algorithm["State"]):
             schedule=schedule,
         )
         full = state.filled >= schedule.population
-        state = lax.cond(full, _generation, lambda s: s, state)
-        over = full & _over(self, state)
+        state = lax.cond(full, _complete_generation, lambda s: s, state)
+        over = full & _is_over(self, state)
         key = jax.random.fold_in(key_from(x), schedule.runs)
         return lax.cond(over, lambda s: _restart(self, s, key), lambda s: s, state)
 
@@ -147,12 +147,12 @@ class State:
     box: Box
 
 
-def _own_key(state: State) -> Array:
+def _batch_key(state: State) -> Array:
     """Return a different key for each batch of a generation; the batches share a mean."""
     return bounds.own_key(state.shape.mean, state.schedule.used)
 
 
-def _generation(state: State) -> State:
+def _complete_generation(state: State) -> State:
     """Update the distribution by the stored candidates, and clear them."""
     size, d = state.x.shape
     learn = rates(size, state.schedule.population, d, state.x.dtype)
@@ -171,7 +171,7 @@ def _generation(state: State) -> State:
     )
 
 
-def _over(spec: Restarts, state: State) -> Array:
+def _is_over(spec: Restarts, state: State) -> Array:
     """Return whether the run must end, by the rules of Hansen (2009), section 2. [] bool."""
     s, run = state.shape, state.schedule
     d = s.mean.shape[0]
@@ -209,10 +209,13 @@ def _stagnates(state: State) -> Array:
     back = 120 + 30 * d // state.schedule.population
     age = jnp.arange(state.recent.shape[1], dtype=jnp.int32)
 
-    def middle(mask: Array) -> Array:
+    def masked_median(mask: Array) -> Array:
         return jnp.nanmedian(jnp.where(mask[None], state.recent, jnp.nan), axis=1)
 
-    late, early = middle(10 * age < 3 * back), middle((10 * age >= 7 * back) & (age < back))
+    late, early = (
+        masked_median(10 * age < 3 * back),
+        masked_median((10 * age >= 7 * back) & (age < back)),
+    )
     return jnp.all(late >= early) & (state.shape.generation >= back)
 
 

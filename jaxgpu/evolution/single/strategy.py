@@ -78,8 +78,8 @@ class Strategy[S: Placed](PopulationAlgorithm[S]):
 def normal(mean: Array, deviation: Array, count: int) -> tuple[bounds.Cloud, bounds.Draw]:
     """Return `drawing` of a normal distribution with diagonal covariance, from [D] and [D]."""
 
-    def draw(key: Array) -> Array:
+    def sample(key: Array) -> Array:
         z = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)
         return mean[None] + deviation[None] * z
 
-    return bounds.Cloud(mean, deviation), draw
+    return bounds.Cloud(mean, deviation), sample

@@ -62,7 +62,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
             own, own_f, own_broken = (
                 jnp.roll(a, shift, 0) for a in (state.own, state.f, state.violation)
             )
-            win = _beats(own_f, own_broken, f, broken)
+            win = _is_better(own_f, own_broken, f, broken)
             place = jnp.where(win[:, None], own, place)
             f, broken = jnp.where(win, own_f, f), jnp.where(win, own_broken, broken)
         pull = u * (state.own - state.x) + w * (place - state.x)
@@ -74,7 +74,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
     ) -> "PSOState":
         """Return the state with the new positions, and the best positions so far."""
         x, f, violation = told(self, state, x, f, violation)
-        win = _beats(f[:, 0], violation, state.f, state.violation)
+        win = _is_better(f[:, 0], violation, state.f, state.violation)
         return replace(
             state,
             x=x,
@@ -159,7 +159,7 @@ class CSO(Algorithm["CSOState"]):
         broken = state.violation.at[moved].set(violation, unique_indices=True)
         key = jax.random.fold_in(key_from(x), state.generation)
         a, b = permutation(key, self.pop_size).reshape(2, -1)
-        win = _beats(value[a], broken[a], value[b], broken[b])
+        win = _is_better(value[a], broken[a], value[b], broken[b])
         first, second = _halves(self.pop_size)
         again = state.generation == 0  # the second half is not evaluated yet
         return replace(
@@ -190,7 +190,7 @@ class CSOState:
     generation: Array  # [] number of generations so far
 
 
-def _beats(f: Array, violation: Array, than: Array, broken: Array) -> Array:
+def _is_better(f: Array, violation: Array, than: Array, broken: Array) -> Array:
     return (violation < broken) | ((violation == broken) & (f < than))
 
 

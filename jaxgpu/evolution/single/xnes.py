@@ -57,12 +57,12 @@ class XNES(NaturalStrategy["State"]):
         scale = state.sigma * width(state.box)
         cloud = bounds.Cloud(state.mean, scale * jnp.sqrt(jnp.sum(state.shape**2, axis=1)))
 
-        def draw(key: Array) -> Array:
+        def sample(key: Array) -> Array:
             z = jax.random.normal(key, (self.pop_size, state.mean.shape[0]), state.mean.dtype)
             y = jnp.matmul(z, state.shape.T, precision="highest")
             return state.mean[None] + scale[None] * y
 
-        return cloud, draw
+        return cloud, sample
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         """Move the mean, the size and the shape along the natural gradient."""

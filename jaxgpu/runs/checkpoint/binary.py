@@ -13,13 +13,13 @@ import numpy as np
 
 from jaxgpu.inputs.arguments import is_key
 
-_OF_NUMPY = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64
+_NUMPY_TYPES = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64
 float16 float32 float64 complex64 complex128""".split()
-_OF_ML = """bfloat16 int2 int4 uint2 uint4 float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4
+_ML_TYPES = """bfloat16 int2 int4 uint2 uint4 float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4
 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
 float8_e8m0fnu""".split()
-DTYPES = {name: np.dtype(name) for name in _OF_NUMPY}
-DTYPES |= {name: np.dtype(getattr(ml_dtypes, name)) for name in _OF_ML}
+DTYPES = {name: np.dtype(name) for name in _NUMPY_TYPES}
+DTYPES |= {name: np.dtype(getattr(ml_dtypes, name)) for name in _ML_TYPES}
 
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
@@ -58,11 +58,11 @@ def describe(tree: Any) -> tuple[list[str], list[jax.ShapeDtypeStruct]]:
     """
     kinds: list[str] = []
 
-    def look(*leaves: Any) -> list[Any]:
+    def collect_types(*leaves: Any) -> list[Any]:
         kinds[:] = map(kind_of, leaves)
         return [*map(numbers_of, leaves)]
 
-    return kinds, jax.eval_shape(look, *jax.tree.leaves(tree))
+    return kinds, jax.eval_shape(collect_types, *jax.tree.leaves(tree))
 
 
 def dtype_of(kind: str) -> np.dtype:

@@ -16,7 +16,7 @@ from .sealed import CheckpointError
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{12})(-kept)?(\.npz)?")
-_NEAREST = 6  # steps that an error message lists if the requested one does not exist
+_MAX_LISTED = 6  # steps that an error message lists if the requested one does not exist
 
 
 def named(directory: Path, step: int, kept: bool = False) -> Path:
@@ -76,7 +76,7 @@ def find_step(directory: Path, step: int) -> list[Path]:
     found = [path for path in newest_first(directory) if step_of(path) == step]
     if not found:
         steps = steps_in(directory)
-        near = sorted(sorted(steps, key=lambda there: abs(there - step))[:_NEAREST])
+        near = sorted(sorted(steps, key=lambda there: abs(there - step))[:_MAX_LISTED])
         which = f"the nearest of {len(steps)}" if len(steps) > len(near) else "those there"
         said = f"{which} are {', '.join(map(str, near))}" if near else "there is none of any step"
         raise CheckpointError(f"{directory}: holds no checkpoint of step {step}; {said}")

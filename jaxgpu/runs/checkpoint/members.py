@@ -14,8 +14,10 @@ import numpy as np
 
 from .plain import open_file
 
-_START = re.compile(rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((\d{1,18}),\), \} *\n")
-_PIECE = 1 << 22  # bytes per read
+_NPY_HEADER = re.compile(
+    rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((\d{1,18}),\), \} *\n"
+)
+_READ_BYTES = 1 << 22  # bytes per read
 
 
 class Members:
@@ -37,7 +39,7 @@ class Members:
         try:
             self._archive = zipfile.ZipFile(self._file)
             self.size = path.stat().st_size  # of the file, the bound for all members together
-            self._refuse_large()
+            self._check_sizes()
         except BaseException:
             self._file.close()
             raise
@@ -57,19 +59,19 @@ class Members:
         with self._archive.open(info) as member:
             start = member.read(10)
             length = int.from_bytes(start[8:10], "little")
-            found = _START.fullmatch(member.read(length))
+            found = _NPY_HEADER.fullmatch(member.read(length))
             if start[:8] != b"\x93NUMPY\x01\x00" or found is None:
                 raise ValueError(f"member {name!r:.40} holds no bytes")
             raw = np.empty(info.file_size - 10 - length, np.uint8)
             if int(found[1]) != raw.size:
                 raise ValueError(f"member {name!r:.40} holds {raw.size} bytes, not {found[1]!r}")
-            for at in range(0, raw.size, _PIECE):
-                piece = member.read(min(_PIECE, raw.size - at))
+            for at in range(0, raw.size, _READ_BYTES):
+                piece = member.read(min(_READ_BYTES, raw.size - at))
                 raw[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
             member.read(1)  # reading to the end verifies the CRC of the member
             return raw
 
-    def _refuse_large(self) -> None:
+    def _check_sizes(self) -> None:
         infos = self._archive.infolist()
         if any(
             info.compress_type != zipfile.ZIP_STORED

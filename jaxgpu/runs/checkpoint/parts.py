@@ -58,7 +58,7 @@ def pieces(tree: Any, group: Group) -> Pieces:
         else:
             held = [((slice(None),) * np.ndim(x), x)] if group.first else []
         for at, data in held:
-            found.boxes.append((number, _box(at, np.shape(x))))
+            found.boxes.append((number, _slices_to_box(at, np.shape(x))))
             found.arrays.append(np.array(data))
     return found
 
@@ -66,17 +66,17 @@ def pieces(tree: Any, group: Group) -> Pieces:
 def write(folder: Path, rank: int, mine: Pieces) -> str:
     """Write the part of a process into the folder of a checkpoint; return its checksum."""
     header = sealed.stamp(_PART) | {"boxes": mine.boxes}
-    return sealed.write(folder / _name(rank), header, mine.arrays)
+    return sealed.write(folder / _part_name(rank), header, mine.arrays)
 
 
 def commit(folder: Path, leaves: list[list[Any]], meta: dict[str, Any], seals: list[str]) -> None:
     """Write the manifest, which makes the parts a checkpoint."""
-    names = {_name(rank) for rank in range(len(seals))}
+    names = {_part_name(rank) for rank in range(len(seals))}
     for left in [part for part in folder.glob("part-*") if part.name not in names]:
         left.unlink()  # left by a larger job that ended before it wrote a manifest
     manifest = sealed.stamp(_FORMAT) | {"leaves": leaves, "meta": meta, "parts": seals}
     with files.replacing(folder / MANIFEST) as file:
-        file.write(json.dumps(manifest | {"digest": _digest(manifest)}, indent=1))
+        file.write(json.dumps(manifest | {"digest": _manifest_digest(manifest)}, indent=1))
     files.sync(folder.parent)
 
 
@@ -89,10 +89,10 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
         CheckpointError: the manifest is missing or altered, or a part is missing, truncated,
             altered or of another checkpoint.
     """
-    manifest = _manifest(folder / MANIFEST)
+    manifest = _read_manifest(folder / MANIFEST)
     boxes: Boxes = defaultdict(lambda: defaultdict(list))
     for rank, seal in enumerate(manifest["parts"]):
-        path = folder / _name(rank)
+        path = folder / _part_name(rank)
         if rank % len(group.members) == group.rank and sealed.seal_of(path) != seal:
             raise CheckpointError(f"{path}: of another checkpoint than its manifest; use another")
         if not path.is_file():
@@ -104,10 +104,10 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
                 if size > members.size:  # claimed by the header, but not in the file
                     raise CheckpointError(f"{path}: holds less than its boxes; use another")
                 boxes[number][path].append((i, box))
-    return manifest, partial(_filled, folder, manifest["leaves"], boxes)
+    return manifest, partial(_read_box, folder, manifest["leaves"], boxes)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
     try:
@@ -115,13 +115,13 @@ def _manifest(path: Path) -> dict[str, Any]:
         digest = manifest.pop("digest")
     except (ValueError, LookupError, AttributeError, TypeError):
         digest = manifest = None
-    if manifest is None or digest != _digest(manifest):
+    if manifest is None or digest != _manifest_digest(manifest):
         raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
     sealed.refuse_foreign(path, manifest, _FORMAT)
     return manifest
 
 
-def _filled(
+def _read_box(
     folder: Path,
     leaves: list[list[Any]],
     boxes: Boxes,
@@ -130,44 +130,44 @@ def _filled(
 ) -> np.ndarray:
     """Return the part of an array in a box, assembled from all pieces that overlap it."""
     name, kind, shape = leaves[number]
-    want = _box((slice(None),) * len(shape) if at is ... else at, shape)
+    want = _slices_to_box((slice(None),) * len(shape) if at is ... else at, shape)
     found = [
         (path, i, box, [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(want, box, strict=True)])
         for path, held in boxes[number].items()
         for i, box in held
     ]
     found = [row for row in found if all(start < stop for start, stop in row[-1])]
-    filled = sum(_volume(shared) for *_, shared in found)
-    if filled != _volume(want):  # checked before allocating memory for the claimed size
+    filled = sum(_box_volume(shared) for *_, shared in found)
+    if filled != _box_volume(want):  # checked before allocating memory for the claimed size
         raise CheckpointError(
-            f"{folder}: has {filled} of {_volume(want)} values of {name}; use another"
+            f"{folder}: has {filled} of {_box_volume(want)} values of {name}; use another"
         )
     out = np.zeros([stop - start for start, stop in want], binary.dtype_of(kind))
     for path, pieces in itertools.groupby(found, lambda row: row[0]):
         with sealed.opened(path, _PART) as (_, members):
             for _, i, box, shared in pieces:
                 piece = binary.from_bytes(members[str(i)], kind, [b - a for a, b in box])
-                out[_within(shared, want)] = piece[_within(shared, box)]
+                out[_relative_slices(shared, want)] = piece[_relative_slices(shared, box)]
     return out
 
 
-def _volume(box: Any) -> int:
+def _box_volume(box: Any) -> int:
     return math.prod(stop - start for start, stop in box)
 
 
-def _within(inner: Any, outer: Box) -> tuple[slice, ...]:
+def _relative_slices(inner: Any, outer: Box) -> tuple[slice, ...]:
     """Return the slices of a box in an array that fills the box `outer`."""
     return tuple(slice(a - begin, b - begin) for (a, b), (begin, _) in zip(inner, outer))
 
 
-def _box(at: tuple[slice, ...], shape: Any) -> Box:
+def _slices_to_box(at: tuple[slice, ...], shape: Any) -> Box:
     """Return start and stop on each axis, from slices."""
     return [list(s.indices(length)[:2]) for s, length in zip(at, shape)]
 
 
-def _name(rank: int) -> str:
+def _part_name(rank: int) -> str:
     return f"part-{rank:05d}.npz"
 
 
-def _digest(manifest: dict[str, Any]) -> str:
+def _manifest_digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

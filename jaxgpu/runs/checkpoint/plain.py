@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO, Any
 
 DEPTH = 64  # nested lists and dictionaries
-_MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def parse(text: str) -> Any:
@@ -22,7 +22,7 @@ def parse(text: str) -> Any:
     ValueError: nested 65 deep; JSON of a file must be nested at most 64 deep
     """
     depth = 0
-    for mark in _MARK.finditer(text):
+    for mark in _JSON_TOKEN.finditer(text):
         sign = mark[0]
         depth += (sign in "[{") - (sign in "]}")
         if depth > DEPTH:

@@ -29,10 +29,10 @@ from .binary import as_bytes
 from .members import Members
 
 VERSION = 2
-_DIGEST = 64  # hexadecimal characters of a SHA-256
+_DIGEST_LENGTH = 64  # hexadecimal characters of a SHA-256
 # errors of zip, JSON, NumPy and JAX for a damaged file
-_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError)
-_DAMAGE += (RecursionError, NotImplementedError, struct.error, zipfile.BadZipFile)
+_DAMAGE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError)
+_DAMAGE_ERRORS += (RecursionError, NotImplementedError, struct.error, zipfile.BadZipFile)
 
 
 class CheckpointError(ValueError):
@@ -60,7 +60,7 @@ def write(path: Path, header: dict[str, Any], arrays: list[np.ndarray]) -> str:
     members: dict[str, Any] = {str(i): as_bytes(a) for i, a in enumerate(arrays)}
     with replacing(path, "wb+") as file:
         np.savez(file, header=as_bytes(json.dumps(header).encode()), **members)
-        return _seal(file)
+        return _append_checksum(file)
 
 
 @contextlib.contextmanager
@@ -96,7 +96,7 @@ def as_written(path: Path) -> Iterator[None]:
         raise
     except (FileNotFoundError, IsADirectoryError) as error:
         raise CheckpointError(f"{error.filename}: {error.strerror}; use another folder") from None
-    except (*_DAMAGE, OSError) as error:
+    except (*_DAMAGE_ERRORS, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # seek before the start
             raise
         raise CheckpointError(
@@ -116,12 +116,12 @@ def jsonable(meta: Any) -> dict[str, Any]:
     return meta
 
 
-def _seal(file: Any) -> str:
+def _append_checksum(file: Any) -> str:
     with zipfile.ZipFile(file, "a") as archive:
-        archive.comment = b"0" * _DIGEST
-    file.seek(-_DIGEST, os.SEEK_END)
+        archive.comment = b"0" * _DIGEST_LENGTH
+    file.seek(-_DIGEST_LENGTH, os.SEEK_END)
     end = file.tell()
-    digest = _digest(file, end)
+    digest = _hash_file(file, end)
     file.seek(end)
     file.write(digest)
     return digest.decode()
@@ -135,14 +135,14 @@ def seal_of(path: Path) -> str:
     """
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
-    end = path.stat().st_size - _DIGEST
+    end = path.stat().st_size - _DIGEST_LENGTH
     with open(path, "rb") as file:
-        if end <= 0 or (digest := _digest(file, end)) != file.read():
+        if end <= 0 or (digest := _hash_file(file, end)) != file.read():
             raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
         return digest.decode()
 
 
-def _digest(file: Any, end: int) -> bytes:
+def _hash_file(file: Any, end: int) -> bytes:
     """Return the SHA-256 of the first `end` bytes; leave the file positioned there."""
     file.seek(0)
     digest = hashlib.sha256()

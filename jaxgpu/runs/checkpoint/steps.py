@@ -15,7 +15,7 @@ from .sealed import CheckpointError
 from .tree import load_as, save
 
 _STEP = ranges.Range(least=0, below=10**12, whole=True, one=True)  # twelve digits in a name
-_KEPT = 2  # newest checkpoints of a run of several processes
+_NEWEST = 2  # newest checkpoints of a run of several processes
 _KEEP = ranges.Range(least=1, whole=True, one=True)
 
 
@@ -84,15 +84,15 @@ def save_parts(
     # decided by one: the file system may show processes different files for a moment
     name = group.decided("save", folder.named(directory, step, kept).name)
     path, meta = directory / name, {**sealed.jsonable(meta), "step": step}
-    seals = _together(group, lambda: parts.write(path, group.rank, mine))
+    seals = _write_in_all(group, lambda: parts.write(path, group.rank, mine))
 
-    def commit() -> str:
+    def commit_parts() -> str:
         if group.first:
             parts.commit(path, mine.leaves, meta, seals)
-            folder.drop_older(directory, path, _KEPT)
+            folder.drop_older(directory, path, _NEWEST)
         return ""
 
-    _together(group, commit)
+    _write_in_all(group, commit_parts)
 
 
 def load_last(
@@ -122,7 +122,7 @@ def load_last(
     directory = arguments.path("checkpoint.load_last: directory", directory)
     arguments.function("checkpoint.load_last: template", template)
     ranges.refuse("checkpoint.load_last: step", step, dataclasses.replace(_STEP, none=True))
-    names, fault = _names(directory, step)
+    names, fault = _list_names(directory, step)
     if group.somewhere("load", bool(fault)):
         raise CheckpointError(fault or f"{directory}: another process sees other files in it")
     refused = []
@@ -145,7 +145,7 @@ def load_last(
     return None
 
 
-def _names(directory: Path, step: int | None) -> tuple[list[str], str]:
+def _list_names(directory: Path, step: int | None) -> tuple[list[str], str]:
     """Return the names of checkpoints to try, and an error message if a step has none."""
     try:
         found = (
@@ -168,7 +168,7 @@ def holds_any(directory: str | Path) -> bool:
     return bool(folder.newest_first(directory))
 
 
-def _together(group: Group, write: Callable[[], str]) -> list[str]:
+def _write_in_all(group: Group, write: Callable[[], str]) -> list[str]:
     """Call `write` in all processes and return their results; raise if it fails in one."""
     fault: OSError | None = None
     try:

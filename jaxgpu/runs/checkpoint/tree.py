@@ -84,7 +84,7 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], Meta]:
     """
     path = arguments.path("checkpoint.read: path", path, "a file")
     with sealed.as_written(path):
-        header, array = _opened(path, ALONE)
+        header, array = _open_checkpoint(path, ALONE)
         return {leaf[0]: array(i, ...) for i, leaf in enumerate(header["leaves"])}, header["meta"]
 
 
@@ -95,7 +95,7 @@ def leaves(path: Path) -> tuple[list[Any], Meta]:
         CheckpointError: missing, truncated, altered, or of another format or version.
     """
     with sealed.as_written(path):
-        header, array = _opened(path, ALONE)
+        header, array = _open_checkpoint(path, ALONE)
         kinds = [kind for _, kind, _ in header["leaves"]]
         return [binary.leaf_of(array(i, ...), kind) for i, kind in enumerate(kinds)], header["meta"]
 
@@ -107,15 +107,15 @@ def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -
     share of the parts. All must succeed before any uses the values.
     """
     with sealed.as_written(path):
-        header, array = _opened(path, group)
+        header, array = _open_checkpoint(path, group)
         like = template(header["meta"])
-        _compare(path, header["leaves"], like)
+        _check_structure(path, header["leaves"], like)
         old = jax.tree.leaves(like)
-        leaves = [_restored(array, number, leaf) for number, leaf in enumerate(old)]
+        leaves = [_restore_leaf(array, number, leaf) for number, leaf in enumerate(old)]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), header["meta"]
 
 
-def _opened(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
+def _open_checkpoint(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
     """Return the header of a checkpoint, and a function that reads its arrays."""
     if path.is_dir():
         return parts.opened(path, group)
@@ -128,7 +128,7 @@ def _opened(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
     return header, lambda number, at: arrays[number][at]
 
 
-def _compare(path: Path, leaves: list[list[Any]], like: Any) -> None:
+def _check_structure(path: Path, leaves: list[list[Any]], like: Any) -> None:
     want = [
         (name, binary.kind_of(leaf), np.shape(binary.numbers_of(leaf)))
         for name, leaf in binary.named_leaves(like)
@@ -147,14 +147,18 @@ def _compare(path: Path, leaves: list[list[Any]], like: Any) -> None:
         )
 
 
-def _restored(array: Reader, number: int, old: Any) -> Any:
+def _restore_leaf(array: Reader, number: int, old: Any) -> Any:
     """Return an array of a checkpoint: sharded as `old` if it spans processes, else on the host."""
-    new = array(number, ...) if not spans(old) else _spread(array, number, binary.numbers_of(old))
+    new = (
+        array(number, ...)
+        if not spans(old)
+        else _read_sharded(array, number, binary.numbers_of(old))
+    )
     if is_key(old):
         return jax.random.wrap_key_data(jnp.asarray(new), impl=str(jax.random.key_impl(old)))
     return new
 
 
-def _spread(array: Reader, number: int, old: Any) -> jax.Array:
+def _read_sharded(array: Reader, number: int, old: Any) -> jax.Array:
     piece = lambda at: array(number, at)
     return jax.make_array_from_callback(old.shape, old.sharding, piece, dtype=old.dtype)

@@ -10,7 +10,9 @@ import numpy as np
 from jaxgpu.inputs import arguments, ranges
 
 _STEP = ranges.Range(least=0, below=10**12, whole=True, one=True)
-_NEED = "True or False, or names in a tuple, such as ('eta',), or jaxgpu.runs.Branch(folder, step)"
+_RESUME_NOUN = (
+    "True or False, or names in a tuple, such as ('eta',), or jaxgpu.runs.Branch(folder, step)"
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def allowed_names(resume: Any) -> tuple[str, ...]:
     if isinstance(resume, Branch):
         return tuple(resume.changed)
     if isinstance(resume, str) or not isinstance(resume, Sequence) or not len(resume):
-        raise TypeError(f"run: resume={arguments.shown(resume)}; it must be {_NEED}")
+        raise TypeError(f"run: resume={arguments.shown(resume)}; it must be {_RESUME_NOUN}")
     return tuple(arguments.word("run: resume", name) for name in resume)
 
 

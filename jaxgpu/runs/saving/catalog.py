@@ -23,7 +23,7 @@ from ..checkpoint import binary
 type Trusted = tuple[types.ModuleType | str, ...]
 
 # packages of jaxgpu whose dataclasses hold numbers and settings only, without side effects
-_OURS = re.compile(
+_ALLOWED_PACKAGES = re.compile(
     r"jaxgpu\.(evolution|geometry|numerics|physics|render|rl|studies)(\.[a-z][a-z0-9_]*)*"
 )
 # modules that may be imported to find a name, and modules of Flax with known classes
@@ -72,7 +72,7 @@ def find_class(name: str, trusted: tuple[str, ...] = ()) -> type | None:
     if not _is_trusted(module, trusted):
         if module.startswith("flax."):
             return _flax_classes().get(name)
-        if not _is_there(module):
+        if not _import_allowed(module):
             return None
     found = _find_definition(module, path)
     if not isinstance(found, type):
@@ -91,8 +91,8 @@ def find_function(name: str, trusted: tuple[str, ...] = ()) -> Callable[..., Any
     if _is_trusted(module, trusted):
         found = _find_definition(module, path)
         return found if callable(found) else None
-    if name in _activations():
-        return _activations()[name]
+    if name in _activation_functions():
+        return _activation_functions()[name]
     return _network_parts().get(name) if module.startswith(("flax.", "jax.")) else None
 
 
@@ -128,10 +128,10 @@ def _is_trusted(module: str, trusted: tuple[str, ...]) -> bool:
     )
 
 
-def _is_there(module: str) -> bool:
+def _import_allowed(module: str) -> bool:
     """Import an allowed module; return False if it is not allowed or missing."""
     try:
-        if _OURS.fullmatch(module):
+        if _ALLOWED_PACKAGES.fullmatch(module):
             import_module(module)
         elif module.startswith("optax."):
             import_module(_OPTAX)  # which imports its submodules; no other is imported by name
@@ -162,7 +162,7 @@ def _flax_classes() -> dict[str, type]:
 
 
 @functools.cache
-def _activations() -> dict[str, Callable[..., Any]]:
+def _activation_functions() -> dict[str, Callable[..., Any]]:
     """Return the functions of arrays that networks and measures use, by name."""
     found = [x for name, x in vars(jax.nn).items() if name[0] != "_" and callable(x)]
     found += [vars(jnp)[name] for name in _ELEMENTWISE]

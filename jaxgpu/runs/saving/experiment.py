@@ -23,7 +23,7 @@ from . import identity, objects, settings, structure
 from .catalog import Trusted
 
 FORMAT = "jaxgpu-experiment"
-_DIGITS = 16  # characters of the digest in the name of the file
+_DIGEST_LENGTH = 16  # characters of the digest in the name of the file
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Experiment:
 
     def write(self, out: Path) -> None:
         """Write it into the folder of a run, unless it is there already."""
-        path = _file(out, self.digest)
+        path = _experiment_path(out, self.digest)
         if not path.exists():
             arrays = [np.asarray(binary.numbers_of(a)) for a in self.arrays]
             kinds = [[binary.kind_of(a), list(b.shape)] for a, b in zip(self.arrays, arrays)]
@@ -54,9 +54,9 @@ class Experiment:
         found |= {f"start{name}": value for name, value in self.header["start"].items()}
         found |= {
             f"measure.{name}".removesuffix(".function"): value
-            for name, value in self._named("measure")
+            for name, value in self._iterate_values("measure")
         }
-        return found | dict(self._named("step")) | self.header["settings"]
+        return found | dict(self._iterate_values("step")) | self.header["settings"]
 
     def spec(self, trusted: Trusted = ()) -> Any:
         """Return the spec whose method the step is, or its bound arguments by name."""
@@ -64,7 +64,7 @@ class Experiment:
         found = {n: objects.build(part, self.arrays, trusted) for n, part in step["carried"]}
         return found["self"] if list(found) == ["self"] else found
 
-    def _named(self, part: str) -> Iterator[tuple[str, str]]:
+    def _iterate_values(self, part: str) -> Iterator[tuple[str, str]]:
         inside = self.header[part]
         for name, value in structure.flat(inside["function"], self.arrays).items():
             yield name or "function", value
@@ -84,8 +84,10 @@ def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
     '1.0 (float32)'
     """
     arrays: list[Any] = []
-    parts = {"step": _of_call(step, arrays), "measure": _of_call(measure, arrays)}
-    start = {jax.tree_util.keystr(at): _shown(x) for at, x in jax.tree.leaves_with_path(state)}
+    parts = {"step": _describe_call(step, arrays), "measure": _describe_call(measure, arrays)}
+    start = {
+        jax.tree_util.keystr(at): _format_leaf(x) for at, x in jax.tree.leaves_with_path(state)
+    }
     shown = "None" if key is None else structure.shown(key)
     rest = {"start": start, "key": shown, "settings": settings.number_settings()}
     return Experiment(parts | rest, arrays)
@@ -97,7 +99,7 @@ def read(out: Path, digest: str) -> Experiment:
     Raises:
         CheckpointError: there is none, or it was altered.
     """
-    path = _file(out, str(digest))
+    path = _experiment_path(out, str(digest))
     with sealed.as_written(path):
         sealed.seal_of(path)
         with sealed.opened(path, FORMAT) as (header, members):
@@ -126,22 +128,22 @@ def differences(was: Experiment, now: Experiment) -> dict[str, str]:
     other = [name for name in names if old.get(name) != new.get(name)]
     alone = {name for name in other if name not in old or name not in new}
     method = [at for at, _ in now.header["step"]["carried"]] == ["self"]
-    follows = lambda name: any(whole in other for whole in _around(name, method))
+    has_changed_parent = lambda name: any(whole in other for whole in _parent_names(name, method))
     return {
         name: f"was {old.get(name, 'not there')}, is {new.get(name, 'not there')}"
-        for name in sorted(other, key=_order)
-        if name not in alone or not follows(name)
+        for name in sorted(other, key=_sort_key)
+        if name not in alone or not has_changed_parent(name)
     }
 
 
-def _around(name: str, method: bool) -> list[str]:
+def _parent_names(name: str, method: bool) -> list[str]:
     """Return the names of the values that contain a value."""
     ends = [i for i, letter in enumerate(name) if letter in ".[" and i]
     spec = ["spec"] if method and part_of(name) == "step" and name != "function" else []
     return [name[:end] for end in ends] + [x for x in spec if x != name]
 
 
-def _order(name: str) -> tuple[bool, int]:
+def _sort_key(name: str) -> tuple[bool, int]:
     """Return a sort key: x, v and m before other arrays of the start, deeper names last.
 
     >>> sorted(["start.bodies.stars.a", "start.gone.time", "start.bodies.pairs.m"], key=_order)
@@ -175,16 +177,16 @@ def part_of(name: str) -> str:
     return first if first in ("start", "measure", "key") else "step"
 
 
-def _of_call(call: Call, arrays: list[Any]) -> dict[str, Any]:
+def _describe_call(call: Call, arrays: list[Any]) -> dict[str, Any]:
     inside = [[name, structure.of(value, arrays)] for name, value in call.carried().items()]
     return {"function": structure.of(call.function, arrays), "carried": inside}
 
 
-def _shown(leaf: Any) -> str:
+def _format_leaf(leaf: Any) -> str:
     if spans(leaf):
-        return f"{leaf.dtype}{list(leaf.shape)} {identity.of_arrays(leaf)[:_DIGITS]}"
+        return f"{leaf.dtype}{list(leaf.shape)} {identity.of_arrays(leaf)[:_DIGEST_LENGTH]}"
     return structure.shown(leaf)
 
 
-def _file(out: Path, digest: str) -> Path:
-    return out / f"experiment-{digest[:_DIGITS]}.npz"
+def _experiment_path(out: Path, digest: str) -> Path:
+    return out / f"experiment-{digest[:_DIGEST_LENGTH]}.npz"

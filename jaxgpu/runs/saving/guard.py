@@ -9,7 +9,7 @@ import numpy as np
 
 from .store import Store
 
-_NAMED = 3  # arrays that an error message names
+_MAX_NAMED = 3  # arrays that an error message names
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class Guard:
             FloatingPointError: a floating-point value is not finite; with its name.
             OSError: the previous checkpoint could not be written.
         """
-        finite = jax.jit(_all_finite, out_shardings=self.place)(state)
+        finite = jax.jit(_find_finite_leaves, out_shardings=self.place)(state)
         faults = [
             f"state {named(at)}" for at, good in jax.tree.leaves_with_path(finite) if not good
         ]
         for at, leaf in jax.tree.leaves_with_path(rows):
-            bad = _rows_at_fault(leaf)
+            bad = _find_bad_rows(leaf)
             if bad.any():
                 faults.append(f"history {named(at)} from step {begin + 1 + bad.argmax()} on")
         if faults:
             self.store.wait()
-            more = f" and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
-            said = f"{', '.join(faults[:_NAMED])}{more} {'is' if len(faults) == 1 else 'are'}"
-            raise FloatingPointError(f"run: {said} not finite, {self._advice(begin, end)}")
+            more = f" and {len(faults) - _MAX_NAMED} more" if len(faults) > _MAX_NAMED else ""
+            said = f"{', '.join(faults[:_MAX_NAMED])}{more} {'is' if len(faults) == 1 else 'are'}"
+            raise FloatingPointError(f"run: {said} not finite, {self._describe_remedy(begin, end)}")
 
-    def _advice(self, begin: int, end: int) -> str:
+    def _describe_remedy(self, begin: int, end: int) -> str:
         """Describe when it happened, and from which checkpoint the run can be resumed."""
         out = self.store.out
         if begin < 0 and end == 0:
@@ -78,13 +78,13 @@ def named(at: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(at).lstrip(".")[:40] or "all"
 
 
-def _all_finite(state: Any) -> Any:
+def _find_finite_leaves(state: Any) -> Any:
     """Return for each floating-point array if all values are finite, bool []."""
-    numbers = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
-    return jax.tree.map(lambda x: jnp.isfinite(x).all() if numbers(x) else None, state)
+    is_floating = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
+    return jax.tree.map(lambda x: jnp.isfinite(x).all() if is_floating(x) else None, state)
 
 
-def _rows_at_fault(leaf: Any) -> np.ndarray:
+def _find_bad_rows(leaf: Any) -> np.ndarray:
     """Return a mask [rows] of the rows with a value that is not finite."""
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return np.zeros(len(leaf), bool)

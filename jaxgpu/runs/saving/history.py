@@ -31,7 +31,7 @@ from .catalog import Trusted
 
 FOLDER, JOURNAL = "history", "journal.jsonl"
 FORMAT, VERSION = "jaxgpu-history", 1
-_PIECE = 1 << 24  # bytes per read
+_READ_BYTES = 1 << 24  # bytes per read
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Memory:
     def __init__(self, row: Any, most: int) -> None:
         self.row, self.most, self.count = row, most, 0
         self._kinds, self._arrays = binary.describe(row)
-        self._rows, self._room = self._empty(1), 1
+        self._rows, self._chunk_capacity = self._empty_arrays(1), 1
 
     def begin(self) -> None:
         """Do nothing: memory needs no preparation, and no closing."""
@@ -89,9 +89,9 @@ class Memory:
     def add(self, rows: Any, count: int) -> None:
         """Append rows, a tree of arrays [count, ...]."""
         end = self.count + count
-        if end > self._room:
-            self._room = max(end, min(2 * self.count, self.most))
-            larger = self._empty(self._room)
+        if end > self._chunk_capacity:
+            self._chunk_capacity = max(end, min(2 * self.count, self.most))
+            larger = self._empty_arrays(self._chunk_capacity)
             for into, values in zip(larger, self._rows):
                 into[: self.count] = values[: self.count]
             self._rows = larger
@@ -102,9 +102,9 @@ class Memory:
     def tree(self) -> Any:
         """Return the history so far, arrays [rows, ...]."""
         found = [binary.leaf_of(x[: self.count], kind) for x, kind in zip(self._rows, self._kinds)]
-        return _tree(self.row, found)
+        return _unflatten_rows(self.row, found)
 
-    def _empty(self, count: int) -> list[np.ndarray]:
+    def _empty_arrays(self, count: int) -> list[np.ndarray]:
         return [np.empty((count, *x.shape), x.dtype) for x in self._arrays]
 
 
@@ -132,19 +132,21 @@ class Journal:
 
     def begin(self) -> None:
         """Create the files of a new run; overwrite those that an unsaved run may have left."""
-        head = json.dumps(_head(self.row))
+        head = json.dumps(_make_header(self.row))
         self._seals = Seals(head, len(jax.tree.leaves(self.row)))
-        self._open()
-        with files.replacing(_journal(self.out)) as file:
+        self._open_files()
+        with files.replacing(_journal_path(self.out)) as file:
             file.write(head + "\n")
 
     def resume(self, at: Segment, seals: Seals) -> None:
         """Continue after a segment, with the result of `verify`; drop the rows after it."""
         # rows are overwritten in place, as a reader may have mapped the file
-        kept = [line for line, segment in _lines(self.out) if segment.rows <= at.rows]
-        with files.replacing(_journal(self.out)) as file:
-            file.writelines([json.dumps(_head(self.row)) + "\n", *(line + "\n" for line in kept)])
-        self._open()
+        kept = [line for line, segment in _iterate_segments(self.out) if segment.rows <= at.rows]
+        with files.replacing(_journal_path(self.out)) as file:
+            file.writelines(
+                [json.dumps(_make_header(self.row)) + "\n", *(line + "\n" for line in kept)]
+            )
+        self._open_files()
         self.count, self._seals = at.rows, seals
 
     def add(self, rows: Any, count: int) -> None:
@@ -152,7 +154,7 @@ class Journal:
         leaves = [np.ascontiguousarray(leaf) for leaf in jax.tree.leaves(rows)]
         for file, leaf in zip(self._files, leaves):
             file.seek(self.count * math.prod(leaf.shape[1:]) * leaf.dtype.itemsize)
-            file.write(_bytes(leaf))
+            file.write(_as_bytes(leaf))
             file.flush()
         self.count += count
         self._waiting.append((self.count, leaves))
@@ -166,11 +168,11 @@ class Journal:
         """Sync rows to disk, then the lines that make them part of the history; return the last."""
         for file in self._files:
             os.fsync(file.fileno())
-        with open(_journal(self.out), "a") as file:
+        with open(_journal_path(self.out), "a") as file:
             end = self._seals.at(0)
             for rows, leaves in waiting:
                 for i, leaf in enumerate(leaves):
-                    self._seals.add(i, _bytes(leaf))
+                    self._seals.add(i, _as_bytes(leaf))
                 end = self._seals.at(rows)
                 file.write(json.dumps({"rows": rows, "seal": end.seal}) + "\n")
             file.flush()
@@ -180,20 +182,20 @@ class Journal:
     def tree(self) -> Any:
         """Return the history so far, arrays [rows, ...] mapped from the files, and keys."""
         found = [
-            (kind, _mapped(_rows_of(self.out, i), kind, [self.count, *x.shape]))
+            (kind, _map_rows(_rows_path(self.out, i), kind, [self.count, *x.shape]))
             for i, (kind, x) in enumerate(zip(*binary.describe(self.row)))
         ]
-        return _tree(self.row, [binary.leaf_of(array, kind) for kind, array in found])
+        return _unflatten_rows(self.row, [binary.leaf_of(array, kind) for kind, array in found])
 
     def close(self) -> None:
         for file in self._files:
             file.close()
 
-    def _open(self) -> None:
+    def _open_files(self) -> None:
         self.close()
         (self.out / FOLDER).mkdir(exist_ok=True)
         count = len(jax.tree.leaves(self.row))
-        self._files = [_open_rows(_rows_of(self.out, i)) for i in range(count)]
+        self._files = [_open_rows(_rows_path(self.out, i)) for i in range(count)]
 
 
 def verify(out: Path, at: Segment) -> Seals:
@@ -205,20 +207,20 @@ def verify(out: Path, at: Segment) -> Seals:
     Raises:
         CheckpointError: rows or lines are missing or altered.
     """
-    file = _journal(out)
+    file = _journal_path(out)
     with sealed.as_written(file):
-        head = _first(file)
+        head = _read_header(file)
         leaves = plain.parse(head)["leaves"]
         sizes = [binary.layout(kind, shape)[2] for _, kind, shape in leaves]
         seals, end = Seals(head, len(sizes)), Segment(0, "")
         with contextlib.ExitStack() as opened:
-            rows_of = (_rows_of(out, i) for i in range(len(sizes)))
+            rows_of = (_rows_path(out, i) for i in range(len(sizes)))
             arrays = [opened.enter_context(open_file(rows, "rb")) for rows in rows_of]
-            for _, segment in _lines(out):
+            for _, segment in _iterate_segments(out):
                 if end.rows >= at.rows:
                     break
                 for i, size in enumerate(sizes):
-                    for piece in _pieces(arrays[i], (segment.rows - end.rows) * size):
+                    for piece in _read_pieces(arrays[i], (segment.rows - end.rows) * size):
                         seals.add(i, piece)
                 end = segment
                 if seals.at(end.rows) != end:
@@ -242,32 +244,35 @@ def copy(source: Path, out: Path, at: Segment) -> Seals:
     Raises:
         CheckpointError: rows or lines are missing or altered.
     """
-    with sealed.as_written(_journal(source)):
-        head = _first(_journal(source))
+    with sealed.as_written(_journal_path(source)):
+        head = _read_header(_journal_path(source))
         leaves = plain.parse(head)["leaves"]
-        _journal(out).parent.mkdir(exist_ok=True)
+        _journal_path(out).parent.mkdir(exist_ok=True)
         for i, (_, kind, shape) in enumerate(leaves):
             size = at.rows * binary.layout(kind, shape)[2]
-            with open_file(_rows_of(source, i), "rb") as rows, _open_rows(_rows_of(out, i)) as file:
-                for piece in _pieces(rows, size):
+            with (
+                open_file(_rows_path(source, i), "rb") as rows,
+                _open_rows(_rows_path(out, i)) as file,
+            ):
+                for piece in _read_pieces(rows, size):
                     file.write(piece)
                 file.truncate()
                 file.flush()
                 os.fsync(file.fileno())
-        kept = [line for line, segment in _lines(source) if segment.rows <= at.rows]
-        with files.replacing(_journal(out)) as file:
+        kept = [line for line, segment in _iterate_segments(source) if segment.rows <= at.rows]
+        with files.replacing(_journal_path(out)) as file:
             file.writelines(f"{line}\n" for line in (head, *kept))
     return verify(out, at)
 
 
 def remove_journal(out: Path) -> None:
     """Remove the journal of a run that has no checkpoint yet."""
-    _journal(out).unlink(missing_ok=True)
+    _journal_path(out).unlink(missing_ok=True)
 
 
 def has_journal(out: Path) -> bool:
     """Return True if the folder of a run has a journal."""
-    return _journal(out).exists()
+    return _journal_path(out).exists()
 
 
 def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any:
@@ -283,10 +288,10 @@ def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any
     Raises:
         CheckpointError: there is no history, or it has fewer rows.
     """
-    file = _journal(Path(out))
+    file = _journal_path(Path(out))
     with sealed.as_written(file):
         leaves = [binary.leaf_of(array, kind) for _, kind, array in arrays_of(out, rows)]
-        return objects.build(plain.parse(_first(file))["tree"], leaves, trusted)
+        return objects.build(plain.parse(_read_header(file))["tree"], leaves, trusted)
 
 
 def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, np.ndarray]]:
@@ -298,9 +303,9 @@ def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, 
         CheckpointError: there is no history, or it has fewer rows.
     """
     out = Path(out)
-    file = _journal(out)
+    file = _journal_path(out)
     with sealed.as_written(file):
-        head = plain.parse(_first(file))
+        head = plain.parse(_read_header(file))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
         there = count(out)
@@ -308,7 +313,7 @@ def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, 
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
         rows = there if rows is None else rows
         return [
-            (str(name), str(kind), _mapped(_rows_of(out, i), kind, [rows, *shape]))
+            (str(name), str(kind), _map_rows(_rows_path(out, i), kind, [rows, *shape]))
             for i, (name, kind, shape) in enumerate(head["leaves"])
         ]
 
@@ -319,18 +324,18 @@ def count(out: str | Path) -> int:
     Raises:
         CheckpointError: there is no history, or it was altered.
     """
-    with sealed.as_written(_journal(Path(out))):
-        return max((segment.rows for _, segment in _lines(Path(out))), default=0)
+    with sealed.as_written(_journal_path(Path(out))):
+        return max((segment.rows for _, segment in _iterate_segments(Path(out))), default=0)
 
 
-def _head(row: Any) -> dict[str, Any]:
+def _make_header(row: Any) -> dict[str, Any]:
     names = [jax.tree_util.keystr(at) for at, _ in jax.tree.leaves_with_path(row)]
     leaves = [[name, kind, list(x.shape)] for name, kind, x in zip(names, *binary.describe(row))]
     tree = structure.of_tree(row)
     return {"format": FORMAT, "version": VERSION, "leaves": leaves, "tree": tree}
 
 
-def _first(file: Path) -> str:
+def _read_header(file: Path) -> str:
     """Return the first line of a journal, which describes the rows."""
     with open_file(file) as lines:
         line = lines.readline()
@@ -339,9 +344,9 @@ def _first(file: Path) -> str:
     return line.rstrip("\n")
 
 
-def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
+def _iterate_segments(out: Path) -> Iterator[tuple[str, Segment]]:
     """Yield the lines of complete segments; an unfinished line does not count yet."""
-    with open_file(_journal(out)) as lines:
+    with open_file(_journal_path(out)) as lines:
         lines.readline()
         for line in lines:
             if line.endswith("\n"):
@@ -349,14 +354,14 @@ def _lines(out: Path) -> Iterator[tuple[str, Segment]]:
                 yield line[:-1], Segment(int(found["rows"]), str(found["seal"]))
 
 
-def _pieces(file: Any, left: int) -> Iterator[bytes]:
+def _read_pieces(file: Any, left: int) -> Iterator[bytes]:
     """Yield the next `left` bytes of a file, or all that remain, in pieces."""
-    while left > 0 and (piece := file.read(min(left, _PIECE))):
+    while left > 0 and (piece := file.read(min(left, _READ_BYTES))):
         left -= len(piece)
         yield piece
 
 
-def _mapped(file: Path, kind: str, shape: list[int]) -> np.ndarray:
+def _map_rows(file: Path, kind: str, shape: list[int]) -> np.ndarray:
     """Map rows of a file as an array; writing to it does not change the file."""
     dtype, whole, size = binary.layout(kind, shape)
     if not size:  # an empty range cannot be mapped
@@ -367,11 +372,11 @@ def _mapped(file: Path, kind: str, shape: list[int]) -> np.ndarray:
         return np.asarray(np.memmap(rows, dtype, "c", 0, whole))
 
 
-def _tree(row: Any, leaves: list[np.ndarray]) -> Any:
+def _unflatten_rows(row: Any, leaves: list[np.ndarray]) -> Any:
     return jax.tree.unflatten(jax.tree.structure(row), leaves)
 
 
-def _journal(out: Path) -> Path:
+def _journal_path(out: Path) -> Path:
     return out / FOLDER / JOURNAL
 
 
@@ -382,9 +387,9 @@ def _open_rows(file: Path) -> IO[bytes]:
     return os.fdopen(os.open(file, flags, 0o666), "r+b")
 
 
-def _rows_of(out: Path, number: int) -> Path:
+def _rows_path(out: Path, number: int) -> Path:
     return out / FOLDER / f"{number:05d}.rows"
 
 
-def _bytes(leaf: np.ndarray) -> np.ndarray:
+def _as_bytes(leaf: np.ndarray) -> np.ndarray:
     return leaf.reshape(-1).view(np.uint8)

@@ -23,12 +23,12 @@ from jaxgpu.inputs.references import is_fixed
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # parameters that hold the name of an operation, its source location, or derivative rules, which
 # are traced already if they count
-_NAMES = set(
+_IGNORED_PARAMETERS = set(
     "name name_and_src_info debug_info metadata fwd_jaxpr_thunk jvp_jaxpr_fun bwd out_trees policy "
     "fun fwd jvp_jaxpr_thunk".split()
 )
 # settings that change how an operation is lowered, by the prefix of its name
-_LOWERED = {
+_LOWERING_SETTINGS = {
     "random_": ("jax_threefry_partitionable", "jax_random_seed_offset"),
     "threefry": ("jax_threefry_partitionable",),
     "erf_inv": ("jax_accurate_erf_inv",),
@@ -50,7 +50,7 @@ def of_program(traced: Any, called: list[Any] | None = None) -> str:
     (True, False)
     """
     digest = hashlib.sha256()
-    _Program(digest.update, [] if called is None else called).closed(traced)
+    _ProgramHasher(digest.update, [] if called is None else called).closed(traced)
     return digest.hexdigest()
 
 
@@ -65,7 +65,7 @@ def of_arrays(tree: Any) -> str:
     digest = hashlib.sha256()
     for path, leaf in jax.tree.leaves_with_path(tree):
         digest.update(jax.tree_util.keystr(path).encode())
-        _value(digest.update, leaf)
+        _hash_value(digest.update, leaf)
     return digest.hexdigest()
 
 
@@ -78,7 +78,7 @@ def joined(*digests: str) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-class _Program:
+class _ProgramHasher:
     """Traversal that hashes the operations of a program by `put` and collects host functions."""
 
     def __init__(self, put: Put, called: list[Any]) -> None:
@@ -86,35 +86,35 @@ class _Program:
 
     def closed(self, program: Any) -> None:
         for constant in program.consts:
-            _value(self.put, constant)
+            _hash_value(self.put, constant)
         self.jaxpr(program.jaxpr)
 
     def jaxpr(self, jaxpr: Any) -> None:
         """Hash the operations in their order; variables count by their first appearance."""
         put, numbers = self.put, dict[int, int]()
 
-        def name(atom: Any) -> None:
+        def hash_variable(atom: Any) -> None:
             if isinstance(atom, core.Literal):
-                _value(put, atom.val)
+                _hash_value(put, atom.val)
             else:
                 number = numbers.setdefault(id(atom), len(numbers))
                 put(f"{number}:{atom.aval.str_short()} ".encode())
 
         for variable in (*jaxpr.constvars, *jaxpr.invars):
-            name(variable)
+            hash_variable(variable)
         for equation in jaxpr.eqns:
             operation = equation.primitive.name
             put(operation.encode())
-            for begin, settings in _LOWERED.items():
+            for begin, settings in _LOWERING_SETTINGS.items():
                 if operation.startswith(begin):
                     put(repr([getattr(jax.config, x, None) for x in settings]).encode())
             for atom in (*equation.invars, *equation.outvars):
-                name(atom)
-            for key in sorted(equation.params.keys() - _NAMES):
+                hash_variable(atom)
+            for key in sorted(equation.params.keys() - _IGNORED_PARAMETERS):
                 put(f"{key}=".encode())
                 self.parameter(equation.params[key])
         for atom in jaxpr.outvars:
-            name(atom)
+            hash_variable(atom)
 
     def parameter(self, value: Any) -> None:
         """Hash a parameter of an operation, without parts that differ between processes."""
@@ -127,13 +127,13 @@ class _Program:
             for part in value:
                 self.parameter(part)
         elif isinstance(value, dict):
-            for key in sorted(value.keys() - _NAMES, key=str):
+            for key in sorted(value.keys() - _IGNORED_PARAMETERS, key=str):
                 self.put(str(key).encode())
                 self.parameter(value[key])
         elif isinstance(value, (set, frozenset)):
             self.put(",".join(sorted(map(str, value))).encode())
         elif isinstance(value, (np.ndarray, np.generic, Array)):
-            _value(self.put, value)
+            _hash_value(self.put, value)
         elif hasattr(value, "vjp_fwd") and is_fixed(type(value)):
             # a primitive object, such as a root; it holds the programs of its functions as well
             inside = vars(value) | getattr(value, "params", {})
@@ -145,7 +145,7 @@ class _Program:
             self.put(_ADDRESS.sub("", f"{type(value).__qualname__} {value} ").encode())
 
 
-def _value(put: Put, value: Any) -> None:
+def _hash_value(put: Put, value: Any) -> None:
     if hasattr(value, "dtype") and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
         put(str(jax.random.key_impl(value)).encode())
         value = jax.random.key_data(value)

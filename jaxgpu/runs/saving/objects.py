@@ -47,7 +47,7 @@ def build(found: Any, arrays: list[Any], trusted: catalog.Trusted = ()) -> Any:
     >>> build({"tuple": [1, {"array": 0}, {"complex": [0.0, 1.0]}]}, ["x"])
     (1, 'x', 1j)
     """
-    return _Builder(arrays, catalog.check("load", trusted)).make(found)
+    return _ObjectBuilder(arrays, catalog.check("load", trusted)).make(found)
 
 
 def _complete_network(new: Any) -> None:
@@ -58,7 +58,7 @@ def _complete_network(new: Any) -> None:
         linen.Module.__post_init__(new)
 
 
-class _Builder:
+class _ObjectBuilder:
     def __init__(self, arrays: list[Any], trusted: tuple[str, ...]) -> None:
         self._arrays, self._trusted = arrays, trusted
 
@@ -71,13 +71,15 @@ class _Builder:
         if kind == "complex":
             return complex(*inside)
         if kind == "type":
-            return self._object(str(inside), [(str(n), self.make(x)) for n, x in found["fields"]])
+            return self._build_instance(
+                str(inside), [(str(n), self.make(x)) for n, x in found["fields"]]
+            )
         if kind in ("tuple", "list", "set"):
             return {"tuple": tuple, "list": list, "set": set}[kind](map(self.make, inside))
         if kind == "dict":
             return {self.make(key): self.make(part) for key, part in inside}
         if kind == "partial":
-            return self._partial(inside, found["args"], found["named"])
+            return self._build_partial(inside, found["args"], found["named"])
         if kind == "method":
             method = catalog.find_method(self.make(found["of"]), str(inside), self._trusted)
             return Missing(str(inside)) if method is None else method
@@ -91,13 +93,13 @@ class _Builder:
             return Missing(str(inside))
         raise ValueError(f"no structure is called {kind!r}")
 
-    def _partial(self, inside: Any, args: Any, named: Any) -> Any:
+    def _build_partial(self, inside: Any, args: Any, named: Any) -> Any:
         function = self.make(inside)
         function = function if callable(function) else Missing("a function")
         parts = {str(name): self.make(part) for name, part in named}
         return functools.partial(function, *map(self.make, args), **parts)
 
-    def _object(self, name: str, fields: list[tuple[str, Any]]) -> Any:
+    def _build_instance(self, name: str, fields: list[tuple[str, Any]]) -> Any:
         """Create an object of a class without running its code; a namespace if it is unknown."""
         cls, names = catalog.find_class(name, self._trusted), [field for field, _ in fields]
         if cls is None:

@@ -12,7 +12,7 @@ from . import catalog, experiment, history, objects
 from .catalog import Trusted
 
 _STEP = ranges.Range(least=0, below=10**12, whole=True, one=True, none=True)
-_TRIES = 20  # attempts: an active run may delete checkpoints while they are read
+_MAX_ATTEMPTS = 20  # attempts: an active run may delete checkpoints while they are read
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ def load(folder: str | Path, *, step: int | None = None, trusted: Trusted = ()) 
     ranges.refuse("load: step", step, _STEP)
     trusted = catalog.check("load", trusted)
     names = newest_first(out)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         try:
-            return _load(out, names, step, trusted)
+            return _load_checkpoint(out, names, step, trusted)
         except CheckpointError:
             before, names = names, newest_first(out)
             if names == before:
                 raise
-    return _load(out, names, step, trusted)
+    return _load_checkpoint(out, names, step, trusted)
 
 
-def _load(out: Path, names: list[Path], step: int | None, trusted: Trusted) -> Saved:
+def _load_checkpoint(out: Path, names: list[Path], step: int | None, trusted: Trusted) -> Saved:
     """Return the checkpoint of a step, or the first valid one among these paths."""
     if not names:
         below = sorted({str(path.parent) for path in out.glob("**/step-*")})[:3]
@@ -88,13 +88,13 @@ def _load(out: Path, names: list[Path], step: int | None, trusted: Trusted) -> S
     faults = []
     for path in names if step is None else find_step(out, int(step)):
         try:
-            return _read(out, path, trusted)
+            return _read_checkpoint(out, path, trusted)
         except CheckpointError as error:
             faults.append(str(error))
     raise CheckpointError("; ".join(faults))
 
 
-def _read(out: Path, path: Path, trusted: Trusted) -> Saved:
+def _read_checkpoint(out: Path, path: Path, trusted: Trusted) -> Saved:
     leaves, meta = tree.leaves(path)
     with sealed.as_written(path):
         refuse_renamed(path, meta)

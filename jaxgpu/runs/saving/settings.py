@@ -8,12 +8,12 @@ import jax
 from jaxgpu.devices import machine
 
 # settings of messages, caches, files and connections
-_OTHER = re.compile(
+_UNRELATED_SETTINGS = re.compile(
     "cache|dump|log(?!istic)|traceback|mtls|cross_host|explain|proxy|preemption|distributed|pgle|export|"
     "visible_devices|topology|timeout|mock|url|pprint|captured_constants|guard|leak|profile"
 )
 # settings that change numbers, when a program is traced or lowered
-_NUMBERS = (
+_NUMBER_SETTINGS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
     "jax_default_prng_impl",
@@ -26,8 +26,10 @@ _NUMBERS = (
     "jax_use_hlo_logistic_lowering",
     "jax_allow_f16_reductions",
 )
-_LOOSE = re.compile("fast_math|fast_min_max|excess_precision")
-_NAMES = tuple(name for name in jax.config.values if not _OTHER.search(name))
+_INEXACT_FLAGS = re.compile("fast_math|fast_min_max|excess_precision")
+_COMPILER_SETTINGS = tuple(
+    name for name in jax.config.values if not _UNRELATED_SETTINGS.search(name)
+)
 
 
 def compiler_settings() -> tuple[Any, ...]:
@@ -38,7 +40,7 @@ def compiler_settings() -> tuple[Any, ...]:
     >>> other == compiler_settings()
     False
     """
-    values = tuple([getattr(jax.config, name, None) for name in _NAMES])
+    values = tuple([getattr(jax.config, name, None) for name in _COMPILER_SETTINGS])
     try:
         hash(values)
     except TypeError:  # one of them is a list or a dictionary
@@ -52,7 +54,7 @@ def number_settings() -> dict[str, str]:
     >>> number_settings()["jax_random_seed_offset"]
     '0'
     """
-    return {name: str(getattr(jax.config, name, None)) for name in _NUMBERS} | loose_flags()
+    return {name: str(getattr(jax.config, name, None)) for name in _NUMBER_SETTINGS} | loose_flags()
 
 
 def loose_flags() -> dict[str, str]:
@@ -62,4 +64,4 @@ def loose_flags() -> dict[str, str]:
     {}
     """
     flags = [flag.lstrip("-").partition("=") for flag in machine.compiler_flags()]
-    return {name: value or "true" for name, _, value in flags if _LOOSE.search(name)}
+    return {name: value or "true" for name, _, value in flags if _INEXACT_FLAGS.search(name)}

@@ -27,7 +27,7 @@ from .branch import Branch, Resume
 from .kept_steps import Keep, KeptSteps, WallTime
 
 # entries that must be equal in the same experiment, and phrases for a difference
-_SAME = {
+_DIFFERENCE_PHRASES = {
     "key": "another key",
     "generator": "a key of another kind",
     "program": "another step",
@@ -37,10 +37,18 @@ _SAME = {
 }
 # part of the experiment that holds their values
 _PARTS = {"program": "step", "generator": "key", "called": "step"}
-_BITS = ("jaxgpu", "jax", "jaxlib", "device", "processor", "instructions", "compiler flags")
+_MACHINE_FIELDS = (
+    "jaxgpu",
+    "jax",
+    "jaxlib",
+    "device",
+    "processor",
+    "instructions",
+    "compiler flags",
+)
 _NEWEST = 2  # newest checkpoints that remain under any rule
-_NAMED = 3  # differences that a message lists
-_UNTOLD = "was another, of which no value tells the difference"
+_MAX_NAMED = 3  # differences that a message lists
+_UNKNOWN_DIFFERENCE = "was another, of which no value tells the difference"
 
 
 class Store:
@@ -79,7 +87,7 @@ class Store:
 
     def __enter__(self):
         with contextlib.ExitStack() as entered:
-            self._claim(entered)
+            self._lock_folder(entered)
             self.thread = ThreadPoolExecutor(1, "checkpoint")
             entered.callback(lambda: self.rows.close())
             entered.callback(self.thread.shutdown, wait=True)
@@ -91,7 +99,7 @@ class Store:
         if error[0] is None:
             self.wait()
 
-    def _claim(self, entered: contextlib.ExitStack) -> None:
+    def _lock_folder(self, entered: contextlib.ExitStack) -> None:
         """Lock the folder for these processes until `entered` ends, and remove scratch files.
 
         The first process does it for all.
@@ -200,28 +208,30 @@ class Store:
         """
         out = (self.out or Path()) if branch is None else Path(branch.folder)
         self._source, self._resume = out, "resume" if branch is None else "changed"
-        self._refuse_unknown(allow)
+        self._check_known_names(allow)
         changes: list[str] = []
 
-        def expected(meta: dict[str, Any]) -> Any:
+        def make_template(meta: dict[str, Any]) -> Any:
             """Return the expected structure, after verifying the history and the experiment."""
             if self.group.first:
                 self._seals = history.verify(out, history.Segment(**meta["history"]))
-            changes[:] = self._changes(meta, allow)
+            changes[:] = self._find_changes(meta, allow)
             return state
 
         try:
             step = None if branch is None else int(branch.step)
-            found = checkpoint.load_last(out, expected, self.group, step)
+            found = checkpoint.load_last(out, make_template, self.group, step)
         except checkpoint.CheckpointError:
-            self._refuse_another()
+            self._raise_if_different()
             raise
-        self._refuse_another()  # instead of falling back to an older checkpoint
+        self._raise_if_different()  # instead of falling back to an older checkpoint
         if found is None:
             return None
         saved, meta = found
         was, now = meta["machine"], self.meta["machine"]
-        other = [f"{n} {was.get(n)}, this is {now[n]}" for n in _BITS if was.get(n) != now[n]]
+        other = [
+            f"{n} {was.get(n)}, this is {now[n]}" for n in _MACHINE_FIELDS if was.get(n) != now[n]
+        ]
         if other and self.group.first:
             said = f"{out}: written under {'; '.join(other)}; last digits may differ"
             warnings.warn(said, stacklevel=3)
@@ -241,7 +251,7 @@ class Store:
             self.rows.resume(rows, self._seals)
         else:
             self.rows.add([x for *_, x in history.arrays_of(out, rows.rows)], rows.rows)
-        return meta["step"], jax.tree.map(_placed, saved, state)
+        return meta["step"], jax.tree.map(_copy_sharded, saved, state)
 
     def begin_branch(self, step: int, state: Any) -> None:
         """Write the state that `last` took from another run into the folder, and its history.
@@ -254,19 +264,19 @@ class Store:
         if isinstance(self.rows, history.Journal):
             history.remove_journal(self.out)
             self.experiment.write(self.out)
-        self._submit(step, state, lambda: self._branched)
+        self._submit_write(step, state, lambda: self._branched)
         self.wait()
         if isinstance(self.rows, history.Journal):
             seals = history.copy(self._source, self.out, self._branched)
             self.rows.resume(self._branched, seals)
 
-    def _refuse_another(self) -> None:
+    def _raise_if_different(self) -> None:
         """Raise in all processes if one has found that the newest checkpoint does not match."""
         said = [text for text in self.group.exchange("another", self._another) if text]
         if said:
             raise checkpoint.CheckpointError(f"{self._source}: {said[0]}") from None
 
-    def _refuse_unknown(self, allow: tuple[str, ...]) -> None:
+    def _check_known_names(self, allow: tuple[str, ...]) -> None:
         names = self.experiment.names()
         for word in allow:
             parts = ("step", "start", "measure", "key")
@@ -276,9 +286,9 @@ class Store:
                     f"run: {self._resume}={word!r}; no value is called so; there are {few}"
                 )
 
-    def _changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
+    def _find_changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:
         """Return the differences from the run that wrote `meta`; raise if one is not allowed."""
-        other = [n for n in _SAME if n != "called" and meta[n] != self.meta[n]]
+        other = [n for n in _DIFFERENCE_PHRASES if n != "called" and meta[n] != self.meta[n]]
         if self.group.first and self.meta["called"][0] not in meta["called"]:
             other.append("called")
         was, now = meta["machine"], self.meta["machine"]
@@ -294,13 +304,13 @@ class Store:
             named = {n: said for n, said in differences.items() if experiment.part_of(n) == part}
             if not named and retraced and kind in ("program", "measure", "called"):
                 continue  # another version traces differently
-            named = named or {part: _UNTOLD}
+            named = named or {part: _UNKNOWN_DIFFERENCE}
             fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}
             if part not in allow and fresh:
                 refused[kind] = fresh
             changes |= named
         if refused:
-            said = _refusal(refused, allow, self._resume)
+            said = _difference_message(refused, allow, self._resume)
             self._another = self._another or said
             raise checkpoint.CheckpointError(f"{self._source}: {said}")
         return [f"{name} {said}" for name, said in changes.items()]
@@ -311,15 +321,17 @@ class Store:
             return
         self.wait()
         waiting = self.rows.taken()
-        self._submit(step, state, lambda: self._seal(waiting))
+        self._submit_write(step, state, lambda: self._seal_rows(waiting))
 
-    def _seal(self, waiting: Any) -> history.Segment | None:
+    def _seal_rows(self, waiting: Any) -> history.Segment | None:
         return self.rows.seal(waiting) if isinstance(self.rows, history.Journal) else None
 
-    def _submit(self, step: int, state: Any, seal: Callable[[], history.Segment | None]) -> None:
+    def _submit_write(
+        self, step: int, state: Any, seal: Callable[[], history.Segment | None]
+    ) -> None:
         """Copy the state, and let the thread write it with the history that `seal` returns."""
         if self.group.alone:
-            copy = jax.tree.map(_host_copy, state)
+            copy = jax.tree.map(_copy_to_host, state)
         else:
             copy = parts.pieces(state, self.group)
         tree = structure.of_tree(state)
@@ -329,9 +341,9 @@ class Store:
             if due:
                 self.kept.restart_clock()
             self.meta["unkept seconds"] = self.kept.seconds
-        self.writing = self.thread.submit(self._write, step, copy, seal, tree, due)
+        self.writing = self.thread.submit(self._write_checkpoint, step, copy, seal, tree, due)
 
-    def _write(
+    def _write_checkpoint(
         self,
         step: int,
         copy: Any,
@@ -352,26 +364,28 @@ class Store:
             self.writing.result()
 
 
-def _refusal(refused: dict[str, dict[str, str]], allow: tuple[str, ...], argument: str) -> str:
+def _difference_message(
+    refused: dict[str, dict[str, str]], allow: tuple[str, ...], argument: str
+) -> str:
     """Return the message for a run that cannot be resumed, with the values that differ."""
     parts, names = [], list(allow)
-    told = [kind for kind, named in refused.items() if [*named.values()] != [_UNTOLD]]
+    told = [kind for kind, named in refused.items() if [*named.values()] != [_UNKNOWN_DIFFERENCE]]
     for kind, named in refused.items():
-        said = ", ".join(f"{name} {named[name]}" for name in list(named)[:_NAMED])
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        said = ", ".join(f"{name} {named[name]}" for name in list(named)[:_MAX_NAMED])
+        more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
         if (kind in told or not told) and not (kind == "key" and "generator" in refused):
-            parts.append(f"{_SAME[kind]}: {said}{more}")
-        names += list(named) if len(named) <= _NAMED else [_PARTS.get(kind, kind)]
+            parts.append(f"{_DIFFERENCE_PHRASES[kind]}: {said}{more}")
+        names += list(named) if len(named) <= _MAX_NAMED else [_PARTS.get(kind, kind)]
     return (
         f"written by a run with {'; '.join(parts)}; resume with the same, give another folder, "
         f"or {argument}={tuple(dict.fromkeys(names))!r}"
     )
 
 
-def _placed(new: Any, old: Array) -> Array:
+def _copy_sharded(new: Any, old: Array) -> Array:
     """Return a copy of a restored array, sharded like `old`: the loop may overwrite it."""
     return jnp.copy(new if spans(new) else jax.device_put(new, old.sharding))
 
 
-def _host_copy(leaf: Array) -> Any:
+def _copy_to_host(leaf: Array) -> Any:
     return jnp.copy(leaf) if arguments.is_key(leaf) else np.array(leaf)

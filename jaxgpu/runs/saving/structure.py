@@ -24,9 +24,9 @@ from . import catalog
 _TRUSTED = set("jaxgpu jax jaxlib flax optax".split())
 PLAIN = bool | int | float | str | type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_SHOWN = 200  # characters of the repr of an object that cannot be described
-_DEEP = 18  # nested objects, each of which takes up to three levels of JSON
-_FEW = 4  # size up to which the numbers of an array are listed
+_MAX_REPR = 200  # characters of the repr of an object that cannot be described
+_MAX_DEPTH = 18  # nested objects, each of which takes up to three levels of JSON
+_MAX_LISTED = 4  # size up to which the numbers of an array are listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +59,8 @@ def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
         return {"array": value.number}
     if isinstance(value, PLAIN):  # a subclass becomes a plain number
         return value if type(value).__module__ == "builtins" else json.loads(json.dumps(value))
-    if depth > _DEEP:
-        return _shown(value)
+    if depth > _MAX_DEPTH:
+        return _describe_by_repr(value)
     if isinstance(value, np.ndarray | np.generic | jax.Array) and binary.is_kept(value):
         if spans(value):
             return {"shown": f"{value.dtype}{list(value.shape)} in several processes"}
@@ -81,10 +81,10 @@ def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
         return {"dict": [[inner(key), inner(part)] for key, part in value.items()]}
     if isinstance(value, set | frozenset):
         return {"set": [inner(part) for part in sorted(value, key=repr)]}
-    return _other(value, inner)
+    return _describe_other(value, inner)
 
 
-def _other(value: Any, inner: Any) -> Any:
+def _describe_other(value: Any, inner: Any) -> Any:
     """Describe functions, their wrappers, and objects that only have a repr."""
     if isinstance(value, functools.partial):
         named = [[name, inner(part)] for name, part in value.keywords.items()]
@@ -94,7 +94,7 @@ def _other(value: Any, inner: Any) -> Any:
     if isinstance(value, np.dtype):
         return {"dtype": str(value)}
     if isinstance(value, types.FunctionType):
-        return {"named": catalog.name_of(value)} | _inside(value, inner)
+        return {"named": catalog.name_of(value)} | _describe_closure(value, inner)
     if not _is_trusted(value) and hasattr(value, "__wrapped__"):  # made by `jax.jit` or similar
         return inner(value.__wrapped__)
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
@@ -103,43 +103,45 @@ def _other(value: Any, inner: Any) -> Any:
         children, _ = jax.tree_util.tree_flatten_with_path(value, lambda x: x is not value)
         parts = [[jax.tree_util.keystr(at), inner(part)] for at, part in children]
         return {"type": catalog.name_of(type(value)), "fields": parts}
-    return _shown(value)
+    return _describe_by_repr(value)
 
 
-def _shown(value: Any) -> dict[str, Any]:
-    return {"shown": _ADDRESS.sub("", f"{type(value).__name__} {value!r}")[:_SHOWN]}
+def _describe_by_repr(value: Any) -> dict[str, Any]:
+    return {"shown": _ADDRESS.sub("", f"{type(value).__name__} {value!r}")[:_MAX_REPR]}
 
 
-def _inside(function: types.FunctionType, inner: Any) -> dict[str, Any]:
+def _describe_closure(function: types.FunctionType, inner: Any) -> dict[str, Any]:
     """Describe the code of a user's function, and the values that it closes over and reads."""
     names, cells = function.__code__.co_freevars, function.__closure__ or ()
     if _is_trusted(function) and not cells:
         return {}  # the name identifies a function of a trusted package
-    closed = [[name, inner(value)] for name, cell in zip(names, cells) for value in _held(cell)]
+    closed = [
+        [name, inner(value)] for name, cell in zip(names, cells) for value in _cell_contents(cell)
+    ]
     if _is_trusted(function):
         return {"closed": closed}
     digest = hashlib.sha256()
-    read = _code(digest.update, function, set())
+    read = _hash_code(digest.update, function, set())
     closed += [[name, inner(value)] for name, value in sorted(read.items())]
-    closed += [[name, inner(value)] for name, value in _defaults(function).items()]
+    closed += [[name, inner(value)] for name, value in _default_values(function).items()]
     return {"code": digest.hexdigest()[:12], "closed": closed}
 
 
-def _defaults(function: types.FunctionType) -> dict[str, Any]:
+def _default_values(function: types.FunctionType) -> dict[str, Any]:
     """Return the default values of parameters, by name."""
     values, code = function.__defaults__ or (), function.__code__
     names = code.co_varnames[: code.co_argcount][code.co_argcount - len(values) :]
     return dict(zip(names, values)) | (function.__kwdefaults__ or {})
 
 
-def _held(cell: types.CellType) -> list[Any]:
+def _cell_contents(cell: types.CellType) -> list[Any]:
     try:
         return [cell.cell_contents]
     except ValueError:  # an empty cell
         return []
 
 
-def _code(put: Any, function: Any, seen: set[Any]) -> dict[str, Any]:
+def _hash_code(put: Any, function: Any, seen: set[Any]) -> dict[str, Any]:
     """Hash the code of a function and of users' functions it calls; return the values read."""
     seen.add(function)
     read: dict[str, Any] = {}
@@ -153,7 +155,7 @@ def _code(put: Any, function: Any, seen: set[Any]) -> dict[str, Any]:
         value = getattr(value, "__wrapped__", value)
         if isinstance(value, types.FunctionType):
             if value not in seen and not _is_trusted(value):
-                read |= _code(put, value, seen)
+                read |= _hash_code(put, value, seen)
         elif value is not None and not isinstance(value, types.ModuleType) and not callable(value):
             read[".".join(chain[:last])] = value
     return read
@@ -224,7 +226,7 @@ def shown(leaf: Any) -> str:
     if arguments.is_key(leaf):
         kind, leaf = f"key<{jax.random.key_impl(leaf)}> ", jax.random.key_data(leaf)
     a = np.asarray(leaf)
-    numbers = " ".join(map(str, a.ravel())) if a.size <= _FEW else of_bytes(a)[:12]
+    numbers = " ".join(map(str, a.ravel())) if a.size <= _MAX_LISTED else of_bytes(a)[:12]
     return f"{kind}{a.dtype}{list(a.shape)} {numbers}" if a.ndim else f"{numbers} ({a.dtype})"
 
 

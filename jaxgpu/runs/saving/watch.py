@@ -13,10 +13,10 @@ from ..checkpoint.plain import printable
 from . import history
 
 _WIDTH, _HEIGHT = 56, 4  # characters of a plot
-_PLOTS = 4  # arrays of a run that are plotted
-_TRIES = 20  # attempts: a journal may be replaced while it is read
+_MAX_PLOTS = 4  # arrays of a run that are plotted
+_MAX_ATTEMPTS = 20  # attempts: a journal may be replaced while it is read
 # bits of the dots of a braille character by row and column, from the top left
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_BRAILLE_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def drawn(folder: str | Path) -> str:
@@ -39,28 +39,28 @@ def drawn(folder: str | Path) -> str:
     found = sorted(folder.glob(f"**/{history.FOLDER}/{history.JOURNAL}"))
     if not found:
         raise CheckpointError(f"{folder}: there is no run in it; give the folder of one, or wait")
-    lines = [printable(line) for journal in found for line in _run(journal)]
+    lines = [printable(line) for journal in found for line in _plot_run(journal)]
     if not lines:
         raise CheckpointError(f"{folder}: its runs were removed; give the folder of another")
     return "\n".join(lines)
 
 
-def _run(journal: Path) -> list[str]:
+def _plot_run(journal: Path) -> list[str]:
     """Return the lines for a run, all from the same moment; none if it was removed."""
-    state = _state_of(journal)
-    for _ in range(_TRIES):
+    state = _journal_state(journal)
+    for _ in range(_MAX_ATTEMPTS):
         try:
-            return [*_lines(journal)]
+            return [*_format_run(journal)]
         except (CheckpointError, FileNotFoundError):
-            before, state = state, _state_of(journal)
+            before, state = state, _journal_state(journal)
             if state is None:
                 return []
             if state == before:
                 raise
-    return [*_lines(journal)]
+    return [*_format_run(journal)]
 
 
-def _state_of(journal: Path) -> tuple[int, ...] | None:
+def _journal_state(journal: Path) -> tuple[int, ...] | None:
     """Return a value that changes when a journal is written; None if there is none."""
     try:
         found = journal.stat()
@@ -69,21 +69,21 @@ def _state_of(journal: Path) -> tuple[int, ...] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _lines(journal: Path) -> Iterator[str]:
+def _format_run(journal: Path) -> Iterator[str]:
     out = journal.parents[1]
     leaves, rows = history.arrays_of(out), history.count(out)
     ago = max(0.0, time.time() - journal.stat().st_mtime)
     yield f"{out}: step {rows - 1}, saved {ago:.0f} s ago" if rows else f"{out}: no rows yet"
-    for name, kind, leaf in leaves[: _PLOTS if rows else 0]:
+    for name, kind, leaf in leaves[: _MAX_PLOTS if rows else 0]:
         if kind in binary.DTYPES:
-            yield from _course(name or "history", leaf)
+            yield from _plot_array(name or "history", leaf)
         else:
             yield f"  {name or 'history'}: {kind}"
-    if rows and len(leaves) > _PLOTS:
-        yield f"  and {len(leaves) - _PLOTS} more"
+    if rows and len(leaves) > _MAX_PLOTS:
+        yield f"  and {len(leaves) - _MAX_PLOTS} more"
 
 
-def _course(name: str, leaf: np.ndarray) -> Iterator[str]:
+def _plot_array(name: str, leaf: np.ndarray) -> Iterator[str]:
     at = np.unique(np.linspace(0, len(leaf) - 1, min(len(leaf), 2 * _WIDTH)).astype(int))
     y = np.asarray(leaf[at], float).reshape(len(at), -1)
     y = y.mean(axis=1) if y.shape[1] else np.zeros(len(at))
@@ -92,11 +92,11 @@ def _course(name: str, leaf: np.ndarray) -> Iterator[str]:
     finite = y[np.isfinite(y)]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
     ends = [f"{high:.4g}", *[""] * (_HEIGHT - 2), f"{low:.4g}"]
-    for label, line in zip(ends, _plot(y, low, high)):
+    for label, line in zip(ends, _plot_braille(y, low, high)):
         yield f"{label:>12} |{line}"
 
 
-def _plot(y: np.ndarray, low: float, high: float) -> list[str]:
+def _plot_braille(y: np.ndarray, low: float, high: float) -> list[str]:
     """Return numbers as lines of characters, one dot per number; none if it is not finite."""
     cells = np.zeros((_HEIGHT, _WIDTH), int)
     x = np.linspace(0, 2 * _WIDTH - 1, len(y)).astype(int)
@@ -104,5 +104,5 @@ def _plot(y: np.ndarray, low: float, high: float) -> list[str]:
         if np.isfinite(value):
             part = (value - low) / (high - low) if high > low else 0.5
             row = round((1 - part) * (4 * _HEIGHT - 1))
-            cells[row // 4, column // 2] |= _DOTS[row % 4][column % 2]
+            cells[row // 4, column // 2] |= _BRAILLE_BITS[row % 4][column % 2]
     return ["".join(chr(0x2800 + int(cell)) for cell in row).rstrip("\u2800") for row in cells]

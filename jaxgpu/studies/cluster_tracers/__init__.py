@@ -135,11 +135,11 @@ def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind
 def half(every: Kind) -> Kind:
     """Advance all clusters by half a time unit, sequentially."""
 
-    def one(kind: Kind) -> Kind:
+    def advance_one(kind: Kind) -> Kind:
         step = lambda _, now: kind.spec.step(now)
         return replace(kind, now=lax.fori_loop(0, 4, step, kind.now))
 
-    return lax.map(one, every)
+    return lax.map(advance_one, every)
 
 
 def rows(every: Kind) -> dict[str, Array]:

@@ -57,16 +57,16 @@ def summary(
     turn, fell = turns
     pick = lambda name, k: history[name][:, runs, k]
     late = slice(-max(len(times) // 10, 1), None)
-    grown = lambda name, k: mean(pick(name, k)[late].mean(0) / pick(name, k)[0])
+    relative_growth = lambda name, k: mean(pick(name, k)[late].mean(0) / pick(name, k)[0])
     gone = history["gone"][:, runs]
     before, after = rates(gone, times, turn[runs], options.tracers)
     core = history["core"][:, runs]
     slopes = {name: slope(pick(name, 1), times) for name in ("light", "tracers")}
     return {
-        "heavy": grown("heavy", 1),
-        "light": grown("light", 1),
-        "tracers": grown("tracers", 1),
-        "outer": grown("tracers", 2),
+        "heavy": relative_growth("heavy", 1),
+        "light": relative_growth("light", 1),
+        "tracers": relative_growth("tracers", 1),
+        "outer": relative_growth("tracers", 2),
         "light slope": mean(slopes["light"]),
         "tracers slope": mean(slopes["tracers"]),
         "difference": mean(slopes["tracers"] - slopes["light"]),
@@ -81,9 +81,13 @@ def summary(
 
 def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float]) -> list[Table]:
     """Return tables of radii and escapes, one row per type of cluster."""
-    spread = lambda value: "" if np.isnan(value[1]) else f" ± {value[1]:.1g}"
-    shown = lambda value: "-" if np.isnan(value[0]) else f"{value[0]:.3g}" + spread(value)
-    rows = lambda names: [[kind, *(shown(one[name]) for name in names)] for kind, one in by.items()]
+    format_error = lambda value: "" if np.isnan(value[1]) else f" ± {value[1]:.1g}"
+    format_cell = lambda value: (
+        "-" if np.isnan(value[0]) else f"{value[0]:.3g}" + format_error(value)
+    )
+    rows = lambda names: [
+        [kind, *(format_cell(one[name]) for name in names)] for kind, one in by.items()
+    ]
     radii = ["heavy", "light", "tracers", "outer", "light slope", "tracers slope", "difference"]
     leaving = ["collapsed", "collapse", "depth", "gone", "before", "after"]
     return [
@@ -123,7 +127,9 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     """Return one sentence per claim, based on the figures."""
     alone, densities = by["alone"], [name for name in by if name != "alone"]
     dense, loose = by[densities[0]], by[densities[-1]]
-    late = lambda value: "" if np.isnan(value[0]) else f", {plain(value)} after the collapse"
+    after_collapse = lambda value: (
+        "" if np.isnan(value[0]) else f", {plain(value)} after the collapse"
+    )
     return [
         "No segregation of tracers: alone, half-mass radii change by factors of "
         f"{plain(alone['heavy'])} (heavy stars), {plain(alone['light'])} (light stars) and "
@@ -135,7 +141,7 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
         f"{plain(dense['outer'])} at the highest density, {plain(loose['outer'])} at the lowest "
         f"and {plain(alone['outer'])} alone.",
         "Escape, per thousand tracers and unit of time: "
-        + ", ".join(f"{plain(by[k]['before'])}{late(by[k]['after'])} ({k})" for k in by)
+        + ", ".join(f"{plain(by[k]['before'])}{after_collapse(by[k]['after'])} ({k})" for k in by)
         + ". "
         + collapses(by, options),
         f"Cores shrink to {plain(dense['depth'])} (densest) and "

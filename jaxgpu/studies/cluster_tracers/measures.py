@@ -77,6 +77,6 @@ def rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> 
     """
     runs = np.arange(gone.shape[1])
     at, end = gone[turn, runs], gone[-1]
-    known = lambda span: np.where(span > 0, span, np.nan)
-    before, after = known(times[turn]), known(times[-1] - times[turn])
+    positive_or_nan = lambda span: np.where(span > 0, span, np.nan)
+    before, after = positive_or_nan(times[turn]), positive_or_nan(times[-1] - times[turn])
     return 1000 / count * np.stack([at / before, (end - at) / after])

@@ -36,16 +36,16 @@ def study(sets: dict[str, np.ndarray], images: np.ndarray, labels: np.ndarray, c
     classes = [VonMisesFisher.fit(images[labels == c]) for c in range(10)]
     findings = _findings(rows, classes)
     if compare:
-        answers = [_answers(name, x, fits[name]) for name, x in sets.items()]
-        tables.append(_beside(answers))
-        findings.append(_comparison(answers))
+        answers = [_comparison_row(name, x, fits[name]) for name, x in sets.items()]
+        tables.append(_comparison_table(answers))
+        findings.append(_comparison_finding(answers))
     largest = f"{max(x.shape[1] for x in sets.values())} activations"
     chosen = {name: timing[name] for name in ("MNIST images", largest)}
     return Part([_marginals(sets, fits), _means(classes)], tables, findings, chosen)
 
 
-def _beside(answers: list[list]) -> Table:
-    recorded = "" if _installed(_TFP) else ", its densities as recorded with 0.26.0.dev20261027"
+def _comparison_table(answers: list[list]) -> Table:
+    recorded = "" if _is_installed(_TFP) else ", its densities as recorded with 0.26.0.dev20261027"
     return Table(
         "What others answer for the same vectors: concentrations, and mean log densities under our "
         f"fit. TFP is TensorFlow Probability, which has no fit{recorded}.",
@@ -65,7 +65,7 @@ def _findings(rows: list[list], classes: list[VonMisesFisher]) -> list[str]:
     ]
 
 
-def _comparison(answers: list[list]) -> str:
+def _comparison_finding(answers: list[list]) -> str:
     wrong = sum(abs(row[2] / row[1] - 1) > 1e-3 for row in answers)
     apart = [max(abs(row[i] / row[3] - 1) for row in answers) for i in (4, 5)]
     return (
@@ -101,7 +101,7 @@ def _mean_log_density(fit: VonMisesFisher, mean: np.ndarray) -> float:
     return float(fit.concentration) * along - float(fit.log_normalizer())
 
 
-def _answers(name: str, x: np.ndarray, fit: VonMisesFisher) -> list:
+def _comparison_row(name: str, x: np.ndarray, fit: VonMisesFisher) -> list:
     mean = x.mean(0)
     found, density = _scipy(x, fit)
     ours = float(fit.concentration), _mean_log_density(fit, mean)
@@ -119,14 +119,14 @@ def _scipy(x: np.ndarray, fit: VonMisesFisher) -> tuple[float, float]:
 
 def _tfp(name: tuple[str, int], mean: np.ndarray, fit: VonMisesFisher) -> float:
     """Return TFP's mean log density of the vectors for our fit."""
-    if not _installed(_TFP):
+    if not _is_installed(_TFP):
         return _RECORDED.get(name, float("nan"))
     law = import_module(_TFP).distributions.VonMisesFisher
     m, k = np.asarray(fit.mean_direction), np.asarray(fit.concentration)
     return float(in_float64(lambda: law(m, k).log_prob(mean))())
 
 
-def _installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         import_module(module)
     except ImportError:

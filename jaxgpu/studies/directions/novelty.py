@@ -21,12 +21,12 @@ def study(sets: dict[int, np.ndarray], strange: dict[int, np.ndarray], labels: n
     asked = labels[~learnt]
     rows, shown = [], {}
     for d, x in sets.items():
-        ten = _learn(x[learnt], labels[learnt])
+        ten = _fit_per_digit(x[learnt], labels[learnt])
         known, far = np.asarray(ten.joint(x[~learnt])), np.asarray(ten.joint(strange[d]))
         plain = x[~learnt] @ np.asarray(ten.mean_directions).T
-        by_digit = [_left_out(known, asked, c) for c in range(10)]
-        cosine = [_left_out(plain, asked, c) for c in range(10)]
-        photograph = auroc(_total(known), _total(far))
+        by_digit = [_novelty_auroc(known, asked, c) for c in range(10)]
+        cosine = [_novelty_auroc(plain, asked, c) for c in range(10)]
+        photograph = auroc(_log_likelihood(known), _log_likelihood(far))
         rows.append([d, *by_digit, float(np.mean(by_digit)), float(np.mean(cosine)), photograph])
         shown[d] = known, far
     columns = ["d", *(f"new: {c}" for c in range(10)), "mean", "mean, by the largest cosine"]
@@ -62,7 +62,7 @@ def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
     return float(above / (len(inside) * len(outside)))
 
 
-def _learn(x: np.ndarray, labels: np.ndarray) -> Mixture:
+def _fit_per_digit(x: np.ndarray, labels: np.ndarray) -> Mixture:
     """Fit one component per digit, all with the same weight."""
     classes = [VonMisesFisher.fit(x[labels == c]) for c in range(10)]
     return Mixture(
@@ -72,15 +72,15 @@ def _learn(x: np.ndarray, labels: np.ndarray) -> Mixture:
     )
 
 
-def _total(joint: np.ndarray) -> np.ndarray:
+def _log_likelihood(joint: np.ndarray) -> np.ndarray:
     """Return the log likelihood of the mixture of the given columns."""
     return np.logaddexp.reduce(joint.astype(np.float64), 1)
 
 
-def _left_out(scores: np.ndarray, asked: np.ndarray, digit: int) -> float:
+def _novelty_auroc(scores: np.ndarray, asked: np.ndarray, digit: int) -> float:
     others = np.delete(scores, digit, 1)
     # For cosines the maximum is the score. In high dimensions it also dominates log likelihoods.
-    score = others.max(1) if scores.max() <= 1 else _total(others)
+    score = others.max(1) if scores.max() <= 1 else _log_likelihood(others)
     return auroc(score[asked != digit], score[asked == digit])
 
 
@@ -104,9 +104,12 @@ def _picture(shown: dict, rows: list[list], asked: np.ndarray) -> Figure:
     known, far = shown[d]
     easy, hard = (int(pick(rows[0][1:11])) for pick in (np.argmax, np.argmin))
     for ax, digit in zip(axes, (easy, hard)):
-        score = _total(np.delete(known, digit, 1)) / d
+        score = _log_likelihood(np.delete(known, digit, 1)) / d
         groups = {"digits that were learnt": score[asked != digit]}
-        groups |= {f"{digit}, left out": score[asked == digit], "photograph": _total(far) / d}
+        groups |= {
+            f"{digit}, left out": score[asked == digit],
+            "photograph": _log_likelihood(far) / d,
+        }
         low, high = np.quantile(np.concatenate(list(groups.values())), [0.002, 1])
         edges = np.linspace(low, high, 45)
         for (name, values), colour in zip(groups.items(), (GREY, ORANGE, BLUE)):

@@ -88,19 +88,19 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         )
     fits = jax.jit(lambda every: lax.map(fitted, every))(done.state)
     theory = np.asarray(jax.jit(jax.vmap(of_theory))(done.state))
-    shape = lambda a: np.asarray(a).reshape(len(options.radii), options.seeds, *a.shape[1:])
-    return written(options, done, jax.tree.map(shape, fits), shape(theory))
+    to_grid = lambda a: np.asarray(a).reshape(len(options.radii), options.seeds, *a.shape[1:])
+    return written(options, done, jax.tree.map(to_grid, fits), to_grid(theory))
 
 
 @reassociated
 def unit(every: Kind) -> Kind:
     """Advance all clusters by one time unit, sequentially."""
 
-    def one(each: Kind) -> Kind:
+    def advance_one(each: Kind) -> Kind:
         step = lambda _, now: each.spec.step(now)
         return replace(each, now=lax.fori_loop(0, INTERVALS, step, each.now))
 
-    return lax.map(one, every)
+    return lax.map(advance_one, every)
 
 
 def few(done: Run) -> np.ndarray:
@@ -124,7 +124,7 @@ def fitted(each: Kind) -> Fitted:
     weights = gone.astype(away.dtype)
     start = Mixture(jnp.array(TAILS), jnp.array(SHARP), jnp.log(jnp.full(3, 1 / 3)))
     seen = (turned, away)
-    fits = [rollout(partial(_refined, x, weights), start, ROUNDS)[0] for x in seen]
+    fits = [rollout(partial(_refine, x, weights), start, ROUNDS)[0] for x in seen]
     mean = lambda density: jnp.sum(weights * density) / jnp.sum(weights)
     gain = [mean(m.log_prob(x)) + jnp.log(4 * jnp.pi) for m, x in zip(fits, seen)]
     return Fitted(
@@ -137,7 +137,7 @@ def fitted(each: Kind) -> Fitted:
     )
 
 
-def _refined(x: Array, weights: Array, mixture: Mixture) -> Mixture:
+def _refine(x: Array, weights: Array, mixture: Mixture) -> Mixture:
     return mixture.refined(x, weights)
 
 
@@ -151,7 +151,7 @@ def of_theory(each: Kind) -> Array:
     tide, now = _tide(each), each.now
     place = jnp.linalg.norm(tide.origin.x)
     still = jnp.sum(jnp.where(now.stars_gone.gone, 0, now.m))
-    out = lambda mass, side: tail(tide.field.gm, place, each.spec.edge, mass, side)
+    escape_direction = lambda mass, side: tail(tide.field.gm, place, each.spec.edge, mass, side)
     return jnp.stack(
-        [jnp.stack([out(mass, side) for side in (-1.0, 1.0)]) for mass in (1.0, still)]
+        [jnp.stack([escape_direction(mass, side) for side in (-1.0, 1.0)]) for mass in (1.0, still)]
     )

@@ -106,13 +106,13 @@ def worth(windows: list[int], found: Quality, race: Race) -> Table:
     """Return a table of cosines by window, and of the relative cost of both estimates."""
     pair = 2 * race.price["CEM"]
     gradient = race.price["Adam"]
-    text = lambda row: f"{row[0]:.2f} ({row[1]:.2f} to {row[2]:.2f})"
+    format_row = lambda row: f"{row[0]:.2f} ({row[1]:.2f} to {row[2]:.2f})"
     rows = [
         [
             frames * FRAME,
-            text(found.exact[i]),
-            text(found.discounted[i]),
-            text(found.averaged[i]),
+            format_row(found.exact[i]),
+            format_row(found.discounted[i]),
+            format_row(found.averaged[i]),
             float(found.spread_of_gradients[i, 0]),
             float(found.spread_of_pairs[i, 0]),
             float(

@@ -42,13 +42,13 @@ class Probe:
     def init(self) -> "Look":
         """Return the state before the first window."""
         zero = jnp.zeros(self.plans.shape[1:])
-        few = lambda count: jnp.zeros((count, *zero.shape))
+        zero_rows = lambda count: jnp.zeros((count, *zero.shape))
         return Look(
             index=jnp.int32(0),
             exact=zero,
             discounted=zero,
-            shifted=few(self.samples),
-            differences=few(self.pairs),
+            shifted=zero_rows(self.samples),
+            differences=zero_rows(self.pairs),
         )
 
     def step(self, look: "Look", key: Array) -> "Look":
@@ -58,10 +58,10 @@ class Probe:
         actions = self.plans[plan]
         where_key, shift_key, pair_key = jax.random.split(key, 3)
         first = jax.random.randint(where_key, (), 0, actions.shape[0] - frames + 1)
-        state = self._later(jax.tree.map(lambda a: a[plan], self.states), actions, first)
+        state = self._advance(jax.tree.map(lambda a: a[plan], self.states), actions, first)
         actions = jnp.roll(actions, -first, 0)
         gain = lambda actions, discount: -cost(self.env, state, actions, frames, discount)
-        slope = lambda args: jax.grad(gain)(*args)
+        gradient = lambda args: jax.grad(gain)(*args)
         inside = (jnp.arange(actions.shape[0]) < frames)[None, :, None]
         noise = lambda key, count: jnp.where(
             inside, jax.random.normal(key, (count, *actions.shape)), 0.0
@@ -70,7 +70,7 @@ class Probe:
         shifts = self.sigma * noise(shift_key, self.samples)
         at = jnp.concatenate([jnp.stack([actions, actions]), actions[None] + shifts])
         discounts = jnp.ones(len(at)).at[1].set(self.discount)
-        slopes = lax.map(slope, (at, discounts))
+        slopes = lax.map(gradient, (at, discounts))
 
         e = noise(pair_key, self.pairs)
         sides = jnp.stack([actions[None] + self.sigma * e, actions[None] - self.sigma * e])
@@ -85,7 +85,7 @@ class Probe:
             differences=z,
         )
 
-    def _later(self, state: Any, actions: Array, frames: Array) -> Any:
+    def _advance(self, state: Any, actions: Array, frames: Array) -> Any:
         move = lambda i, state: self.env.step(state, actions[i], jax.random.key(0)).state
         return lax.fori_loop(0, frames, move, state)
 
@@ -109,13 +109,13 @@ def looked(probe: Probe, key: Array, out: Path | None = None, resume: bool = Fal
         probe.init(),
         count,
         key=key,
-        measure=_all,
+        measure=_identity,
         out=out,
         resume=resume,
     )
 
 
-def _all(look: Look) -> Look:
+def _identity(look: Look) -> Look:
     return look
 
 

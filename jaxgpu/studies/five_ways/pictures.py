@@ -37,11 +37,11 @@ def curves(race: Race, seconds: float, episodes: int) -> Any:
     )
     for name, curve in race.curves.items():
         simulated = curve.episodes <= episodes
-        _line(left, name, curve.episodes[simulated] * seconds, curve.returns[simulated])
+        _plot_curve(left, name, curve.episodes[simulated] * seconds, curve.returns[simulated])
         begun = curve.episodes > 0
-        _line(middle, name, curve.episodes[begun] * race.price[name], curve.returns[begun])
+        _plot_curve(middle, name, curve.episodes[begun] * race.price[name], curve.returns[begun])
     for axes in (left, middle):
-        _fixed(axes, race)
+        _plot_fixed(axes, race)
     left.set_xlabel("simulated time of a seed, s")
     left.set_ylabel("return of an episode")
     middle.set_xlabel("processor time of a seed, s")
@@ -50,26 +50,26 @@ def curves(race: Race, seconds: float, episodes: int) -> Any:
     least, most = min(map(np.min, known)), max(map(np.max, known))
     # An early candidate of ES may spill everything, and its interval would dominate the axis.
     left.set_ylim(least - 0.25 * (most - least), most + 0.15 * (most - least))
-    _transfer(right, race)
+    _plot_transfer(right, race)
     for axes, letter in zip((left, middle, right), "abc"):
         axes.set_title(letter, loc="left", weight="bold")
     drawing.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return drawing
 
 
-def _line(axes: Any, name: str, x: np.ndarray, returns: np.ndarray) -> None:
+def _plot_curve(axes: Any, name: str, x: np.ndarray, returns: np.ndarray) -> None:
     drawn = {"color": COLOURS[name], "label": LABELS[name], "ls": DASHES[name]}
     mean, low, high = mean_interval(returns)
     axes.plot(x, mean, **drawn)
     axes.fill_between(x, low, high, color=COLOURS[name], alpha=BAND, lw=0)
 
 
-def _fixed(axes: Any, race: Race) -> None:
+def _plot_fixed(axes: Any, race: Race) -> None:
     for (name, returns), style in zip(race.fixed.items(), (":", "-.", (0, (1, 3)))):
         axes.axhline(returns.mean(), color=GREY, lw=0.9, ls=style, label=name)
 
 
-def _transfer(axes: Any, race: Race) -> None:
+def _plot_transfer(axes: Any, race: Race) -> None:
     """Plot the returns of each seed, on the initial states of the curves and on new ones."""
     for i, name in enumerate(race.own):
         own, new = race.own[name], race.new[name]
@@ -102,17 +102,17 @@ def gradients(windows: list[int], found: Quality, discount: float, frame: float)
         (found.discounted, PURPLE, f"discounted by {discount:g}", 1.0),
         (found.averaged, BLUE, "mean of exact ones nearby", 1.03),
     ):
-        _bars(left, nudge * x, values, colour, label)
+        _plot_bars(left, nudge * x, values, colour, label)
     left.axhline(0, color=GREY, lw=0.7)
     left.set_ylim(-0.6, 1.3)
     left.set_ylabel("cosine to the smoothed slope")
     left.legend(loc="lower left")
-    _bars(middle, 0.98 * x, found.spread_of_gradients, ORANGE, "a gradient")
-    _bars(middle, 1.02 * x, found.spread_of_pairs, GREEN, "a pair of episodes")
+    _plot_bars(middle, 0.98 * x, found.spread_of_gradients, ORANGE, "a gradient")
+    _plot_bars(middle, 1.02 * x, found.spread_of_pairs, GREEN, "a pair of episodes")
     middle.set_yscale("log")
     middle.set_ylabel("variance / square of the slope")
     middle.legend(loc="upper left")
-    _bars(right, x, found.norms, ORANGE, "")
+    _plot_bars(right, x, found.norms, ORANGE, "")
     right.set_yscale("log")
     right.set_ylabel("norm of the exact gradient")
     for axes, letter in zip((left, middle, right), "abc"):
@@ -124,7 +124,7 @@ def gradients(windows: list[int], found: Quality, discount: float, frame: float)
     return drawing
 
 
-def _bars(axes: Any, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
+def _plot_bars(axes: Any, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
     middle, low, high = values.T
     reach = [np.maximum(middle - low, 0), np.maximum(high - middle, 0)]
     axes.errorbar(x, middle, reach, fmt="o-", ms=4, lw=1.2, capsize=2, color=colour, label=label)

@@ -27,7 +27,7 @@ class Quality:
 def quality(seen: Look, windows: int) -> Quality:
     """Compute the statistics from all windows of all plans, [P windows, ...], sorted by plan."""
     flat = lambda a, lead: np.asarray(a, float).reshape(
-        -1, windows, *a.shape[1:lead], _size(a, lead)
+        -1, windows, *a.shape[1:lead], _row_size(a, lead)
     )
     exact, discounted = (flat(a, 1) for a in (seen.exact, seen.discounted))  # [P, H, D]
     shifted, pairs = (flat(a, 2) for a in (seen.shifted, seen.differences))  # [P, H, N, D]
@@ -35,7 +35,7 @@ def quality(seen: Look, windows: int) -> Quality:
     halves = (half.mean(2) for half in np.split(pairs, 2, 2))
     # The halves have independent noise, so their product is an unbiased squared norm.
     square = np.sum(np.prod(list(halves), 0), -1)
-    cosine = lambda g: _interval(_cosine, np.sum(_unit(g) * slope, -1), square)
+    cosine = lambda g: _interval(_cosine, np.sum(_normalize(g) * slope, -1), square)
     spread = lambda a: _interval(_ratio, np.sum(a.var(2, ddof=1), -1), square)
     norms = np.linalg.norm(exact, axis=-1)
     return Quality(
@@ -48,25 +48,25 @@ def quality(seen: Look, windows: int) -> Quality:
     )
 
 
-def _size(a: np.ndarray, lead: int) -> int:
+def _row_size(a: np.ndarray, lead: int) -> int:
     return int(np.prod(a.shape[lead:]))
 
 
-def _unit(g: np.ndarray) -> np.ndarray:
+def _normalize(g: np.ndarray) -> np.ndarray:
     norm = np.linalg.norm(g, axis=-1, keepdims=True)
     return g / np.where(norm > 0, norm, 1)
 
 
 def _cosine(along: np.ndarray, square: np.ndarray) -> np.ndarray:
     """Return the cosine of unit gradients to the smoothed one; with noise it may exceed 1."""
-    return along.mean(0) / np.sqrt(_known(square))
+    return along.mean(0) / np.sqrt(_mean_square(square))
 
 
 def _ratio(noise: np.ndarray, square: np.ndarray) -> np.ndarray:
-    return noise.mean(0) / _known(square)
+    return noise.mean(0) / _mean_square(square)
 
 
-def _known(square: np.ndarray) -> np.ndarray:
+def _mean_square(square: np.ndarray) -> np.ndarray:
     """Return the mean squared norm of the smoothed gradient, NaN where noise hides it."""
     mean = square.mean(0)
     return np.where(mean > 0, mean, np.nan)

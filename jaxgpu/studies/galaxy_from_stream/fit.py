@@ -43,7 +43,7 @@ class LevenbergMarquardt:
         """Return the fit after a round, started at coordinates p [P] with the likelihood there."""
         begun = self.init(self.pool.around(p, target, key), p)
         damping = jnp.asarray(self.damping, p.dtype)
-        turn = lambda _, now: self._turned(*now)
+        turn = lambda _, now: self._iterate(*now)
         return lax.fori_loop(0, self.turns + 1, turn, (begun, damping))[0]
 
     def init(self, target: Target, p: Array) -> Fit:
@@ -58,7 +58,7 @@ class LevenbergMarquardt:
             curve=jnp.eye(len(p), dtype=like.dtype),
         )
 
-    def _turned(self, fit: Fit, damping: Array) -> tuple[Fit, Array]:
+    def _iterate(self, fit: Fit, damping: Array) -> tuple[Fit, Array]:
         """Try a step, accept it if the value decreases, and return the fit and the next damping."""
         # A coordinate fixed at an end of its range must not influence the others.
         out = ((fit.p <= NEAREST) & (fit.slope > 0)) | ((fit.p >= 1 - NEAREST) & (fit.slope < 0))
@@ -78,11 +78,11 @@ class LevenbergMarquardt:
 def fit_at(target: Target, p: Array) -> Fit:
     """Return a fit at coordinates p [P] within their ranges, with its derivatives."""
 
-    def twice(p: Array) -> tuple[Array, Array]:
+    def residual_twice(p: Array) -> tuple[Array, Array]:
         r = target.residual(p)
         return r, r
 
-    jacobian, r = jax.jacfwd(twice, has_aux=True)(p)
+    jacobian, r = jax.jacfwd(residual_twice, has_aux=True)(p)
     dot = partial(jnp.matmul, precision="highest")
     return Fit(
         target=target,

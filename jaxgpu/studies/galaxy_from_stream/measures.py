@@ -62,9 +62,9 @@ def binomial(count: int, of: int, level: float = 0.95) -> tuple[float, float]:
 def circular_speeds(theta: np.ndarray) -> np.ndarray:
     """Return circular speeds [..., R] at `RADII` in the plane, km/s, for parameters [..., 4]."""
 
-    def one(theta: jax.Array) -> jax.Array:
+    def speeds_of_galaxy(theta: jax.Array) -> jax.Array:
         x = jnp.stack([jnp.asarray(RADII), 0 * RADII, 0 * RADII], -1)
         return jnp.sqrt(-RADII * galaxy(theta).pull(x)[:, 0])
 
-    flat = jax.vmap(one)(jnp.asarray(theta.reshape(-1, 4)))
+    flat = jax.vmap(speeds_of_galaxy)(jnp.asarray(theta.reshape(-1, 4)))
     return np.asarray(flat).reshape(*theta.shape[:-1], len(RADII))

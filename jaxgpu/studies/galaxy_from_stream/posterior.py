@@ -103,11 +103,11 @@ class Sampler:
             key, move = jax.random.split(key)
             p = p.at[i].set(walkers[: self.simulations])
             known = lax.map(fit.target.residual, p[i])
-            before = self._emulated(fit, p, residual, i)
+            before = self._emulator_of_rounds(fit, p, residual, i)
             true = jax.vmap(partial(student, sets=fit.target.sets))(known)
             error = jnp.std(true - jax.vmap(before.log_density)(p[i]))
             residual = residual.at[i].set(known)
-            made = self._emulated(fit, p, residual, i + 1)
+            made = self._emulator_of_rounds(fit, p, residual, i + 1)
             warm = jnp.where(i + 2 < self.rounds, WARM, 1.0)
             density = lambda p: made.log_density(p) / warm
             # Walkers restart at simulations, selected by their true posterior.
@@ -121,7 +121,7 @@ class Sampler:
         done = lax.fori_loop(0, self.rounds, turn, begun)
         return done[2], done[3]
 
-    def _emulated(self, fit: Fit, p: Array, residual: Array, rounds: Array) -> Emulator:
+    def _emulator_of_rounds(self, fit: Fit, p: Array, residual: Array, rounds: Array) -> Emulator:
         """Return the emulator of the first `rounds` rounds."""
         used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.simulations)
         flat = p.reshape(-1, p.shape[-1]), residual.reshape(-1, residual.shape[-1])

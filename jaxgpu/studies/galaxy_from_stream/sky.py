@@ -31,8 +31,8 @@ def frame(x: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def seen(axes: Array | np.ndarray, stars: Array) -> Array:
     """Return observed coordinates [..., 6] of Galactocentric positions and velocities [..., 6]."""
-    x = _turned(axes, [stars[..., i] - SUN[i] for i in range(3)])
-    v = _turned(axes, [stars[..., 3 + i] - MOTION[i] for i in range(3)])
+    x = _rotate(axes, [stars[..., i] - SUN[i] for i in range(3)])
+    v = _rotate(axes, [stars[..., 3 + i] - MOTION[i] for i in range(3)])
     flat = jnp.sqrt(x[0] ** 2 + x[1] ** 2)
     r = jnp.sqrt(flat**2 + x[2] ** 2)
     radial = (x[0] * v[0] + x[1] * v[1] + x[2] * v[2]) / r
@@ -60,6 +60,6 @@ def track(rows: Array, places: Array, width: Array) -> Array:
     return jnp.matmul(shares, rows[:, 1:], precision="highest")
 
 
-def _turned(axes: Array | np.ndarray, x: list[Array]) -> list[Array]:
+def _rotate(axes: Array | np.ndarray, x: list[Array]) -> list[Array]:
     """Return the components of vectors along the axes (rows)."""
     return [axes[i, 0] * x[0] + axes[i, 1] * x[1] + axes[i, 2] * x[2] for i in range(3)]

@@ -46,20 +46,22 @@ class Spray:
         here, draws = here.astype(self.dtype), draws.astype(self.dtype)
         shares = YOUNGEST + (1 - YOUNGEST) * draws[:, 0]
         when = jnp.round(shares * self.steps)  # they leave at steps of the cluster's orbit
-        orbit = self._fallen(field, here, -jnp.asarray(self.age, self.dtype))[1]
+        orbit = self._integrate(field, here, -jnp.asarray(self.age, self.dtype))[1]
         left = jax.vmap(partial(released, field, jnp.asarray(self.gm, self.dtype)))(
             orbit[when.astype(int)], draws[:, 1:]
         )
-        fall = lambda start, time: self._fallen(field, start, time)[0]
+        fall = lambda start, time: self._integrate(field, start, time)[0]
         times = jnp.asarray(self.age, self.dtype) * when / self.steps
         return jax.vmap(fall)(left, times)
 
-    def _fallen(self, field: Field, start: Array, time: Array) -> tuple[Array, Array]:
+    def _integrate(self, field: Field, start: Array, time: Array) -> tuple[Array, Array]:
         """Integrate a body [6] for a time; return its final state and all steps [1 + steps, 6]."""
         spec = Leapfrog(partial(_pull, field), time / self.steps)
-        joined = lambda state: jnp.concatenate([state.x, state.v])
-        end, way = rollout(spec.step, spec.init(start[:3], start[3:]), self.steps, measure=joined)
-        return joined(end), way
+        to_phase_space = lambda state: jnp.concatenate([state.x, state.v])
+        end, way = rollout(
+            spec.step, spec.init(start[:3], start[3:]), self.steps, measure=to_phase_space
+        )
+        return to_phase_space(end), way
 
 
 def _pull(field: Field, t: Array, x: Array) -> Array:

@@ -67,10 +67,10 @@ class Streams:
             draws: [S, N, 6] random numbers of the stars.
         """
 
-        def one(spray: Spray, axes: Array, here: Array, draws: Array) -> Array:
+        def observe_stream(spray: Spray, axes: Array, here: Array, draws: Array) -> Array:
             return seen(axes, spray.stars(theta, here, draws).astype(draws.dtype))
 
-        return jax.vmap(one)(self.spray, self.axes, self.here, draws)
+        return jax.vmap(observe_stream)(self.spray, self.axes, self.here, draws)
 
     def tracks(self, rows: Array) -> Array:
         """Return the tracks [S, B, 5] of observed coordinates [S, N, 6]."""

@@ -72,15 +72,15 @@ class Options(Seeded):
 
 def course(options: Options) -> Course:
     """Return the task in training houses and in test houses, and its learner."""
-    drawn = lambda first, count: houses.generate_many(range(first, first + count))
-    made = lambda first, count: tasks.fetching(drawn(first, count), skip=True)
-    learnt, new = made(0, options.homes), made(UNSEEN, max(4, options.homes // 2))
+    make_houses = lambda first, count: houses.generate_many(range(first, first + count))
+    make_episodes = lambda first, count: tasks.fetching(make_houses(first, count), skip=True)
+    learnt, new = make_episodes(0, options.homes), make_episodes(UNSEEN, max(4, options.homes // 2))
     told = {"max_steps": MAX_STEPS, "pixels": options.pixels}
-    make = lambda episodes: rl.make("rearrange/mobile-pick", episodes=episodes, **told)
-    env = make(learnt)
+    make_env = lambda episodes: rl.make("rearrange/mobile-pick", episodes=episodes, **told)
+    env = make_env(learnt)
     return Course(
         env=env,
-        new=make(new),
+        new=make_env(new),
         learner=learner(env, options),
         episodes=options.episodes,
         max_steps=MAX_STEPS,

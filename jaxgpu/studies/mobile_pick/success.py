@@ -129,12 +129,15 @@ def played(env: Any, policy: Any, key: Array, length: int) -> Any:
         state, observation, over, memory = carry
         memory, action = policy.act(memory, observation)
         step = env.step(state, action, key)
-        kept = lambda new, old: jax.tree.map(lambda a, b: jnp.where(over, b, a), new, old)
-        state, observation = kept(step.state, state), kept(step.observation, observation)
+        keep_if_over = lambda new, old: jax.tree.map(lambda a, b: jnp.where(over, b, a), new, old)
+        state, observation = (
+            keep_if_over(step.state, state),
+            keep_if_over(step.observation, observation),
+        )
         return (state, observation, over | step.terminated | step.truncated, memory), state
 
-    def whole() -> Any:
+    def run_episode() -> Any:
         first = (*env.reset(key), jnp.bool_(False), policy.carry)
         return jax.lax.scan(move, first, length=length)[1]
 
-    return jax.jit(whole)()
+    return jax.jit(run_episode)()

@@ -147,9 +147,9 @@ def with_slopes(objectives: Callable[[Array], Array], designs: Array) -> tuple[A
     A design has few variables, so one forward pass propagates them all and stores no states.
     """
 
-    def twice(x: Array) -> tuple[Array, Array]:
+    def objectives_twice(x: Array) -> tuple[Array, Array]:
         f = objectives(x)
         return f, f
 
-    slopes, values = jax.vmap(jax.jacfwd(twice, has_aux=True))(designs)
+    slopes, values = jax.vmap(jax.jacfwd(objectives_twice, has_aux=True))(designs)
     return values, slopes

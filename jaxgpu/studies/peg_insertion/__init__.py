@@ -52,7 +52,7 @@ class Options(Seeded):
 def course(options: Options) -> Course:
     """Return the task and its learner."""
     env: Any = rl.make("touch/peg-insertion", max_steps=MAX_STEPS)
-    learner = _taught(env, options) if options.taught else LEARNER
+    learner = _imitation_learner(env, options) if options.taught else LEARNER
     learner = replace(learner, num_envs=options.copies)
     return Course(
         env=env,
@@ -64,7 +64,7 @@ def course(options: Options) -> Course:
     )
 
 
-def _taught(env: Any, options: Options) -> rl.DAgger:
+def _imitation_learner(env: Any, options: Options) -> rl.DAgger:
     """Return a DAgger learner of the script, with a buffer for all or the latest of its data."""
     learner = TAUGHT(replace(env.script, aside=ASIDE))
     update, seen = options.copies * learner.num_steps, min(learner.buffer_size, options.steps)

@@ -29,14 +29,14 @@ TOLD = "The policy itself is told the vector, not the field."
 def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
     """Make a video of one episode; the caption says which observations the policy uses."""
     states = jax.device_get(played(env, policy, key, env.max_steps + env.ending))
-    shown = slice(0, _shown(env, states), EVERY)
+    shown = slice(0, _num_frames(env, states), EVERY)
     states = jax.tree.map(lambda x: x[shown], states)
     beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
     felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
     return report.film(np.concatenate([beside, felt], 2), CAPTION + told, EVERY / 60)
 
 
-def _shown(env: TouchTask, states: Any) -> int:
+def _num_frames(env: TouchTask, states: Any) -> int:
     """Return the number of states to show: until the peg remains in place, plus one second."""
     there = np.asarray(jax.jit(jax.vmap(env.is_success))(states))
     away = np.flatnonzero(~there)

@@ -108,10 +108,10 @@ class Field:
         self.budget, self.policies = budget, swimming(budget.max_steps)
         self.problem = self.policies.problem()
         self.keys = jax.random.split(jax.random.key(seed), seeds)
-        known = [self._begun(key) for key in self.keys]
+        known = [self._initial_statistics(key) for key in self.keys]
         self.known = jax.tree.map(lambda *rows: jnp.stack(rows), *known)  # leaves [S, ...]
 
-    def _begun(self, key: Array) -> Experience:
+    def _initial_statistics(self, key: Array) -> Experience:
         draw, play = jax.random.split(jax.random.fold_in(key, 1))
         first = sample(draw, self.problem.plain(), self.budget.members)
         return warmed(self.problem, first.x, play)
@@ -122,7 +122,7 @@ def population(field: Field, name: str, out: Path, resume: bool) -> Found:
     spec = evolved(field.budget)[name]
     start = _start(spec, field.problem, field.keys, field.known)
     spent = field.budget.steps
-    return _raced(field, spec, start, field.budget.generations - 1, spent, out, resume)
+    return _run_search(field, spec, start, field.budget.generations - 1, spent, out, resume)
 
 
 def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
@@ -141,10 +141,10 @@ def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
     per = budget.members * budget.max_steps
     count = (budget.steps - learnt.steps // 2) // per - 1
     spent = learnt.steps // 2 + per * (count + 1)
-    return _raced(field, spec, start, count, spent, out, resume)
+    return _run_search(field, spec, start, count, spent, out, resume)
 
 
-def _raced(
+def _run_search(
     field: Field, spec: Algorithm, start: Search, count: int, spent: int, out: Path, resume: bool
 ) -> Found:
     done = run(
@@ -192,7 +192,7 @@ def weighted(field: Field, out: Path, resume: bool) -> Found:
         runs.append(done)
     halfway, last = (np.stack(rows, 1) for rows in zip(*x))
     spent = len(SHARES) * 2 * half * budget.ppo.steps_per_update
-    return Found(x=last, steps=spent, volumes=None, timing=_added(runs), halfway=halfway)
+    return Found(x=last, steps=spent, volumes=None, timing=_sum_timings(runs), halfway=halfway)
 
 
 def strategies(field: Field, out: Path, resume: bool) -> Found:
@@ -202,9 +202,9 @@ def strategies(field: Field, out: Path, resume: bool) -> Found:
     shares = jnp.tile(jnp.asarray(SHARES), len(field.keys))
     known = jax.tree.map(lambda a: jnp.repeat(a, len(SHARES), 0), field.known)
     keys = jax.random.split(jax.random.fold_in(field.keys[0], 3), lanes)
-    start = jax.jit(partial(_strategy, spec, field.problem))(keys, known)
+    start = jax.jit(partial(_start_strategies, spec, field.problem))(keys, known)
     done = run(
-        partial(_strategies, spec, field.policies, shares),
+        partial(_advance_strategies, spec, field.policies, shares),
         start,
         budget.searches,
         key=jax.random.fold_in(field.keys[0], 4),
@@ -217,23 +217,23 @@ def strategies(field: Field, out: Path, resume: bool) -> Found:
     return Found(x, spent, None, done.timing)
 
 
-def _strategy(spec: CMAES, problem: Stochastic, keys: Array, known: Experience) -> Search:
+def _start_strategies(spec: CMAES, problem: Stochastic, keys: Array, known: Experience) -> Search:
     lone = Stochastic(problem.box, Mixed(problem.objective, 0.5))
     return replace(jax.vmap(partial(protocol.begin, spec, lone))(keys), objective=known)
 
 
-def _strategies(
+def _advance_strategies(
     spec: CMAES, policies: rl.Policies, shares: Array, search: Search, key: Array
 ) -> Search:
     box = policies.problem().box
 
-    def one(share: Array, search: Search, key: Array) -> Search:
+    def advance_one(share: Array, search: Search, key: Array) -> Search:
         return protocol.generation(spec, Stochastic(box, Mixed(policies, share)), search, key)
 
-    return jax.vmap(one)(shares, search, jax.random.split(key, shares.shape[0]))
+    return jax.vmap(advance_one)(shares, search, jax.random.split(key, shares.shape[0]))
 
 
-def _added(runs: list[Run]) -> Any:
+def _sum_timings(runs: list[Run]) -> Any:
     """Return the sum of the timings of several runs."""
     first = runs[0].timing
     return replace(

@@ -131,8 +131,8 @@ def written(
     runs: dict[str, Run],
 ) -> Report:
     """Return the report with tables, figures and findings."""
-    off = lambda one: np.linalg.norm(np.asarray(one.state.system.x) - end.x, axis=1)
-    miss = {name: off(one) * ephemeris.AU for name, one in runs.items()}
+    position_error = lambda one: np.linalg.norm(np.asarray(one.state.system.x) - end.x, axis=1)
+    miss = {name: position_error(one) * ephemeris.AU for name, one in runs.items()}
     newton, relative = miss["Newton"], miss["general relativity"]
     far = np.maximum(np.linalg.norm(end.x - end.x[0], axis=1), 1e-9) * ephemeris.AU
     seconds = np.degrees(relative / far) * 3600

@@ -85,8 +85,8 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     import matplotlib.pyplot as plt
 
     sun = _angles(bodies["Sun"])[0]
-    away = lambda x: ((_angles(x)[0] - sun) % 360 - 180, _angles(x)[1])
-    longitude, latitude = away(seen)
+    from_opposition = lambda x: ((_angles(x)[0] - sun) % 360 - 180, _angles(x)[1])
+    longitude, latitude = from_opposition(seen)
     drawing, axes = plt.subplots(figsize=(8.6, 3))
     image = axes.hist2d(
         longitude,
@@ -97,7 +97,7 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
         rasterized=True,
     )[3]
     for name, place in bodies.items():
-        at = away(place)
+        at = from_opposition(place)
         axes.plot(*at, "o", ms=5, mfc="none", color="white", clip_on=False)
         # East is left, so a label at an edge is aligned inwards.
         side = "left" if at[0] > 150 else "right" if at[0] < -150 else "center"

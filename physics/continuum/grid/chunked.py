@@ -26,7 +26,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
     def add(grid, chunk):
         x, q, offset = chunk
-        return _spread_chunk(grid, x, q, offset, layout), None
+        return _scatter_chunk(grid, x, q, offset, layout), None
 
     zero = jnp.zeros((layout.nodes, ROW), x[0].dtype)
     chunks = (list(x), list(q), layout.offsets(x[0].shape[0]))
@@ -35,7 +35,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], layout: Layout) -> Array:
 
 def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     """Return the moments of the grid at the particles (G2P), a list of [C, P]."""
-    take = lambda chunk: _moments_chunk(grid, *chunk, layout=layout)
+    take = lambda chunk: _gather_chunk(grid, *chunk, layout=layout)
     return lax.map(take, (list(x), layout.offsets(x[0].shape[0])))
 
 
@@ -44,77 +44,77 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
 
     def take(chunk):
         x, q, offset = chunk
-        return _slopes_chunk(grid, x, q, offset, layout)
+        return _coordinate_gradients_chunk(grid, x, q, offset, layout)
 
     return lax.map(take, (list(x), list(q), layout.offsets(x[0].shape[0])))
 
 
-def _three(body, carry, count: Any = THREE):
+def _loop_over_nodes(body, carry, count: Any = THREE):
     """Run `body(i, i as a float, carry)` for the three nodes along an axis, in a rolled loop."""
     dtype = carry[0].dtype if isinstance(carry, list) else carry.dtype
-    turn = lambda i, carry: body(i, i.astype(dtype), carry)
-    return lax.fori_loop(np.int32(0), count, turn, carry)
+    iteration = lambda i, carry: body(i, i.astype(dtype), carry)
+    return lax.fori_loop(np.int32(0), count, iteration, carry)
 
 
-def _count(q: Sequence[Array]) -> Array:
+def _num_nodes(q: Sequence[Array]) -> Array:
     """Return the nodes to visit along the first axis, []: 3, or 0 if a chunk contributes none."""
     return jnp.where(jnp.any(jnp.stack(q) != 0), THREE, 0)
 
 
-def _spread_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
+def _scatter_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> Array:
     row, f = stencil(x, offset, layout)
-    rows, count = padded(q, layout), _count(q)
+    rows, count = padded(q, layout), _num_nodes(q)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
 
     # value: weighted Q_0 + i Q_1 + ... over the previous axes; slope: Q_d of the remaining axes
-    def along(axis, grid, row, value, slope):
+    def scatter_axis(axis, grid, row, value, slope):
         def node(i, k, grid):
             at = row + i * np.int32(layout.strides[axis])
             here = w[axis][i][None] * (value + k * slope[0])
             if axis == len(w) - 1:
                 return lax.scatter_add(grid, at[:, None], here.T, ADD_ROWS, mode=IN_BOUNDS)
-            return along(axis + 1, grid, at, here, [w[axis][i][None] * s for s in slope[1:]])
+            return scatter_axis(axis + 1, grid, at, here, [w[axis][i][None] * s for s in slope[1:]])
 
-        return _three(node, grid, THREE if axis else count)
+        return _loop_over_nodes(node, grid, THREE if axis else count)
 
-    return along(0, grid, row, rows[0], rows[1:])
+    return scatter_axis(0, grid, row, rows[0], rows[1:])
 
 
 def _rows_at(grid: Array, row: Array) -> Array:
     return lax.gather(grid, row[:, None], _TAKE, (1, ROW), mode=IN_BOUNDS)
 
 
-def _moments_chunk(grid: Array, x, offset: Array, layout: Layout) -> list[Array]:
+def _gather_chunk(grid: Array, x, offset: Array, layout: Layout) -> list[Array]:
     row, f = stencil(x, offset, layout)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
 
     # returns M_0 over the axes from `axis` on, then the first moment along each of them
-    def along(axis, row):
+    def gather_axis(axis, row):
         if axis == last:
             g = [w[axis][i][:, None] * _rows_at(grid, row + np.int32(i)) for i in range(3)]
             return [g[0] + g[1] + g[2], g[1] + 2 * g[2]]
 
         def node(i, k, total):
-            inner = along(axis + 1, row + i * np.int32(layout.strides[axis]))
+            inner = gather_axis(axis + 1, row + i * np.int32(layout.strides[axis]))
             inner = [w[axis][i][:, None] * m for m in inner]
             return [a + b for a, b in zip(total, [inner[0], k * inner[0], *inner[1:]])]
 
         zero = jnp.zeros((row.shape[0], ROW), grid.dtype)
-        return _three(node, [zero] * (last - axis + 2))
+        return _loop_over_nodes(node, [zero] * (last - axis + 2))
 
-    return trimmed([m.T for m in along(0, row)], layout)
+    return trimmed([m.T for m in gather_axis(0, row)], layout)
 
 
-def _slopes_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> list[Array]:
+def _coordinate_gradients_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> list[Array]:
     row, f = stencil(x, offset, layout)
-    rows, count = [part.T for part in padded(q, layout)], _count(q)
+    rows, count = [part.T for part in padded(q, layout)], _num_nodes(q)
     w = [weights(fd, n) for fd, n in zip(f, layout.order)]
     dw = [weights(fd, n + 1) for fd, n in zip(f, layout.order)]
     last = len(w) - 1
 
     # returns the sums of <g, Q>: with all weights, then with the weight of each axis differentiated
-    def along(axis, row, value):
+    def gradient_axis(axis, row, value):
         if axis == last:
             h = [_rows_at(grid, row + np.int32(i)) * (value + i * rows[-1]) for i in range(3)]
             return [
@@ -124,12 +124,12 @@ def _slopes_chunk(grid: Array, x, q, offset: Array, layout: Layout) -> list[Arra
 
         def node(i, k, total):
             at = row + i * np.int32(layout.strides[axis])
-            inner = along(axis + 1, at, value + k * rows[axis + 1])
+            inner = gradient_axis(axis + 1, at, value + k * rows[axis + 1])
             wi, di = w[axis][i][:, None], dw[axis][i][:, None]
             new = [wi * inner[0], di * inner[0], *(wi * m for m in inner[1:])]
             return [a + b for a, b in zip(total, new)]
 
         zero = jnp.zeros((row.shape[0], ROW), grid.dtype)
-        return _three(node, [zero] * (last - axis + 2), THREE if axis else count)
+        return _loop_over_nodes(node, [zero] * (last - axis + 2), THREE if axis else count)
 
-    return [part.sum(1) for part in along(0, row, rows[0])[1:]]
+    return [part.sum(1) for part in gradient_axis(0, row, rows[0])[1:]]

@@ -55,9 +55,11 @@ def faced(
         mass, before = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
         masses, after = _layers(mass, axis, side), before
         for i in held:
-            u = _mirrored(_layers(before[..., i], axis, side), masses, into=side if slip else 0)
+            u = _mirror_velocity(
+                _layers(before[..., i], axis, side), masses, into=side if slip else 0
+            )
             after = after.at[..., i].set(jnp.stack(u[::side], axis))
-        near.append(_where(here, after, before))
+        near.append(_select(here, after, before))
     # Without the barrier, XLA 0.12 on a CPU fuses these and reads layers already written.
     for start, new in zip(starts.values(), lax.optimization_barrier(near)):
         v = lax.dynamic_update_slice_in_dim(v, new, start, axis)
@@ -80,19 +82,19 @@ def faced_at_once(
     swaps = [(axis, (PAD - 1, table.shape[axis] - NEAR)) for axis, *_ in acting]
     values = {}
     for one in _subsets(swaps):
-        rows = _image(table, one, 3)
+        rows = _mirror_rows(table, one, 3)
         columns = [rows[..., i] for i in range(table.shape[-1])]
         values[one] = act(columns), columns[table.ndim - 1]
     for swap, axis in zip(swaps, acting):
         values = {
-            one: (_faced_nodes(value, values[swap, *one], axis), value[1])
+            one: (_apply_face_to_nodes(value, values[swap, *one], axis), value[1])
             for one, value in values.items()
             if swap not in one
         }
     return values[()][0]
 
 
-def _faced_nodes(
+def _apply_face_to_nodes(
     here: tuple[list[Array], Array], image: tuple[list[Array], Array], acting: Acting
 ) -> list[Array]:
     """Return node velocities after an axis's faces, from (velocity, mass) of nodes and images."""
@@ -113,7 +115,7 @@ def _faced_nodes(
             else:
                 alone = jnp.zeros_like(v)
             alike = jnp.where(layers(into, *range(PAD - 1), PAD), alone, new)
-            new = _where(is_there, jnp.where(paired, pair, alike), new)
+            new = _select(is_there, jnp.where(paired, pair, alike), new)
         out[i] = new
     return out
 
@@ -128,7 +130,7 @@ def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
         starts = [start for start, _ in faces]
         near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
         # the middle layer of each is the face
-        near = [_where(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
+        near = [_select(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
         for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `faced`
             m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
     return m
@@ -142,7 +144,7 @@ def folded_at_once(m: Array, acting: Sequence[Acting]) -> Array:
             m = folded(m, axis, there)
         return m
     swaps = [(axis, (0, m.shape[axis] - wide)) for axis, *_ in acting]
-    values = {one: _image(m[..., None], one, wide)[..., 0] for one in _subsets(swaps)}
+    values = {one: _mirror_rows(m[..., None], one, wide)[..., 0] for one in _subsets(swaps)}
     for swap, (axis, _, _, there) in zip(swaps, acting):
         n = m.shape[axis]
         shape = [n if i == axis else 1 for i in range(m.ndim)]
@@ -167,12 +169,12 @@ def _subsets(swaps: Sequence[Swap]) -> list[tuple[Swap, ...]]:
     return sets
 
 
-def _image(table: Array, swaps: tuple[Swap, ...], count: int) -> Array:
+def _mirror_rows(table: Array, swaps: tuple[Swap, ...], count: int) -> Array:
     """Return the rows [..., K] of each node's mirror image under swaps of `count` layers."""
-    return _swapped(table, swaps=swaps, count=count) if swaps else table
+    return _swap_layers(table, swaps=swaps, count=count) if swaps else table
 
 
-def _rows(table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
+def _gather_swapped_rows(table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
     row, shape = jnp.int32(0), table.shape[:-1]
     for axis, n in enumerate(shape):
         order = np.arange(n, dtype=np.int32)
@@ -183,18 +185,18 @@ def _rows(table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
     return table.reshape(-1, table.shape[-1]).at[row].get(mode="promise_in_bounds")
 
 
-def _batched(size: int, table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
-    return _swapped(table, swaps=tuple((axis + 1, at) for axis, at in swaps), count=count)
+def _batch_swaps(size: int, table: Array, *, swaps: tuple[Swap, ...], count: int) -> Array:
+    return _swap_layers(table, swaps=tuple((axis + 1, at) for axis, at in swaps), count=count)
 
 
 # It is its own inverse and transpose, so that a reverse pass gathers too and adds nothing.
-_swapped = primitive(
+_swap_layers = primitive(
     "mpm_swapped",
-    _rows,
+    _gather_swapped_rows,
     lambda table, **_: table,
-    batch=_batched,
-    jvp=lambda args, tangents, out, **static: _swapped(*tangents, **static),
-    transpose=lambda ct, args, **static: [_swapped(ct, **static)],
+    batch=_batch_swaps,
+    jvp=lambda args, tangents, out, **static: _swap_layers(*tangents, **static),
+    transpose=lambda ct, args, **static: [_swap_layers(ct, **static)],
 )
 
 
@@ -207,7 +209,7 @@ def _layers(a: Array, axis: int, side: int) -> list[Array]:
     return [lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis])][::side]
 
 
-def _mirrored(v: list[Array], m: list[Array], into: int) -> list[Array]:
+def _mirror_velocity(v: list[Array], m: list[Array], into: int) -> list[Array]:
     """Return one velocity component in the `NEAR` layers after the face at layer PAD has acted.
 
     `into` is the sign of the inward direction if material may separate from the face; 0 holds it.
@@ -225,6 +227,6 @@ def _mirrored(v: list[Array], m: list[Array], into: int) -> list[Array]:
     return [*far, beyond, face, first]
 
 
-def _where(here: Any, new: Array, old: Array) -> Array:
+def _select(here: Any, new: Array, old: Array) -> Array:
     """Return `new` where a face is here, without a computation if it is known to be."""
     return new if here is True else jnp.where(here, new, old)

@@ -26,16 +26,16 @@ class Footprint:
         self.layout, self.d = layout, len(x)
         self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
         self.f = [self.repeated(a) for a in f]
-        number = self._fixed if fixed else self._counted
+        number = self._constant_offsets if fixed else self._computed_offsets
         o = [number(axis) for axis in range(self.d)]
         steps = [a * np.int32(stride) for a, stride in zip(o, layout.strides)]
         self.o = [a.astype(x[0].dtype) for a in o]
         self.row = sum(steps, self.repeated(row))  # of the grid, of each node
 
-    def _counted(self, axis: int) -> Array:
+    def _computed_offsets(self, axis: int) -> Array:
         return lax.broadcasted_iota(jnp.int32, self.shape, axis)
 
-    def _fixed(self, axis: int) -> np.ndarray:
+    def _constant_offsets(self, axis: int) -> np.ndarray:
         shape = [3 if i == axis else 1 for i in range(len(self.shape))]
         return np.arange(3, dtype=np.int32).reshape(shape)
 

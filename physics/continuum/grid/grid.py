@@ -115,7 +115,7 @@ class Grid:
         field = field.reshape(*self.shape, -1)
         for axis, face in enumerate(self.faces):
             if face == "periodic":
-                field = jnp.moveaxis(_joined(jnp.moveaxis(field, axis, 0)), 0, axis)
+                field = jnp.moveaxis(_sum_periodic_axis(jnp.moveaxis(field, axis, 0)), 0, axis)
         return field.reshape(-1, field.shape[-1])
 
     def folded(self, m: Array) -> Array:
@@ -124,13 +124,13 @@ class Grid:
         Nodes beyond a face become the mirror image of inner nodes.
         """
 
-        def one_by_one(m: Array) -> Array:
+        def mirror_sequentially(m: Array) -> Array:
             for axis, *_, there in self.acting:
                 m = faces.folded(m, axis, there)
             return m
 
-        at_once = lambda m: faces.folded_at_once(m, self.acting)
-        forms = dict(cpu=one_by_one, tpu=one_by_one, default=at_once)
+        mirror_vectorized = lambda m: faces.folded_at_once(m, self.acting)
+        forms = dict(cpu=mirror_sequentially, tpu=mirror_sequentially, default=mirror_vectorized)
         return lax.platform_dependent(m.reshape(self.shape), **forms).ravel()
 
     def bounded(self, v: Array, m: Array) -> Array:
@@ -141,19 +141,19 @@ class Grid:
         pressure. A slip face does so only where the two nodes approach it.
         """
 
-        def one_by_one(v: Array, m: Array) -> Array:
+        def apply_sequentially(v: Array, m: Array) -> Array:
             for axis, held, slip, there in self.acting:
                 v = faces.faced(v, m, axis, held, slip, there)
             return v
 
-        def at_once(v: Array, m: Array) -> Array:
+        def apply_vectorized(v: Array, m: Array) -> Array:
             columns, d = [v[..., i] for i in range(v.shape[-1])], len(self.cells)
             table = jnp.stack([*columns[:d], m], -1)
             new = faces.faced_at_once(lambda rows: rows[:d], table, self.acting)
             return jnp.stack([*new, *columns[d:]], -1)
 
         shape, v, m = v.shape, v.reshape(*self.shape, -1), m.reshape(self.shape)
-        forms = dict(cpu=one_by_one, tpu=one_by_one, default=at_once)
+        forms = dict(cpu=apply_sequentially, tpu=apply_sequentially, default=apply_vectorized)
         return lax.platform_dependent(v, m, **forms).reshape(shape)
 
     def bounded_at_once(
@@ -180,7 +180,7 @@ class Grid:
         ]
 
 
-def _joined(field: Array) -> Array:
+def _sum_periodic_axis(field: Array) -> Array:
     """Sum node i and node i + period along the first axis; both get the sum."""
     # A periodic axis has `period` nodes, with PAD copies before them and PAD + 1 after.
     before, after = PAD, PAD + 1

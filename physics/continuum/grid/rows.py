@@ -45,18 +45,18 @@ def moments(x: Sequence[Array], grid: Array, layout: Layout) -> list[Array]:
     w = [pieces(a, n) for a, n in zip(f, layout.order)]
 
     # returns M_0 over the axes from `axis` on, then the first moment along each of them
-    def along(axis: int, at: Array) -> list[list[Array]]:
+    def gather_axis(axis: int, at: Array) -> list[list[Array]]:
         if axis == len(w):
-            return [_columns(grid, at)]
+            return [_gather_columns(grid, at)]
         steps = (np.int32(i * layout.strides[axis]) for i in range(3))
-        inner = [along(axis + 1, at + step) for step in steps]
-        inner = [[_scaled(a, m) for m in part] for a, part in zip(w[axis], inner)]
+        inner = [gather_axis(axis + 1, at + step) for step in steps]
+        inner = [[_scale_columns(a, m) for m in part] for a, part in zip(w[axis], inner)]
         slope = [b + 2 * c for b, c in zip(inner[1][0], inner[2][0])]
         plain = [[a + b + c for a, b, c in zip(*m)] for m in zip(*inner)]
         return [plain[0], slope, *plain[1:]]
 
     sizes = [layout.rows[0]] + [layout.rows[1]] * len(w)
-    found = [a for m, n in zip(along(0, row), sizes) for a in m[:n]]
+    found = [a for m, n in zip(gather_axis(0, row), sizes) for a in m[:n]]
     return found
 
 
@@ -68,7 +68,7 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
     first, *rest = layout.split(q)
     total = [jnp.zeros_like(x[0])] * len(x)
     for o in product(range(3), repeat=len(x)):
-        g = _columns(grid, row + np.int32(sum(i * s for i, s in zip(o, layout.strides))))
+        g = _gather_columns(grid, row + np.int32(sum(i * s for i, s in zip(o, layout.strides))))
         power = sum(a * b for a, b in zip(g, first))
         for k, slope in zip(o, rest):
             power = power + k * sum(a * b for a, b in zip(g, slope))
@@ -78,11 +78,11 @@ def slopes(x: Sequence[Array], q: Sequence[Array], grid: Array, layout: Layout) 
     return total
 
 
-def _scaled(a: Array, columns: list[Array]) -> list[Array]:
+def _scale_columns(a: Array, columns: list[Array]) -> list[Array]:
     return [a * b for b in columns]
 
 
-def _columns(grid: Array, at: Array) -> list[Array]:
+def _gather_columns(grid: Array, at: Array) -> list[Array]:
     """Return the four columns of the grid at these rows, each shaped as `at`."""
     rows = lax.gather(grid, at[..., None], _TAKE, (1, ROW), mode=IN_BOUNDS)
     return [rows[..., i] for i in range(ROW)]

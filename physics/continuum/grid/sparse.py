@@ -36,34 +36,34 @@ def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK
     >>> float(rows[7, 2]), float(mass)
     (6.0, 3.0)
     """
-    whole = lambda field: jax.checkpoint(act)(jnp.int32(0), field)
+    act_on_grid = lambda field: jax.checkpoint(act)(jnp.int32(0), field)
     if field.shape[0] <= FEW:
-        return whole(field)
+        return act_on_grid(field)
     d, slab = len(shape), prod(shape[1:])
-    sparse = _skipping(act, block, d)
+    sparse = _skip_empty_blocks(act, block, d)
     if slab > 2 * block:  # skip entire slabs before dividing them into blocks
-        sparse = _skipping(sparse, slab, d)
+        sparse = _skip_empty_blocks(sparse, slab, d)
     return lax.platform_dependent(
-        field, cpu=lambda field: sparse(jnp.int32(0), field), default=whole
+        field, cpu=lambda field: sparse(jnp.int32(0), field), default=act_on_grid
     )
 
 
-def _skipping(act: Act, size: int, mass: int) -> Act:
+def _skip_empty_blocks(act: Act, size: int, mass: int) -> Act:
     """Return `act` applied to `size` rows at a time, and only if one of them has mass."""
 
-    def every(first: Array, rows: Array) -> tuple[Array, Any]:
+    def apply_blockwise(first: Array, rows: Array) -> tuple[Array, Any]:
         count = rows.shape[0]
         blocks = -(-count // size)
         parts = jnp.pad(rows, ((0, blocks * size - count), (0, 0))).reshape(blocks, size, -1)
         starts = first + size * jnp.arange(blocks, dtype=jnp.int32)
         like = jax.eval_shape(act, starts[0], parts[0])
-        nothing = lambda *_: jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
+        zero_result = lambda *_: jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
 
-        def one(_: None, block: tuple[Array, Array]) -> tuple[None, Any]:
+        def update_block(_: None, block: tuple[Array, Array]) -> tuple[None, Any]:
             filled = jnp.any(block[1][:, mass] > 0)
-            return None, lax.cond(filled, jax.checkpoint(act), nothing, *block)
+            return None, lax.cond(filled, jax.checkpoint(act), zero_result, *block)
 
-        new, sums = lax.scan(one, None, (starts, parts))[1]
+        new, sums = lax.scan(update_block, None, (starts, parts))[1]
         return new.reshape(-1, rows.shape[1])[:count], jax.tree.map(lambda a: a.sum(0), sums)
 
-    return every
+    return apply_blockwise

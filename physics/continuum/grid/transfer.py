@@ -56,7 +56,7 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
     d = len(shape)
     first = len(q) - d * d  # the slopes carry no mass
     layout = Layout(1, tuple(shape), (first, d), (0,) * d)
-    return _spread(*x, *q, layout=layout)
+    return _scatter(*x, *q, layout=layout)
 
 
 @explained
@@ -84,14 +84,14 @@ def moments(
     ranges.finite("moments", grid=grid)
     d = len(shape)
     layout = Layout(1, tuple(shape), (columns or d, d), (0,) * d)
-    return layout.split(_moments(*x, grid, layout=layout))
+    return layout.split(_gather(*x, grid, layout=layout))
 
 
-def _scaled(a: Array, q: Sequence[Array]) -> list[Array]:
+def _scale(a: Array, q: Sequence[Array]) -> list[Array]:
     return [a * b for b in q]
 
 
-def _total(terms: Sequence[Sequence[Array]]) -> list[Array]:
+def _add_terms(terms: Sequence[Sequence[Array]]) -> list[Array]:
     return [reduce(add, column) for column in zip(*terms)]
 
 
@@ -99,164 +99,164 @@ def _total(terms: Sequence[Sequence[Array]]) -> list[Array]:
 # tangents of `spread` and `moments` need no other kernels, and the family stays closed.
 
 
-def _spread_tangent_value(*args: Array, layout: Layout) -> Array:
-    """Return the tangent of `_spread`; the arguments are x, q, dx, dq."""
+def _scatter_tangent_value(*args: Array, layout: Layout) -> Array:
+    """Return the tangent of `_scatter`; the arguments are x, q, dx, dq."""
     d, n = len(layout.shape), layout.count
     x, q, dx, dq = args[:d], args[d : d + n], args[d + n : 2 * d + n], args[2 * d + n :]
-    out = _spread(*x, *dq, layout=layout)
+    out = _scatter(*x, *dq, layout=layout)
     for axis in range(d):
-        out = out + _spread(*x, *_scaled(dx[axis], q), layout=layout.raised(axis))
+        out = out + _scatter(*x, *_scale(dx[axis], q), layout=layout.raised(axis))
     return out
 
 
-def _moments_tangent_value(*args: Array, layout: Layout) -> list[Array]:
-    """Return the tangent of `_moments`; the arguments are x, grid, dx, dgrid."""
+def _gather_tangent_value(*args: Array, layout: Layout) -> list[Array]:
+    """Return the tangent of `_gather`; the arguments are x, grid, dx, dgrid."""
     d = len(layout.shape)
     x, grid, dx, dgrid = args[:d], args[d], args[d + 1 : 2 * d + 1], args[-1]
-    terms = [_moments(*x, dgrid, layout=layout)]
+    terms = [_gather(*x, dgrid, layout=layout)]
     for axis in range(d):
-        terms.append(_scaled(dx[axis], _moments(*x, grid, layout=layout.raised(axis))))
-    return _total(terms)
+        terms.append(_scale(dx[axis], _gather(*x, grid, layout=layout.raised(axis))))
+    return _add_terms(terms)
 
 
-def _slopes_by_moments(*args: Array, layout: Layout) -> list[Array]:
-    """Return the value of `_slopes` computed from moments, of which its derivatives are taken."""
-    # `_slopes` sums by node; the sum by moment here costs more, but only in tangents.
+def _coordinate_gradients_by_gather(*args: Array, layout: Layout) -> list[Array]:
+    """Return `_coordinate_gradients` computed from moments, for its derivatives."""
+    # `_coordinate_gradients` sums by node; the sum by moment here costs more, but only in tangents.
     d = len(layout.shape)
     x, q, grid = args[:d], args[d:-1], args[-1]
     products = []
     for axis in range(d):
-        m = _moments(*x, grid, layout=layout.raised(axis))
-        products.append(_total([[a * b] for a, b in zip(q, m)])[0])
+        m = _gather(*x, grid, layout=layout.raised(axis))
+        products.append(_add_terms([[a * b] for a, b in zip(q, m)])[0])
     return products
 
 
-def _spread_jvp(args, tangents, out, *, layout: Layout) -> Array:
+def _scatter_jvp(args, tangents, out, *, layout: Layout) -> Array:
     d = len(layout.shape)
     if constant(tangents[:d]):
-        return _spread(*args[:d], *filled(tangents[d:], args[d:]), layout=layout)
-    return _spread_tangent(*args, *filled(tangents, args), layout=layout)
+        return _scatter(*args[:d], *filled(tangents[d:], args[d:]), layout=layout)
+    return _scatter_tangent(*args, *filled(tangents, args), layout=layout)
 
 
-def _moments_jvp(args, tangents, out, *, layout: Layout) -> list[Array]:
+def _gather_jvp(args, tangents, out, *, layout: Layout) -> list[Array]:
     if constant(tangents[:-1]):
-        return _moments(*args[:-1], *filled(tangents[-1:], args[-1:]), layout=layout)
-    return _moments_tangent(*args, *filled(tangents, args), layout=layout)
+        return _gather(*args[:-1], *filled(tangents[-1:], args[-1:]), layout=layout)
+    return _gather_tangent(*args, *filled(tangents, args), layout=layout)
 
 
 # Only linear arguments are transposed: q of `spread`, the grid of `moments`, and (dx, dq) and
 # (dx, dgrid) of their tangents. Positions are never transposed; their entries are None.
 
 
-def _spread_transpose(ct: Array, args, *, layout: Layout) -> list:
+def _scatter_transpose(ct: Array, args, *, layout: Layout) -> list:
     d = len(layout.shape)
-    return [None] * d + _moments(*args[:d], ct, layout=layout)
+    return [None] * d + _gather(*args[:d], ct, layout=layout)
 
 
-def _moments_transpose(cts: list[Array], args, *, layout: Layout) -> list:
+def _gather_transpose(cts: list[Array], args, *, layout: Layout) -> list:
     x = args[:-1]
-    return [None] * len(x) + [_spread(*x, *cts, layout=layout)]
+    return [None] * len(x) + [_scatter(*x, *cts, layout=layout)]
 
 
-def _spread_tangent_transpose(ct: Array, args, *, layout: Layout) -> list:
+def _scatter_tangent_transpose(ct: Array, args, *, layout: Layout) -> list:
     d, n = len(layout.shape), layout.count
     x, q = args[:d], args[d : d + n]
-    dx = _slopes(*x, *q, ct, layout=layout)
-    dq = _moments(*x, ct, layout=layout)
+    dx = _coordinate_gradients(*x, *q, ct, layout=layout)
+    dq = _gather(*x, ct, layout=layout)
     return [None] * (d + n) + dx + dq
 
 
-def _moments_tangent_transpose(cts: list[Array], args, *, layout: Layout) -> list:
+def _gather_tangent_transpose(cts: list[Array], args, *, layout: Layout) -> list:
     d = len(layout.shape)
     x, grid = args[:d], args[d]
-    dx = _slopes(*x, *cts, grid, layout=layout)
-    dgrid = _spread(*x, *cts, layout=layout)
+    dx = _coordinate_gradients(*x, *cts, grid, layout=layout)
+    dgrid = _scatter(*x, *cts, layout=layout)
     return [None] * (d + 1) + dx + [dgrid]
 
 
-def _stacked(transfer: Callable, size: int, args: Sequence[Array], layout: Layout) -> Any:
+def _apply_stacked(transfer: Callable, size: int, args: Sequence[Array], layout: Layout) -> Any:
     """Apply a transfer to the copies of a batch as one, with their grids and chunks stacked."""
     # `Layout.offsets` relies on this order: the chunks of one copy follow one another.
     flat = [a.reshape(-1, *a.shape[2:]) for a in args]
     out = transfer(*flat, layout=replace(layout, batch=size * layout.batch))
-    apart = lambda a: a.reshape(size, -1, *a.shape[1:])
-    return [apart(a) for a in out] if isinstance(out, list) else apart(out)
+    unstack = lambda a: a.reshape(size, -1, *a.shape[1:])
+    return [unstack(a) for a in out] if isinstance(out, list) else unstack(out)
 
 
 def _grid_like(*avals, layout: Layout):
     return avals[0].update(shape=(layout.nodes, ROW))
 
 
-def _moments_like(*avals, layout: Layout):
+def _gather_like(*avals, layout: Layout):
     return [avals[0].update() for _ in range(layout.count)]
 
 
 # Kernels take x and q each as one sequence; primitives take all arrays as separate arguments.
 
 
-def _spread_by(kernel: Callable, *args: Array, layout: Layout) -> Array:
+def _call_scatter_kernel(kernel: Callable, *args: Array, layout: Layout) -> Array:
     d = len(layout.shape)
     return kernel(args[:d], args[d:], layout)
 
 
-def _moments_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
+def _call_gather_kernel(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
     return kernel(args[:-1], args[-1], layout)
 
 
-def _slopes_by(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
+def _call_gradient_kernel(kernel: Callable, *args: Array, layout: Layout) -> list[Array]:
     d = len(layout.shape)
     return kernel(args[:d], args[d:-1], args[-1], layout)
 
 
-def _transfer(name: str, value: Callable, like: Callable, **rules: Any) -> Any:
+def _make_primitive(name: str, value: Callable, like: Callable, **rules: Any) -> Any:
     """Return the primitive of a transfer, whose batch is one transfer over all stacked grids."""
     made = primitive(
         f"mpm_{name}",
         value,
         like,
-        batch=lambda size, *args, layout: _stacked(made, size, args, layout),
+        batch=lambda size, *args, layout: _apply_stacked(made, size, args, layout),
         **rules,
     )
     return made
 
 
-def _by_platform(name: str, form: Callable, like: Callable, **rules: Any) -> Any:
+def _make_platform_primitive(name: str, form: Callable, like: Callable, **rules: Any) -> Any:
     """Return the primitive of a transfer that has one kernel per platform."""
     kernel = lambda module: partial(form, getattr(module, name))
     kernels = {"cpu": kernel(chunked), "tpu": kernel(columns)}
-    return _transfer(name, kernel(rows), like, kernels=kernels, **rules)
+    return _make_primitive(name, kernel(rows), like, kernels=kernels, **rules)
 
 
-_spread = _by_platform(
-    "spread", _spread_by, _grid_like, jvp=_spread_jvp, transpose=_spread_transpose
+_scatter = _make_platform_primitive(
+    "spread", _call_scatter_kernel, _grid_like, jvp=_scatter_jvp, transpose=_scatter_transpose
 )
-_moments = _by_platform(
+_gather = _make_platform_primitive(
     "moments",
-    _moments_by,
-    _moments_like,
+    _call_gather_kernel,
+    _gather_like,
     several=True,
-    jvp=_moments_jvp,
-    transpose=_moments_transpose,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
 )
-_slopes = _by_platform(
+_coordinate_gradients = _make_platform_primitive(
     "slopes",
-    _slopes_by,
+    _call_gradient_kernel,
     lambda *avals, layout: [avals[0].update() for _ in layout.shape],
     several=True,
-    jvp=jvp_of(_slopes_by_moments),
+    jvp=jvp_of(_coordinate_gradients_by_gather),
 )
-_spread_tangent = _transfer(
+_scatter_tangent = _make_primitive(
     "spread_tangent",
-    _spread_tangent_value,
+    _scatter_tangent_value,
     _grid_like,
-    jvp=jvp_of(_spread_tangent_value),
-    transpose=_spread_tangent_transpose,
+    jvp=jvp_of(_scatter_tangent_value),
+    transpose=_scatter_tangent_transpose,
 )
-_moments_tangent = _transfer(
+_gather_tangent = _make_primitive(
     "moments_tangent",
-    _moments_tangent_value,
-    _moments_like,
+    _gather_tangent_value,
+    _gather_like,
     several=True,
-    jvp=jvp_of(_moments_tangent_value),
-    transpose=_moments_tangent_transpose,
+    jvp=jvp_of(_gather_tangent_value),
+    transpose=_gather_tangent_transpose,
 )

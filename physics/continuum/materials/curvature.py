@@ -57,64 +57,81 @@ def second(law: Law, frame: Frame, point: Point, x: Point, z: Point) -> tuple[An
     (u, s, v), (_, parameters) = frame, point
     d = len(s)
     g, k = (matmul(matmul(transpose(u), df), v) for df, _ in (x, z))
-    bx, bz, bxz = _twice(_scaled(g, s)), _twice(_scaled(k, s)), _twice(matmul(g, transpose(k)))
+    bx, bz, bxz = (
+        _add_transpose(_scale_columns(g, s)),
+        _add_transpose(_scale_columns(k, s)),
+        _add_transpose(matmul(g, transpose(k))),
+    )
     sign = tuple(jnp.where(a < 0, -1, 1).astype(a.dtype) for a in s)
     at = tuple(a * jnp.abs(a) for a in s), parameters  # signed squares: the law needs signs
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     changes = ((bx, x[1]), (bz, z[1]), (bxz, zeros))
     directions = [(tuple(b[i][i] * sign[i] for i in range(d)), p) for b, p in changes]
-    y = lambda at: _values(law, at, at)
+    evaluate = lambda at: _evaluate(law, at, at)
     # D_X D_Z y, plus D y along the second derivative of b
-    mixed = _slope(partial(_slope, y, directions[0]), directions[1], at)
-    straight = jax.tree.map(jnp.add, mixed, _slope(y, directions[2], at))
-    pairs = _pairs(law, at, sign, directions[:2])
-    c = _triple(law, at) if d == 3 else ((), ())
+    mixed = _directional_derivative(
+        partial(_directional_derivative, evaluate, directions[0]), directions[1], at
+    )
+    straight = jax.tree.map(jnp.add, mixed, _directional_derivative(evaluate, directions[2], at))
+    pairs = _all_pair_coefficients(law, at, sign, directions[:2])
+    c = _triple_difference(law, at) if d == 3 else ((), ())
     extra = straight[2]
     for (i, j, *_), pair in zip(PAIRS[d], pairs):
         weight = 2 * bx[i][j] * bz[i][j]
         extra = jax.tree.map(lambda a, e, w=weight: a + w * e, extra, pair.extra)
-    tau = matmul(matmul(u, _curved(1, straight[1], pairs, c[1], (bx, bz, bxz))), transpose(u))
+    tau = matmul(
+        matmul(u, _second_derivative_in_frame(1, straight[1], pairs, c[1], (bx, bz, bxz))),
+        transpose(u),
+    )
     if not straight[0]:
         return (), tau, extra
     # H = R F: R'' F, plus R' along each direction with dF along the other
-    h = _scaled(_curved(0, straight[0], pairs, c[0], (bx, bz, bxz)), s)
+    h = _scale_columns(_second_derivative_in_frame(0, straight[0], pairs, c[0], (bx, bz, bxz)), s)
     for b, direction, other in ((bx, directions[0], k), (bz, directions[1], g)):
-        h = add(h, matmul(_flat(_slope(y, direction, at)[0], pairs, b), other))
+        h = add(
+            h,
+            matmul(
+                _first_derivative_in_frame(
+                    _directional_derivative(evaluate, direction, at)[0], pairs, b
+                ),
+                other,
+            ),
+        )
     return matmul(matmul(u, h), transpose(v)), tau, extra
 
 
-def _scaled(m: Mat, s: Vec) -> Mat:
+def _scale_columns(m: Mat, s: Vec) -> Mat:
     """Return m diag(s)."""
     return matrix([a * b for a, b in zip(row, s)] for row in m)
 
 
-def _twice(m: Mat) -> Mat:
+def _add_transpose(m: Mat) -> Mat:
     """Return m + m^T."""
     return add(m, transpose(m))
 
 
-def _values(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
+def _evaluate(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
     """Return h / s (or ()), t and invariants at `fixed`, from signed squares of the stretches."""
     (q, _), (others, parameters) = at, fixed
     root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), smallest(a.dtype)))
-    signed = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
-    s = signed(q)
-    h, t, extra = law(s, signed(others), parameters)
+    signed_root = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
+    s = signed_root(q)
+    h, t, extra = law(s, signed_root(others), parameters)
     extra = jax.tree.map(lambda a: jnp.broadcast_to(a, q[0].shape), extra)
     return tuple(a / b for a, b in zip(h, s)), t, extra
 
 
-def _slope(w: Callable[[At], Any], direction: At, at: At) -> Any:
+def _directional_derivative(w: Callable[[At], Any], direction: At, at: At) -> Any:
     """Return the derivative of w along a direction."""
     return jax.jvp(w, (at,), (direction,))[1]
 
 
-def _unit(q: Vec, i: int, size: Any) -> Vec:
+def _unit_direction(q: Vec, i: int, size: Any) -> Vec:
     """Return the direction that changes value i only, by `size`."""
     return tuple(size + jnp.zeros_like(a) if i == j else jnp.zeros_like(a) for j, a in enumerate(q))
 
 
-def _exchanged(w: Callable[[At], Any], at: At, power: float) -> Any:
+def _divided_difference(w: Callable[[At], Any], at: At, power: float) -> Any:
     """Return [w]_01 of a function w of `at`, in which the first two values are exchanged."""
     (p, q, *rest), parameters = at
     gap = jnp.abs(p) - jnp.abs(q)
@@ -127,50 +144,53 @@ def _exchanged(w: Callable[[At], Any], at: At, power: float) -> Any:
 
     def value_and_slope(first: Array, last: Array) -> Any:
         point = (first, last, *rest), parameters
-        direction = tuple(a - b for a, b in zip(_unit(point[0], 0, 1.0), _unit(point[0], 1, 1.0)))
+        direction = tuple(
+            a - b
+            for a, b in zip(_unit_direction(point[0], 0, 1.0), _unit_direction(point[0], 1, 1.0))
+        )
         return jax.jvp(w, (point,), ((direction, jax.tree.map(jnp.zeros_like, parameters)),))
 
     value, slope = jax.vmap(value_and_slope)(first, last)
     safe = jnp.where(near, 1, gap)  # no 1 / 0: the unused branch is differentiated too
     limit = lambda m: (5 * m[2] + 8 * m[3] + 5 * m[4]) / 18
-    chosen = lambda f, m: jnp.where(near, limit(m), (f[0] - f[1]) / safe)
-    return jax.tree.map(chosen, value, slope)
+    select_quotient = lambda f, m: jnp.where(near, limit(m), (f[0] - f[1]) / safe)
+    return jax.tree.map(select_quotient, value, slope)
 
 
-def _divided(law: Law, at: At, fixed: At) -> tuple[Any, Array]:
+def _pair_difference(law: Law, at: At, fixed: At) -> tuple[Any, Array]:
     """Return a_01 at the invariants of `fixed`, for h / s (or ()) and for t."""
-    r, t, _ = _exchanged(lambda at: _values(law, at, fixed), at, SMOOTH)
+    r, t, _ = _divided_difference(lambda at: _evaluate(law, at, fixed), at, SMOOTH)
     return (r[0] if r else ()), t[0]
 
 
-def _pairs(law: Law, at: At, sign: Vec, directions: list[At]) -> list[Pair]:
+def _all_pair_coefficients(law: Law, at: At, sign: Vec, directions: list[At]) -> list[Pair]:
     """Return the coefficients of all pairs, computed by one vectorised program."""
     q, parameters = at
     orders = PAIRS[len(q)]
-    turned = lambda m: tuple(jnp.stack([m[order[n]] for order in orders]) for n in range(len(q)))
-    one = lambda q, sign, x, z: _pair(
+    permute = lambda m: tuple(jnp.stack([m[order[n]] for order in orders]) for n in range(len(q)))
+    coefficients = lambda q, sign, x, z: _pair_coefficients(
         law, (q, parameters), sign, ((x, directions[0][1]), (z, directions[1][1]))
     )
-    every = jax.vmap(one)(
-        turned(q), turned(sign), *(turned(direction) for direction, _ in directions)
+    every = jax.vmap(coefficients)(
+        permute(q), permute(sign), *(permute(direction) for direction, _ in directions)
     )
     return [jax.tree.map(lambda a, n=n: a[n], every) for n in range(len(orders))]
 
 
-def _pair(law: Law, at: At, sign: Vec, directions: tuple[At, At]) -> Pair:
+def _pair_coefficients(law: Law, at: At, sign: Vec, directions: tuple[At, At]) -> Pair:
     """Return the coefficients of the first two values."""
     q, parameters = at
     zeros = jax.tree.map(jnp.zeros_like, parameters)
-    own = [(_unit(q, n, sign[n]), zeros) for n in (0, 1)]
-    divided = lambda at: _divided(law, at, at)
-    y = lambda at: _values(law, at, at)
+    own = [(_unit_direction(q, n, sign[n]), zeros) for n in (0, 1)]
+    difference = lambda at: _pair_difference(law, at, at)
+    evaluate = lambda at: _evaluate(law, at, at)
     # The first direction is evaluated separately: a transpose must see only terms linear in it.
     stacked = jax.tree.map(lambda *a: jnp.stack(a), directions[1], *own)
-    divide = lambda direction: jax.jvp(divided, (at,), (direction,))
-    a, slopes = jax.vmap(divide, out_axes=(None, 0))(stacked)
+    differentiate = lambda direction: jax.jvp(difference, (at,), (direction,))
+    a, slopes = jax.vmap(differentiate, out_axes=(None, 0))(stacked)
     other, *slope = (jax.tree.map(lambda a, n=n: a[n], slopes) for n in range(3))
-    slopes = [_slope(divided, directions[0], at), other]
-    r, t, extra = _exchanged(partial(_slope, y, own[0]), at, SHARP)
+    slopes = [_directional_derivative(difference, directions[0], at), other]
+    r, t, extra = _divided_difference(partial(_directional_derivative, evaluate, own[0]), at, SHARP)
     mixed = (r[1] if r else ()), t[1]
     e = [jax.tree.map(jnp.add, da, mixed) for da in slope]
     if len(q) == 3:
@@ -178,14 +198,16 @@ def _pair(law: Law, at: At, sign: Vec, directions: tuple[At, At]) -> Pair:
     return Pair(a, slopes, e, extra)
 
 
-def _triple(law: Law, at: At) -> tuple[Any, Array]:
+def _triple_difference(law: Law, at: At) -> tuple[Any, Array]:
     """Return c, the second divided difference over all three values."""
     (q0, q1, q2), parameters = at
-    third = lambda own: _divided(law, ((own[0][0], own[0][2], own[0][1]), own[1]), at)
-    return _exchanged(third, ((q1, q0, q2), parameters), SMOOTH)
+    third_difference = lambda own: _pair_difference(
+        law, ((own[0][0], own[0][2], own[0][1]), own[1]), at
+    )
+    return _divided_difference(third_difference, ((q1, q0, q2), parameters), SMOOTH)
 
 
-def _curved(
+def _second_derivative_in_frame(
     which: int, straight: Vec, pairs: list[Pair], c: Any, changes: tuple[Mat, Mat, Mat]
 ) -> Mat:
     """Return Y'' in the principal frame, for h / s if `which` is 0 and for t if it is 1."""
@@ -206,7 +228,7 @@ def _curved(
     return matrix(rows)
 
 
-def _flat(diagonal: Vec, pairs: list[Pair], b: Mat) -> Mat:
+def _first_derivative_in_frame(diagonal: Vec, pairs: list[Pair], b: Mat) -> Mat:
     """Return the first derivative of R in the principal frame along a change b."""
     d = len(diagonal)
     rows = [[diagonal[i] if i == j else b[i][j] for j in range(d)] for i in range(d)]

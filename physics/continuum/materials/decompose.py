@@ -36,14 +36,14 @@ def svd(a: Mat) -> tuple[Mat, Vec, Mat]:
     (Array(2., dtype=float32), Array(1., dtype=float32))
     """
     d = len(a)
-    flat = _orthogonal(*(x for row in a for x in row))
+    flat = _orthogonalize(*(x for row in a for x in row))
     b, v = (matrix(flat[i : i + d] for i in range(n, n + d * d, d)) for n in (0, d * d))
-    b, v = _sorted_columns(b, v, tuple(flat[2 * d * d :]))
-    u, v = _frame(b, jnp.finfo(b[0][0].dtype).eps), _frame(v, 0.0)
+    b, v = _sort_columns(b, v, tuple(flat[2 * d * d :]))
+    u, v = _orthonormal_frame(b, jnp.finfo(b[0][0].dtype).eps), _orthonormal_frame(v, 0.0)
     return transpose(u), tuple(dot(p, q) for p, q in zip(u, b)), transpose(v)
 
 
-def _frame(columns, negligible: float | np.floating) -> Mat:
+def _orthonormal_frame(columns, negligible: float | np.floating) -> Mat:
     """Return right-handed orthonormal columns along the given columns, the last up to its sign.
 
     A zero first column, or a second one not above `negligible` times the first, gets any direction.
@@ -78,29 +78,29 @@ def _rotate(m: Mat, p: int, q: int, c: Array, s: Array) -> Mat:
     return matrix(new)
 
 
-def _measures(b: Mat) -> tuple[Vec, Array]:
+def _lengths_and_overlap(b: Mat) -> tuple[Vec, Array]:
     """Return the squared length of each column, and the dot product of the first two."""
     columns = transpose(b)
     return tuple(dot(c, c) for c in columns), dot(columns[0], columns[1])
 
 
-def _turn(_, carry):
+def _jacobi_rotation(_, carry):
     """Rotate the first two columns until they are orthogonal, then bring the next pair forward."""
     b, v, (lengths, overlap) = carry
     half = 0.5 * (lengths[1] - lengths[0])
     signed = jnp.where(lengths[1] >= lengths[0], -overlap, overlap)
     t = signed / (jnp.abs(half) + jnp.sqrt(half * half + overlap * overlap) + smallest(half.dtype))
     c = lax.rsqrt(1 + t * t)
-    b, v = (_rolled(_rotate(m, 0, 1, c, c * t)) for m in (b, v))
-    return b, v, _measures(b)
+    b, v = (_roll_columns(_rotate(m, 0, 1, c, c * t)) for m in (b, v))
+    return b, v, _lengths_and_overlap(b)
 
 
-def _rolled(m: Mat) -> Mat:
+def _roll_columns(m: Mat) -> Mat:
     """Return columns 1, 2, 0 of a 3x3 matrix, for its next pair; a 2x2 matrix has only one pair."""
     return m if len(m) == 2 else tuple((row[1], row[2], row[0]) for row in m)
 
 
-def _sorted_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
+def _sort_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
     """Return the columns by decreasing length; a swap negates one column, which preserves det."""
     left, right = ([list(column) for column in transpose(m)] for m in (b, v))
     size = list(lengths)
@@ -122,33 +122,33 @@ def _sorted_columns(b: Mat, v: Mat, lengths: Vec) -> tuple[Mat, Mat]:
 # barriers, in one kernel that computes every value once.
 
 
-def _rolled_turns(carry: Any, turns: int) -> Any:
-    return lax.fori_loop(np.int32(0), np.int32(turns), _turn, carry)
+def _loop_rotations(carry: Any, turns: int) -> Any:
+    return lax.fori_loop(np.int32(0), np.int32(turns), _jacobi_rotation, carry)
 
 
-def _unrolled_turns(carry: Any, turns: int) -> Any:
+def _unroll_rotations(carry: Any, turns: int) -> Any:
     # the rotation is constant at the start, and a barrier would write it to memory
     a, v, measures = carry
     a, measures = lax.optimization_barrier((a, measures))
     carry = (a, v, measures)
     for i in range(turns):
-        carry = _turn(i, carry)
+        carry = _jacobi_rotation(i, carry)
     return lax.optimization_barrier(carry)
 
 
-def _orthogonal_by(take: Callable[[Any, int], Any], *entries: Array) -> list[Array]:
+def _orthogonalize_with(take: Callable[[Any, int], Any], *entries: Array) -> list[Array]:
     """Return the entries of A with orthogonal columns, of the rotation V, and squared lengths."""
     d = 2 if len(entries) == 4 else 3
     a = matrix(entries[i : i + d] for i in range(0, d * d, d))
-    carry = (a, identity(entries[0], d), _measures(a))
+    carry = (a, identity(entries[0], d), _lengths_and_overlap(a))
     b, v, (lengths, _) = take(carry, 2 if d == 2 else 3 * SWEEPS)
     return [*(x for m in (b, v) for row in m for x in row), *lengths]
 
 
-_orthogonal = primitive(
+_orthogonalize = primitive(
     "continuum_orthogonal",
-    partial(_orthogonal_by, _unrolled_turns),
+    partial(_orthogonalize_with, _unroll_rotations),
     lambda *avals: [avals[0].update()] * (10 if len(avals) == 4 else 21),
     several=True,
-    kernels={"cpu": partial(_orthogonal_by, _rolled_turns)},
+    kernels={"cpu": partial(_orthogonalize_with, _loop_rotations)},
 )

@@ -52,29 +52,29 @@ def _run_value(*args: Array, form: Map) -> list[Array]:
     return jax.tree.leaves(form.value(form.law, jax.tree.unflatten(form.point, args)))
 
 
-def _run_slope(*args: Array, form: Map, back: bool) -> list[Array]:
+def _run_first(*args: Array, form: Map, back: bool) -> list[Array]:
     """Return A(x), or with `back` its transpose at a weight."""
     known, slot = args[: form.known], args[form.known :]
-    along = lambda x: form.first(form.law, *_parted(form, known), x)
-    return _either_way(along, form, known, slot, back)
+    apply_first = lambda x: form.first(form.law, *_split_known(form, known), x)
+    return _apply_or_transpose(apply_first, form, known, slot, back)
 
 
-def _run_bend(*args: Array, form: Map, back: bool) -> list[Array]:
+def _run_second(*args: Array, form: Map, back: bool) -> list[Array]:
     """Return B(x, z), or with `back` its transpose in x; z comes first, as it is always present."""
     n = form.known + form.point.num_leaves
     known, z, slot = args[: form.known], args[form.known : n], args[n:]
     z = jax.tree.unflatten(form.point, z)
-    along = lambda x: form.second(form.law, *_parted(form, known), x, z)
-    return _either_way(along, form, known, slot, back)
+    apply_second = lambda x: form.second(form.law, *_split_known(form, known), x, z)
+    return _apply_or_transpose(apply_second, form, known, slot, back)
 
 
-def _parted(form: Map, known) -> tuple[Any, Any]:
+def _split_known(form: Map, known) -> tuple[Any, Any]:
     """Return frame and point."""
     n = form.point.num_leaves
     return jax.tree.unflatten(form.frame, known[n:]), jax.tree.unflatten(form.point, known[:n])
 
 
-def _either_way(along: Callable, form: Map, known, slot, back: bool) -> list[Array]:
+def _apply_or_transpose(along: Callable, form: Map, known, slot, back: bool) -> list[Array]:
     if not back:
         return jax.tree.leaves(along(jax.tree.unflatten(form.point, slot)))
     like = jax.tree.unflatten(form.point, known[: form.point.num_leaves])
@@ -82,34 +82,34 @@ def _either_way(along: Callable, form: Map, known, slot, back: bool) -> list[Arr
     return jax.tree.leaves(jax.linear_transpose(along, like)(weight)[0])
 
 
-def _size(form: Map, back: bool) -> int:
+def _num_outputs(form: Map, back: bool) -> int:
     return form.point.num_leaves if back else form.result.num_leaves
 
 
-def _sum(a, b) -> list[Array]:
+def _add(a, b) -> list[Array]:
     return [x + y for x, y in zip(a, b)]
 
 
 def _value_jvp(point, tangents, out, *, form: Map) -> list[Array | None]:
     frame = out[form.result.num_leaves :]
-    along = _slope(*point, *frame, *filled(tangents, point), form=form, back=False)
+    along = _first_derivative(*point, *frame, *filled(tangents, point), form=form, back=False)
     # only derivatives use the frame, and they do not need its tangent
     return [*along, *(None for _ in frame)]
 
 
-def _slope_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
+def _first_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
     n, k = form.point.num_leaves, form.known
     known, slot = args[:k], args[k:]
     parts = []
     if not constant(tangents[k:]):
-        parts.append(_slope(*known, *filled(tangents[k:], slot), form=form, back=back))
+        parts.append(_first_derivative(*known, *filled(tangents[k:], slot), form=form, back=back))
     if not constant(tangents[:n]):
         moved = filled(tangents[:n], args[:n])
-        parts.append(_bend(*known, *moved, *slot, form=form, back=back))
-    return parts[0] if len(parts) == 1 else _sum(*parts)
+        parts.append(_second_derivative(*known, *moved, *slot, form=form, back=back))
+    return parts[0] if len(parts) == 1 else _add(*parts)
 
 
-def _bend_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
+def _second_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
     n, k = form.point.num_leaves, form.known
     if not constant(tangents[:n]):
         raise NotImplementedError(
@@ -118,24 +118,24 @@ def _bend_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
         )
     known, z, slot = args[:k], args[k : k + n], args[k + n :]
     dz, dslot = filled(tangents[k : k + n], z), filled(tangents[k + n :], slot)
-    bend = partial(_bend, *known, form=form, back=back)
-    return _sum(bend(*dz, *slot), bend(*z, *dslot))
+    bend = partial(_second_derivative, *known, form=form, back=back)
+    return _add(bend(*dz, *slot), bend(*z, *dslot))
 
 
-def _slope_transpose(cts, args, *, form: Map, back: bool) -> list:
+def _first_transpose(cts, args, *, form: Map, back: bool) -> list:
     known = args[: form.known]
-    return [None] * form.known + _slope(*known, *cts, form=form, back=not back)
+    return [None] * form.known + _first_derivative(*known, *cts, form=form, back=not back)
 
 
-def _bend_transpose(cts, args, *, form: Map, back: bool) -> list:
+def _second_transpose(cts, args, *, form: Map, back: bool) -> list:
     """Return the transpose of B in one slot: w, x or z; B is symmetric in x and z."""
     k, n = form.known, form.point.num_leaves
     known, z, slot = args[:k], args[k : k + n], args[k + n :]
     if any(a is None for a in slot):  # x, or the weight with `back`
-        return [None] * (k + n) + _bend(*known, *z, *cts, form=form, back=not back)
+        return [None] * (k + n) + _second_derivative(*known, *z, *cts, form=form, back=not back)
     # transpose in z: x (or its replacement) takes the place of z, and the other is the weight
     x, weight = (cts, slot) if back else (slot, cts)
-    along = _bend(*known, *x, *weight, form=form, back=True)
+    along = _second_derivative(*known, *x, *weight, form=form, back=True)
     return [None] * k + along + [None] * len(slot)
 
 
@@ -148,11 +148,13 @@ _value = primitive(
 )
 
 
-def _derivative(name: str, value: Callable, **rules: Any) -> Any:
+def _make_primitive(name: str, value: Callable, **rules: Any) -> Any:
     """Return the primitive of a derivative of a form, or with `back` of its transpose."""
-    like = lambda *avals, form, back: [avals[0].update()] * _size(form, back)
-    return primitive(f"continuum_{name}", value, like, several=True, **rules)
+    output_avals = lambda *avals, form, back: [avals[0].update()] * _num_outputs(form, back)
+    return primitive(f"continuum_{name}", value, output_avals, several=True, **rules)
 
 
-_slope = _derivative("slope", _run_slope, jvp=_slope_jvp, transpose=_slope_transpose)
-_bend = _derivative("bend", _run_bend, jvp=_bend_jvp, transpose=_bend_transpose)
+_first_derivative = _make_primitive("slope", _run_first, jvp=_first_jvp, transpose=_first_transpose)
+_second_derivative = _make_primitive(
+    "bend", _run_second, jvp=_second_jvp, transpose=_second_transpose
+)

@@ -16,7 +16,7 @@ from jaxgpu.geometry.vectors import Mat, inner, scale, shift, symmetric, trace
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree
 
-_SPRAY = 1e3  # maximum J: an isolated drop keeps its rate of expansion, which is unphysical
+_MAX_EXPANSION = 1e3  # maximum J: an isolated drop keeps its rate of expansion, which is unphysical
 
 
 @pytree
@@ -54,7 +54,7 @@ class Liquid:
         >>> tau[0][0] / J  # -100 (2^7 - 1)
         Array(-12700., dtype=float32)
         """
-        return _flow(self, internal, gradient, dt, lambda rate: self.viscosity)
+        return _advance_liquid(self, internal, gradient, dt, lambda rate: self.viscosity)
 
     def correct_volume(self, internal: Array, excess: Array, cells: Array | float) -> Array:
         """Relax J towards the density of the grid, in a step that reduces the gap g.
@@ -124,7 +124,7 @@ class HerschelBulkley:
 
     def stress(self, internal: Array, gradient: Mat, dt) -> tuple[Array, Mat]:
         """Return J after a step, and Kirchhoff stress [Pa]; see `Liquid.stress`."""
-        return _flow(self, internal, gradient, dt, self.viscosity)
+        return _advance_liquid(self, internal, gradient, dt, self.viscosity)
 
     def correct_volume(self, internal: Array, excess: Array, cells: Array | float) -> Array:
         """Relax J towards the density of the grid; see `Liquid.correct_volume`."""
@@ -151,8 +151,8 @@ def _correct_volume(law, volume: Array, excess: Array, cells) -> Array:
     return volume / (1 - jnp.expm1(-law.volume_correction * cells) * gap)
 
 
-def _flow(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[Array, Mat]:
-    volume = jnp.minimum(volume * (1 + dt * trace(gradient)), _SPRAY)
+def _advance_liquid(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[Array, Mat]:
+    volume = jnp.minimum(volume * (1 + dt * trace(gradient)), _MAX_EXPANSION)
     p = law.bulk_modulus / law.exponent * (volume**-law.exponent - 1)
     # separated liquid fills a part of its volume; the remainder transmits no shear
     filled = jnp.where(p < -law.tension, jnp.minimum(volume, 1), volume)

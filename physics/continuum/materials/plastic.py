@@ -22,7 +22,7 @@ from jaxgpu.inputs.fields import number, pytree, static
 from .elastic import deform, lame, pressure_wave
 from .spectral import spectral
 
-_SQUASHED = 1e-3  # minimum stretch in a logarithm, so that inverted particles recover
+_MIN_STRETCH = 1e-3  # minimum stretch in a logarithm, so that inverted particles recover
 
 
 @pytree
@@ -50,7 +50,7 @@ class VonMises:
 
     def rest(self, like: Array, d: int) -> PlasticState:
         """Return F_e = I and no plastic strain."""
-        return _at_rest(like, d, 0)
+        return _rest_state(like, d, 0)
 
     def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
         """Return state and Kirchhoff stress [Pa] after a step with this velocity gradient [1/s]."""
@@ -106,7 +106,7 @@ class DruckerPrager:
 
     def rest(self, like: Array, d: int) -> PlasticState:
         """Return F_e = I and no gained volume."""
-        return _at_rest(like, d, 0)
+        return _rest_state(like, d, 0)
 
     def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
         """Return state and Kirchhoff stress [Pa] after a step with this velocity gradient [1/s]."""
@@ -145,7 +145,7 @@ class Snow:
 
     def rest(self, like: Array, d: int) -> PlasticState:
         """Return F_e = I and J_p = 1."""
-        return _at_rest(like, d, 1)
+        return _rest_state(like, d, 1)
 
     def stress(self, internal: PlasticState, gradient: Mat, dt) -> tuple[PlasticState, Mat]:
         """Return state and Kirchhoff stress [Pa] after a step with this velocity gradient [1/s]."""
@@ -166,7 +166,7 @@ class Snow:
         return 0.0
 
 
-def _at_rest(like: Array, d: int, history: int) -> PlasticState:
+def _rest_state(like: Array, d: int, history: int) -> PlasticState:
     one = jnp.ones_like(like)
     return PlasticState(F=identity(like, d), out_of_plane=(one,) * (3 - d), history=history * one)
 
@@ -184,7 +184,7 @@ def _return_map(
 
 def _log_stretches(s: Vec, out: Vec) -> Vec:
     """Return all three log stretches, bounded below so that they are finite."""
-    return tuple(jnp.log(jnp.maximum(x, _SQUASHED)) for x in (*s, *out))
+    return tuple(jnp.log(jnp.maximum(x, _MIN_STRETCH)) for x in (*s, *out))
 
 
 def _invariants(e: Vec) -> tuple[Array, Array]:
@@ -196,7 +196,7 @@ def _invariants(e: Vec) -> tuple[Array, Array]:
     return total, jnp.where(sheared, jnp.sqrt(jnp.where(sheared, square, 1)), 0)
 
 
-def _hencky(e: Vec, total: Array, d: int, mu, lam, history):
+def _hencky_result(e: Vec, total: Array, d: int, mu, lam, history):
     """Return stretches, stress and internal variables for elastic log strains e with this trace."""
     stretches = tuple(jnp.exp(x) for x in e)
     tau = tuple(2 * mu * x + lam * total for x in e[:d])
@@ -211,7 +211,7 @@ def _von_mises(s: Vec, at: Vec, state):
     flow = jnp.maximum(excess, 0) / (2 * mu + 2 / 3 * hardening)  # |plastic strain| of the step
     keep = 1 - flow / jnp.where(size > 0, size, 1)
     e = tuple(keep * (x - total / 3) + total / 3 for x in _log_stretches(s, out))
-    return _hencky(e, total, len(s), mu, lam, strain + root * flow)
+    return _hencky_result(e, total, len(s), mu, lam, strain + root * flow)
 
 
 def _drucker_prager(s: Vec, at: Vec, state):
@@ -227,7 +227,7 @@ def _drucker_prager(s: Vec, at: Vec, state):
     keep = jnp.where(size > most, most / jnp.where(size > 0, size, 1), 1)
     e = tuple(jnp.where(apart, 0, keep * (x - total / 3) + total / 3) for x in e)
     left = jnp.where(apart, 0, total)
-    return _hencky(e, left, len(s), mu, lam, jnp.where(apart, total, 0))
+    return _hencky_result(e, left, len(s), mu, lam, jnp.where(apart, total, 0))
 
 
 def _friction_at_rate(size, most, pressure, mu, rate):
@@ -243,9 +243,9 @@ def _friction_at_rate(size, most, pressure, mu, rate):
 
 def _snow(s: Vec, at: Vec, state):
     out, packed, (mu, lam, compression, stretch, hardening) = state
-    limited = lambda a: tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in (*a, *out))
+    limit_stretches = lambda a: tuple(jnp.clip(x, 1 - compression, 1 + stretch) for x in (*a, *out))
     volume = lambda a: a[0] * a[1] * a[2]
-    kept, j = limited(s), volume(limited(at))
+    kept, j = limit_stretches(s), volume(limit_stretches(at))
     packed = packed * (volume((*at, *out)) / j)
     harder = jnp.exp(hardening * (1 - packed))
     tau = tuple(harder * (2 * mu * (x - 1) * x + lam * (j - 1) * j) for x in kept)  # corotated

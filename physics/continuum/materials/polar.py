@@ -5,10 +5,11 @@ is negative if det F is) and by Cayley and Hamilton V^3 - i1 V^2 + i2 V - J I = 
 
     V = (-b^2 + (i1^2 - i2) b + i1 J I) / q,   q = i1 i2 - J = (s_1 + s_2)(s_2 + s_3)(s_3 + s_1).
 
-i2 = (i1^2 - tr b) / 2, and i1 = s_1 + s_2 + s_3 is the largest root of a quartic (`_trace`) whose
-four roots are real: s_1 + s_2 + s_3, s_1 - s_2 - s_3 and so on. That root remains simple where
-stretches coincide, as at rest. After Hoger & Carlson (1984), doi:10.1090/qam/724060, and Franca
-(1989), doi:10.1016/0898-1221(89)90125-1. Plane strain only needs V = (b + J I) / (s_1 + s_2).
+i2 = (i1^2 - tr b) / 2, and i1 = s_1 + s_2 + s_3 is the largest root of a quartic (`_stretch_trace`)
+whose four roots are real: s_1 + s_2 + s_3, s_1 - s_2 - s_3 and so on. That root remains simple
+where stretches coincide, as at rest. After Hoger & Carlson (1984), doi:10.1090/qam/724060, and
+Franca (1989), doi:10.1016/0898-1221(89)90125-1. Plane strain only needs V = (b + J I) / (s_1 +
+s_2).
 """
 
 import jax
@@ -45,20 +46,20 @@ def stretch(f: Mat) -> tuple[Mat, Mat, Array]:
         total = jnp.sqrt(jnp.maximum(square + 2 * j, 1e-12 * square + smallest(j.dtype)))
         return scale(1 / total, shift(b, j)), b, j
     first = trace(b)
-    i1 = _trace(first, trace(cofactor(b)), j)
+    i1 = _stretch_trace(first, trace(cofactor(b)), j)
     i2 = (i1 * i1 - first) / 2
-    share = 1 / _product(i1, i2, j)
+    share = 1 / _stretch_product(i1, i2, j)
     mixed = add(scale(-share, gram(b)), scale(share * (i1 * i1 - i2), b))
-    return _bounded(shift(mixed, share * i1 * j), jnp.sqrt(first)), b, j
+    return _clip_entries(shift(mixed, share * i1 * j), jnp.sqrt(first)), b, j
 
 
-def _bounded(v: Mat, size: Array) -> Mat:
+def _clip_entries(v: Mat, size: Array) -> Mat:
     """Clip entries to |F|, which only rounding near opposite stretches would exceed."""
     return matrix([jnp.clip(x, -size, size) for x in row] for row in v)
 
 
 @jax.custom_jvp
-def _trace(first: Array, second: Array, j: Array) -> Array:
+def _stretch_trace(first: Array, second: Array, j: Array) -> Array:
     """Return i1, the largest root of (x^2 - first)^2 / 4 - 2 J x - second.
 
     first and second are invariants of b. Laguerre's iteration descends to it from an upper bound
@@ -74,15 +75,15 @@ def _trace(first: Array, second: Array, j: Array) -> Array:
     return x
 
 
-@_trace.defjvp
-def _trace_jvp(point, direction):
+@_stretch_trace.defjvp
+def _stretch_trace_jvp(point, direction):
     first, _, j = point
-    x = _trace(*point)
+    x = _stretch_trace(*point)
     i2 = (x * x - first) / 2
     dfirst, dsecond, dj = direction
-    return x, (i2 * dfirst + dsecond + 2 * x * dj) / (2 * _product(x, i2, j))
+    return x, (i2 * dfirst + dsecond + 2 * x * dj) / (2 * _stretch_product(x, i2, j))
 
 
-def _product(i1: Array, i2: Array, j: Array) -> Array:
+def _stretch_product(i1: Array, i2: Array, j: Array) -> Array:
     """Return q, bounded away from zero: it vanishes only where f inverts."""
     return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + smallest(j.dtype))

@@ -53,10 +53,10 @@ def spectral(law: Law, f: Mat, parameters: Any) -> tuple[Mat, Mat, Any]:
     """
     like = f[0][0]
     full = lambda a: jnp.broadcast_to(jnp.asarray(a, jnp.result_type(a, like)), like.shape)
-    return forms.apply(_value, first, second, law, (f, jax.tree.map(full, parameters)))
+    return forms.apply(_evaluate, first, second, law, (f, jax.tree.map(full, parameters)))
 
 
-def _value(law: Law, point):
+def _evaluate(law: Law, point):
     """Return the law's result at f, and the decomposition, which derivatives reuse."""
     f, parameters = point
     frame = u, s, v = svd(f)
@@ -70,43 +70,43 @@ def first(law: Law, frame, point, direction):
     (u, s, v), (_, parameters), (df, dparameters) = frame, point, direction
     g = matmul(matmul(transpose(u), df), v)  # dF in the principal frame
     d = len(s)
-    whole = lambda s, parameters: law(s, s, parameters)
+    full_law = lambda s, parameters: law(s, s, parameters)
     (h, t, _), (dh, dt, dextra) = jax.jvp(
-        whole, (s, parameters), (tuple(g[i][i] for i in range(d)), dparameters)
+        full_law, (s, parameters), (tuple(g[i][i] for i in range(d)), dparameters)
     )
     # derivative of h_i and t_i in s_i at fixed invariants
     slope_h, slope_t, _ = jax.jvp(
         lambda own: law(own, s, parameters), (s,), (tuple(jnp.ones_like(x) for x in s),)
     )[1]
-    dtau = _frame(dt, lambda i, j: _stress_entry(s, t, slope_t, g, i, j))
-    dH = _frame(dh, lambda i, j: _stretch_entry(s, h, slope_h, g, i, j)) if h else ()
+    dtau = _assemble(dt, lambda i, j: _stress_entry(s, t, slope_t, g, i, j))
+    dH = _assemble(dh, lambda i, j: _stretch_entry(s, h, slope_h, g, i, j)) if h else ()
     rotate = lambda m, w: matmul(matmul(u, m), transpose(w))
     return (rotate(dH, v) if h else ()), rotate(dtau, u), dextra
 
 
-def _frame(diagonal: Vec, entry: Callable[[int, int], Array]) -> Mat:
+def _assemble(diagonal: Vec, entry: Callable[[int, int], Array]) -> Mat:
     d = len(diagonal)
     return matrix([diagonal[i] if i == j else entry(i, j) for j in range(d)] for i in range(d))
 
 
-def _divided(s: Vec, y: Vec, dy: Vec, i: int, j: int) -> Array:
+def _divided_difference(s: Vec, y: Vec, dy: Vec, i: int, j: int) -> Array:
     """Return (y_i - y_j) / (s_i - s_j), or its limit where the two stretches nearly coincide."""
     gap = s[i] - s[j]
     near = jnp.abs(gap) < jnp.finfo(gap.dtype).eps ** (1 / 3) * jnp.abs(s[0])
     return jnp.where(near, (dy[i] + dy[j]) / 2, (y[i] - y[j]) / jnp.where(near, 1, gap))
 
 
-def _sum(s: Vec, i: int, j: int) -> Array:
+def _stretch_sum(s: Vec, i: int, j: int) -> Array:
     """Return s_i + s_j >= 0, bounded away from zero: it vanishes only where f inverts."""
     return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + smallest(s[0].dtype))
 
 
 def _stretch_entry(s: Vec, h: Vec, slope: Vec, g: Mat, i: int, j: int) -> Array:
-    a = _divided(s, h, slope, i, j)
-    b = (h[i] + h[j]) / _sum(s, i, j)
+    a = _divided_difference(s, h, slope, i, j)
+    b = (h[i] + h[j]) / _stretch_sum(s, i, j)
     return 0.5 * (a * (g[i][j] + g[j][i]) + b * (g[i][j] - g[j][i]))
 
 
 def _stress_entry(s: Vec, t: Vec, slope: Vec, g: Mat, i: int, j: int) -> Array:
-    a = _divided(s, t, slope, i, j)
-    return a * (s[j] * g[i][j] + s[i] * g[j][i]) / _sum(s, i, j)
+    a = _divided_difference(s, t, slope, i, j)
+    return a * (s[j] * g[i][j] + s[i] * g[j][i]) / _stretch_sum(s, i, j)

@@ -152,7 +152,7 @@ def touch(
     if collider.stick:
         after = carried
     else:
-        slid = _slide(u, n, collider.friction)
+        slid = _apply_friction(u, n, collider.friction)
         hit = dot(u, n) < 0
         after = tuple(jnp.where(hit, b + s, a) for a, b, s in zip(v, carried, slid))
     if collider.soft is None:
@@ -168,7 +168,7 @@ def touch(
     return new, impulse, torque
 
 
-def _slide(u: Vec, n: Vec, friction) -> Vec:
+def _apply_friction(u: Vec, n: Vec, friction) -> Vec:
     """Return the relative velocity after the normal part is removed and friction has acted."""
     # friction removes at most mu times the normal impulse, -normal per mass, and never reverses u
     normal = jnp.minimum(dot(u, n), 0)

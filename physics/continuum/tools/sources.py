@@ -67,12 +67,12 @@ class Injector:
         self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
     ) -> tuple[Any, Flow]:
         """Return chunks after a step over span = (t, t + dt), and injected and refused counts."""
-        before, after = (self._layers(t) for t in span)
+        before, after = (self._num_layers(t) for t in span)
         dtype = chunks.m.dtype
         age = span[1] - self.start - (after - 1) * self.interval
         v = jnp.asarray(self.v, dtype)
         x = jnp.asarray(self.x, dtype) + (age * v)[None]
-        points, speed = _placed(tuple(x.T), tuple(v), self.tool, tools)
+        points, speed = _to_space(tuple(x.T), tuple(v), self.tool, tools)
         points = tuple(grid.wrapped(a, i) for i, a in enumerate(points))
 
         def enter(chunks):
@@ -81,14 +81,14 @@ class Injector:
             rank = jnp.cumsum(empty.ravel(), dtype=jnp.int32).reshape(empty.shape) - 1
             new = empty & (rank < x.shape[0])
             which = jnp.clip(rank, 0, x.shape[0] - 1)
-            filled = _undeformed(body, chunks, new, tuple(a[which] for a in points), speed, 1)
+            filled = _fill_slots(body, chunks, new, tuple(a[which] for a in points), speed, 1)
             return filled, jnp.sum(new, dtype=jnp.int32)
 
         due = after > before
         chunks, count = lax.cond(due, enter, lambda p: (p, jnp.int32(0)), chunks)
         return chunks, Flow(count, jnp.where(due, x.shape[0], 0) - count)
 
-    def _layers(self, t) -> Array:
+    def _num_layers(self, t) -> Array:
         """Return the number of layers that have entered before time t."""
         return jnp.maximum(jnp.ceil((jnp.minimum(t, self.stop) - self.start) / self.interval), 0)
 
@@ -124,7 +124,7 @@ class Collector:
         middle = np.add(grid.lower, grid.upper) / 2
         waiting = tuple(jnp.full_like(a, c) for a, c in zip(chunks.x, middle))
         still = tuple(jnp.zeros((), a.dtype) for a in chunks.x)
-        chunks = _undeformed(body, chunks, gone, waiting, still, 0)
+        chunks = _fill_slots(body, chunks, gone, waiting, still, 0)
         return chunks, Flow(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
 
 
@@ -141,7 +141,7 @@ def flow(
     return after, tuple(counts)
 
 
-def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Vec]:
+def _to_space(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Vec]:
     """Transform a source's points and velocity from its tool's frame to space."""
     if tool < 0:
         return x, v
@@ -151,7 +151,7 @@ def _placed(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, Ve
     return tuple(a + at.x[i] for i, a in enumerate(arm)), carried
 
 
-def _undeformed(body: Any, chunks: Any, where: Array, x: Vec, v: Vec, filled: int):
+def _fill_slots(body: Any, chunks: Any, where: Array, x: Vec, v: Vec, filled: int):
     """Return chunks with undeformed particles, or none, in masked slots, at x with velocity v."""
     d, zero = len(x), jnp.zeros_like(chunks.m)
     volume = jnp.asarray(body.volume, zero.dtype) * filled

@@ -66,18 +66,18 @@ def interval(
         gate: [N] thresholds; a star that has just been advanced has a short step if it is below.
     """
 
-    def unfinished(carry: tuple[Moving, Moving, Array, Array, Array]) -> Array:
+    def is_unfinished(carry: tuple[Moving, Moving, Array, Array, Array]) -> Array:
         *_, now, short = carry
         return (now < 1) & ~short
 
     def block(carry: tuple[Moving, Moving, Array, Array, Array]) -> tuple:
         stars, tracers, blocks, before, short = carry
         # steps divide the interval, so all bodies are due in the last block, at 1
-        following = lax.stop_gradient(_next(stars, tracers))  # a power of two from a table
+        following = lax.stop_gradient(_next_time(stars, tracers))  # a power of two from a table
         now = following
         if gate is not None:
-            # the steps of the previous block are tested here, fused with `_next` into one pass; if
-            # one of them is short, no body is due in this extra block
+            # the steps of the previous block are tested here, fused with `_next_time` into one
+            # pass; if one of them is short, no body is due in this extra block
             short = short_steps(stars.group, before, gate)
             now = jnp.where(short, _NEVER, following)
         # a star must be bitwise identical to its source, or it would pull on itself
@@ -85,18 +85,18 @@ def interval(
         force = lambda x: tuple(motion.force(m, sources, path, now, x))
         # equal for all stars: with the shape of the other arrays it needs no extra kernel launch
         block_begins = (stars.group.t < now).astype(jnp.int32)
-        stars = _moved(motion.stars[1], stars, force(sources), now)
+        stars = _correct_due(motion.stars[1], stars, force(sources), now)
         if tracers.steps.size:
             guess = motion.tracers[0](tracers.group, now)
-            tracers = _moved(motion.tracers[1], tracers, force(guess), now)
+            tracers = _correct_due(motion.tracers[1], tracers, force(guess), now)
         return stars, tracers, blocks + block_begins, following, short
 
-    begin = _begun(stars), _begun(tracers)
+    begin = _pad_bodies(stars), _pad_bodies(tracers)
     spare = (0, begin[0].steps.size - m.size)
     m, gate = jnp.pad(m, spare), gate if gate is None else jnp.pad(gate, spare)
     never = jnp.asarray(_NEVER, m.dtype)
     carry = *begin, jnp.zeros_like(begin[0].steps), never, jnp.bool_(False)
-    *ends, blocks, _, _ = lax.while_loop(unfinished, block, carry)
+    *ends, blocks, _, _ = lax.while_loop(is_unfinished, block, carry)
     counts = stars.t.size, tracers.t.size
     total = lambda name: jnp.stack(
         [jnp.sum(getattr(end, name)[:n], dtype=jnp.int32) for end, n in zip(ends, counts)]
@@ -110,14 +110,14 @@ def short_steps(stars: Any, now: Array, gate: Array) -> Array:
     return jnp.any((stars.t == now) & (stars.dt < gate))
 
 
-def _begun(group: Any) -> Moving:
+def _pad_bodies(group: Any) -> Moving:
     """Return bodies padded to full kernels, with counters of zero."""
     count = -(-group.t.size // _WIDTH) * _WIDTH
     none = jnp.zeros(count, jnp.int32)
     return Moving(apart(group, count), none, none)
 
 
-def _moved(correct: Correct, old: Moving, f: Vector, now: Array) -> Moving:
+def _correct_due(correct: Correct, old: Moving, f: Vector, now: Array) -> Moving:
     """Correct all bodies with the forces `f`; bodies that are not due remain unchanged."""
     due = old.group.t + old.group.dt == now
     new, low = correct(old.group, f, now)
@@ -128,7 +128,7 @@ def _moved(correct: Correct, old: Moving, f: Vector, now: Array) -> Moving:
     )
 
 
-def _next(*groups: Moving) -> Array:
+def _next_time(*groups: Moving) -> Array:
     """Return the earliest time at which the step of a body ends."""
     ends = [jnp.min(g.group.t + g.group.dt, initial=jnp.inf) for g in groups if g.steps.size]
     return jnp.min(jnp.stack(ends)) if len(ends) > 1 else ends[0]

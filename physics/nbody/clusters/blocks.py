@@ -115,7 +115,7 @@ class BlockSteps(ABC):
         # during the interval the tracers are in the schedule
         start = replace(begin, tracers=jax.tree.map(lambda q: q[..., :0], begin.tracers))
 
-        def unfinished(carry: tuple[Any, Schedule, Any]) -> Array:
+        def is_unfinished(carry: tuple[Any, Schedule, Any]) -> Array:
             return carry[2] < 1
 
         def one_block(carry: tuple[Any, Schedule, Any]) -> tuple[Any, Schedule, Any]:
@@ -126,7 +126,7 @@ class BlockSteps(ABC):
             now = lax.stop_gradient(now)  # from a table; the minimum over no tracers is constant
             return *self.block(state, packing, schedule, path, now), now
 
-        end, schedule, _ = lax.while_loop(unfinished, one_block, (start, schedule, now))
+        end, schedule, _ = lax.while_loop(is_unfinished, one_block, (start, schedule, now))
         return replace(end, tracers=packing.group(schedule.rows))
 
 
@@ -271,8 +271,8 @@ def pull_and_snap(
     """
     pull = lambda x, sources: pairs.pull(x, sources, m, spec.softening)
     f = pull(x, sources)
-    along = lambda x, a: jnp.concatenate([x[3:], a])
-    ways = along(x, f[:3]), along(sources, a)
+    path_tangent = lambda x, a: jnp.concatenate([x[3:], a])
+    ways = path_tangent(x, f[:3]), path_tangent(sources, a)
     return f, jax.jvp(pull, (x, sources), ways)[1][3:]
 
 
@@ -283,33 +283,33 @@ def next_step(spec: BlockSteps, dt: Array, wanted: Array, now: Array) -> tuple[A
     fits = jnp.floor(now / twice) * twice == now
     longer = jnp.where((wanted >= twice) & fits, twice, dt)
     dt = jnp.where(wanted < dt, quantised(spec, wanted), longer)
-    return dt, ~(wanted >= 2.0 ** -_deepest(spec, wanted))
+    return dt, ~(wanted >= 2.0 ** -_max_halvings(spec, wanted))
 
 
 def fitting_step(spec: BlockSteps, dt: Array, now: Array) -> Array:
     """Return the largest power of two up to `dt` [] that divides `now`, for restarted bodies."""
-    steps = _powers(spec, dt)
+    steps = _allowed_steps(spec, dt)
     fits = (steps <= dt) & (jnp.floor(now / steps) * steps == now)
     return jnp.max(jnp.where(fits, steps, steps[-1]))
 
 
 def quantised(spec: BlockSteps, wanted: Array) -> Array:
     """Return the largest allowed power of two not above `wanted`, a fraction of an interval."""
-    deepest = _deepest(spec, wanted)
+    deepest = _max_halvings(spec, wanted)
     depth = jnp.ceil(-jnp.log2(wanted))
     depth = jnp.where(jnp.isnan(depth), deepest, depth)
     depth = jnp.clip(depth, spec.longest, deepest).astype(jnp.int32)
     # from a table, because XLA's exp2 is inexact and blocks are found by comparing times
-    return _powers(spec, wanted)[depth]
+    return _allowed_steps(spec, wanted)[depth]
 
 
-def _deepest(spec: BlockSteps, like: Array) -> int:
+def _max_halvings(spec: BlockSteps, like: Array) -> int:
     """Return the maximum number of halvings of an interval: smaller steps would not change t."""
     return min(spec.shortest, jnp.finfo(like.dtype).nmant)
 
 
-def _powers(spec: BlockSteps, like: Array) -> Array:
-    return jnp.asarray(0.5 ** np.arange(_deepest(spec, like) + 1), like.dtype)
+def _allowed_steps(spec: BlockSteps, like: Array) -> Array:
+    return jnp.asarray(0.5 ** np.arange(_max_halvings(spec, like) + 1), like.dtype)
 
 
 def size(vector: Vector) -> Array:

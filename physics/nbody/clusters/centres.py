@@ -43,13 +43,13 @@ def singles(x: Array, m: Array) -> Centres:
 def joined(bodies: Centres, softening: Array | float = 0.0) -> Centres:
     """Merge bodies that are bound to each other."""
 
-    def go(carry: tuple[Array, Centres]) -> tuple[Array, Centres]:
+    def merge_round(carry: tuple[Array, Centres]) -> tuple[Array, Centres]:
         turn, old = carry
-        new = _paired(old, softening)
+        new = _merge_once(old, softening)
         return jnp.where(new.count < old.count, turn + 1, _ROUNDS), new
 
     start = jnp.int32(0), bodies
-    return lax.while_loop(lambda carry: carry[0] < _ROUNDS, go, start)[1]
+    return lax.while_loop(lambda carry: carry[0] < _ROUNDS, merge_round, start)[1]
 
 
 def virial_radius(bodies: Centres) -> Array:
@@ -58,7 +58,7 @@ def virial_radius(bodies: Centres) -> Array:
 
     def potential(one: tuple[Array, Array]) -> Array:
         x, m = one
-        r2 = _squares(bodies.x, x)
+        r2 = _squared_distances(bodies.x, x)
         u = jnp.where(r2 > 0, lax.rsqrt(jnp.where(r2 > 0, r2, 1)), 0)
         return m * jnp.sum(alive * u)
 
@@ -67,10 +67,12 @@ def virial_radius(bodies: Centres) -> Array:
     return jnp.sum(alive) ** 2 / (2 * energy)
 
 
-def _paired(old: Centres, softening: Array | float) -> Centres:
+def _merge_once(old: Centres, softening: Array | float) -> Centres:
     """Merge mutual nearest neighbours that are bound and weakly perturbed, for one round."""
     place = jnp.arange(old.m.shape[0], dtype=jnp.int32)
-    other, pull = lax.map(lambda one: _around(old, *one), (old.x.T, place), batch_size=_ROWS)
+    other, pull = lax.map(
+        lambda one: _nearest_and_tide(old, *one), (old.x.T, place), batch_size=_ROWS
+    )
     mutual = (jnp.take(other, other) == place) & (old.m > 0) & (other != place)
     m, n = old.m, jnp.take(old.m, other)
     d = jnp.take(old.x, other, axis=1) - old.x
@@ -92,9 +94,9 @@ def _paired(old: Centres, softening: Array | float) -> Centres:
     return Centres(x, mass, keeper, jnp.where(jnp.any(first), bond, old.bond))
 
 
-def _around(bodies: Centres, x: Array, place: Array) -> tuple[Array, Array]:
+def _nearest_and_tide(bodies: Centres, x: Array, place: Array) -> tuple[Array, Array]:
     """Return the nearest body to that at `x` [6], and the sum of m / d^3 over all but the two."""
-    r2 = jnp.where(bodies.m > 0, _squares(bodies.x, x), jnp.inf).at[place].set(jnp.inf)
+    r2 = jnp.where(bodies.m > 0, _squared_distances(bodies.x, x), jnp.inf).at[place].set(jnp.inf)
     nearest = jnp.argmin(r2).astype(jnp.int32)
     nearest = jnp.where(jnp.isfinite(r2[nearest]), nearest, place)
     r2 = r2.at[nearest].set(jnp.inf)
@@ -103,7 +105,7 @@ def _around(bodies: Centres, x: Array, place: Array) -> tuple[Array, Array]:
     return nearest, jnp.sum(bodies.m * u2 * jnp.sqrt(u2))
 
 
-def _squares(x: Array, place: Array) -> Array:
+def _squared_distances(x: Array, place: Array) -> Array:
     """Return squared distances [N] of bodies at `x` [6, N] from a position [3 or 6]."""
     d = [x[k] - place[k] for k in range(3)]
     return d[0] * d[0] + d[1] * d[1] + d[2] * d[2]

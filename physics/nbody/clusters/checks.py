@@ -32,13 +32,13 @@ def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray,
             than two stars, bodies at the same position.
         TypeError: an argument that is not numeric.
     """
-    stars = _wide_states(name, "", x, v)
+    stars = _to_float64_states(name, "", x, v)
     points = np.zeros((6, 0))
     if tracers is not None:
-        points = _wide_states(name, "tracers.", *_two(name, tracers))
+        points = _to_float64_states(name, "tracers.", *_unpack_tracers(name, tracers))
     if stars.shape[1] < 2:
         raise ValueError(f"{name}: x: {stars.shape[1]} stars; must be [N, 3], N at least 2")
-    m = _wide(f"{name}: m", m, (stars.shape[1],))
+    m = _to_float64(f"{name}: m", m, (stars.shape[1],))
     if (m <= 0).any():
         where = int(np.argmin(m))
         raise ValueError(
@@ -70,15 +70,17 @@ def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[A
     stars = states(name, "", x, v)
     m = numbers(f"{name}: m", m, shape=(stars.shape[1],), above=0)
     points = (
-        jnp.zeros((6, 0)) if tracers is None else states(name, "tracers.", *_two(name, tracers))
+        jnp.zeros((6, 0))
+        if tracers is None
+        else states(name, "tracers.", *_unpack_tracers(name, tracers))
     )
     if points.shape[1]:
         stars, points, m = one_precision(name, x=stars, tracers=points, m=m)
     else:
         stars, m = one_precision(name, x=stars, m=m)
         points = jnp.zeros((6, 0), stars.dtype)
-    shared = lambda *places: _refuse_shared_places(name, *map(np.asarray, places))
-    when_known(shared, stars, points)
+    refuse_shared = lambda *places: _refuse_shared_places(name, *map(np.asarray, places))
+    when_known(refuse_shared, stars, points)
     return stars, m, points
 
 
@@ -90,19 +92,19 @@ def states(name: str, prefix: str, x: Any, v: Any) -> Array:
     return jnp.concatenate([x.T, v.T])
 
 
-def _wide_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
+def _to_float64_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
     """Return `states` in float64, for x and v of any type."""
-    x = _wide(f"{name}: {prefix}x", x, ("N", 3))
-    v = _wide(f"{name}: {prefix}v", v, x.shape)
+    x = _to_float64(f"{name}: {prefix}x", x, ("N", 3))
+    v = _to_float64(f"{name}: {prefix}v", v, x.shape)
     return np.concatenate([x.T, v.T])
 
 
-def _wide(name: str, value: Any, shape: tuple) -> np.ndarray:
+def _to_float64(name: str, value: Any, shape: tuple) -> np.ndarray:
     """Return the argument in float64."""
     return np.asarray(moderate(name, ranges.numbers(name, value, shape)), np.float64)
 
 
-def _two(name: str, tracers: Any) -> tuple[Any, Any]:
+def _unpack_tracers(name: str, tracers: Any) -> tuple[Any, Any]:
     if not isinstance(tracers, tuple | list) or len(tracers) != 2:
         raise TypeError(
             f"{name}: tracers={type(tracers).__name__}; it must be positions and velocities, "

@@ -71,9 +71,9 @@ class State:
     @on_host
     def view(self) -> dict[str, np.ndarray]:
         """Return the stars [N, 3] and tracers [M, 3] for `jaxgpu.show`; escaped bodies are nan."""
-        here = lambda x, gone: np.where(np.asarray(gone)[:, None], np.nan, np.asarray(x))
-        seen = {"stars": here(self.x, self.stars_gone.gone)}
-        return seen | {"tracers": here(self.tracer_x, self.gone.gone)}
+        hide_escaped = lambda x, gone: np.where(np.asarray(gone)[:, None], np.nan, np.asarray(x))
+        seen = {"stars": hide_escaped(self.x, self.stars_gone.gone)}
+        return seen | {"tracers": hide_escaped(self.tracer_x, self.gone.gone)}
 
     @property
     def tracer_v(self) -> Array:
@@ -124,7 +124,7 @@ class Cluster:
         mass = jnp.sum(there)
         centre = jnp.sum(there[None] * points, 1) / mass
 
-        def noted(escapes: escape.Escapes, points: Array) -> escape.Escapes:
+        def record(escapes: escape.Escapes, points: Array) -> escape.Escapes:
             d = points - centre[:, None]
             depth = -mass / jnp.maximum(size(d), smallest(d.dtype))
             x, v = d[:3].T, d[3:].T
@@ -135,12 +135,12 @@ class Cluster:
         judged = jnp.any(outside & ~state.stars_gone.gone)
         join = partial(centres.joined, softening=self.steps.softening)
         wholes = change_if(judged, join, centres.singles(points, bodies.m)).of_stars()
-        gone = noted(state.gone, self.steps.followed(bodies, wholes))
+        gone = record(state.gone, self.steps.followed(bodies, wholes))
         tracers = escape.halted(bodies.tracers, gone.gone)
         return State(
             bodies=replace(bodies, tracers=tracers),
             points=points,
-            stars_gone=noted(state.stars_gone, wholes),
+            stars_gone=record(state.stars_gone, wholes),
             gone=gone,
             time=time,
         )
@@ -301,10 +301,10 @@ def evolve(
     stars, m, followed = checks.bodies("evolve", x, v, m, tracers)
     ranges.check("evolve", spec)
     count, radius = systems(jnp.asarray(stars), jnp.asarray(m))
-    spec = _with_defaults(spec, m.size, int(count), radius)
+    spec = _fill_defaults(spec, m.size, int(count), radius)
     interval = float(spec.steps.interval)
     steps = checks.intervals("evolve", interval, t)
-    limit = _tolerance(spec.steps, tolerance)
+    limit = _energy_tolerance(spec.steps, tolerance)
     tracers = followed[:3].T, followed[3:].T
     start = call_fresh(_init, spec, stars[:3].T, stars[3:].T, m, tracers)
     spec.check(start)
@@ -314,10 +314,10 @@ def evolve(
         spec.check(state)
         checks.energy_kept(history, limit, unit, interval)
 
-    step, added = spec.step, _measured
+    step, added = spec.step, _measure_with_user
     if mesh is not None:
         start, step = spread.begun(spec, start, mesh)
-        added, until = _measured_shares, until and partial(spread.seen, until)
+        added, until = _measure_sharded, until and partial(spread.seen, until)
     rows = spec.measure if measure is None else partial(added, spec, measure)
     done = run(
         step,
@@ -337,13 +337,13 @@ def evolve(
 _init = allocation.bounded(jax.jit(Cluster.init))
 
 
-def _measured(
+def _measure_with_user(
     spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
 ) -> dict[str, Array]:
     return spec.measure(state) | measure(state)
 
 
-def _measured_shares(
+def _measure_sharded(
     spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
 ) -> dict[str, Array]:
     return spec.measure(state) | measure(spread.summed(state))
@@ -359,7 +359,7 @@ def systems(points: Array, m: Array) -> tuple[Array, Array]:
     return bodies.count, centres.virial_radius(bodies)
 
 
-def _with_defaults(
+def _fill_defaults(
     spec: Hermite | Hermite6 | Cluster | None, stars: int, count: int, radius: Array
 ) -> Cluster:
     """Return the spec for a cluster of `count` bodies with all defaults filled in, in float64."""
@@ -388,7 +388,7 @@ def pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
     return Pairing(close=radius / count, slots=min(stars // 2, room))
 
 
-def _tolerance(steps: Hermite | Hermite6, tolerance: float | None) -> float:
+def _energy_tolerance(steps: Hermite | Hermite6, tolerance: float | None) -> float:
     """Return the energy tolerance, inf if the tide of a galaxy does work on the cluster."""
     alone = isinstance(steps.tide, Alone)
     if tolerance is not None and not alone:

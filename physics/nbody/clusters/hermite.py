@@ -104,8 +104,8 @@ class Hermite(PairedSteps):
     ) -> tuple[State, Schedule]:
         """Advance all due bodies to `now`; stars depend only on stars."""
         if self.pairing.slots == 0:
-            return _block_of_singles(self, state, packing, schedule, path, now)
-        return _block_with_pairs(self, state, packing, schedule, path, now)
+            return _advance_singles_block(self, state, packing, schedule, path, now)
+        return _advance_pairs_block(self, state, packing, schedule, path, now)
 
     def motion(self) -> Motion:
         """Return the functions that move all bodies simultaneously, if all are single."""
@@ -128,19 +128,21 @@ class Hermite(PairedSteps):
         if self.pairing.slots == 0:
             return super().at_once(path, begin)
 
-        def alone(carry: tuple[State, Array]) -> Array:
+        def has_no_pairs(carry: tuple[State, Array]) -> Array:
             state, now = carry
             return (now < 1) & ~jnp.any(state.pairs.held)
 
-        def on(carry: tuple[State, Array]) -> tuple[State, Array]:
+        def advance_until_pair(carry: tuple[State, Array]) -> tuple[State, Array]:
             gate = formation.short_step(self, carry[0].pairs)
             state = singles_at_once(self, path, carry[0], gate)
             now = lax.stop_gradient(jnp.max(state.stars.t))  # time of the last block
-            form = partial(_with_new_pair, self, now=now)
+            form = partial(_try_form_pair, self, now=now)
             short = at_once.short_steps(state.stars, now, gate)
             return scheduler.change_if(short, form, state), now
 
-        state, now = lax.while_loop(alone, on, (begin, jnp.zeros_like(begin.steps[0])))
+        state, now = lax.while_loop(
+            has_no_pairs, advance_until_pair, (begin, jnp.zeros_like(begin.steps[0]))
+        )
         return self.in_turn(path, state, now)
 
     def points(self, state: State) -> Array:
@@ -194,7 +196,7 @@ def _init(spec: Hermite, stars: Array, m: Array, tracer_states: Array) -> State:
     )
 
 
-def _block_of_singles(
+def _advance_singles_block(
     spec: Hermite,
     state: State,
     packing: Packing[Tracers],
@@ -215,7 +217,7 @@ def _block_of_singles(
     return replace(state, stars=stars, **counted(state, due, count, low + below)), schedule
 
 
-def _block_with_pairs(
+def _advance_pairs_block(
     spec: Hermite,
     state: State,
     packing: Packing[Tracers],
@@ -233,7 +235,7 @@ def _block_with_pairs(
     # the centre of a dissolving pair is advanced to the next time at which stars are due
     due = due.at[pairs.first].max(pairs.batch.dissolving & any_due, mode="drop")
     # resolved pairs act on stars as two stars; all pairs do on tracers
-    asked = pairs.held if schedule.soonest.size else _resolved_or_leaving(spec, pairs)
+    asked = pairs.held if schedule.soonest.size else _needs_members(spec, pairs)
     relative, members = members_if_any(spec, pairs, sources, now, asked)
     acting, on_centres = forces.on_due_centres(spec, pairs, sources, due, members)
     on_stars = partial(_force_on_stars, spec, pairs, sources, acting, on_centres, path, now)
@@ -255,16 +257,16 @@ def _block_with_pairs(
     stars, pairs = formation.dissolve(spec, stars, pairs, relative, now, tide)
     count = counted(state, due, count, low + below)
     state = replace(state, stars=stars, pairs=pairs, **count)
-    return _with_new_pair(spec, state, now), schedule
+    return _try_form_pair(spec, state, now), schedule
 
 
-def _with_new_pair(spec: Hermite, state: State, now: Array) -> State:
+def _try_form_pair(spec: Hermite, state: State, now: Array) -> State:
     """Pair the star of the shortest step with its neighbour, if possible."""
     stars, pairs, refused = formation.form(spec, state.stars, state.pairs, now)
     return replace(state, stars=stars, pairs=pairs, refused=state.refused + refused)
 
 
-def _resolved_or_leaving(spec: Hermite, pairs: Pairs) -> Array:
+def _needs_members(spec: Hermite, pairs: Pairs) -> Array:
     """Return a mask [S] of pairs whose members are needed without tracers."""
     return resolved(spec.pairing, pairs) | pairs.batch.dissolving
 
@@ -323,7 +325,7 @@ def corrected(spec: Hermite, old: Population, f: Vector, now: Array) -> tuple[Po
     part = now - old.t
     h = spec.interval * jnp.where(part > 0, part, 1)  # padding lanes are not due: avoids 0 / 0
     known = old.x[:3], old.x[3:], old.a[:3], old.a[3:], f[:3], f[3:]
-    x, v, snap, crackle = each(_interpolated, (h,), *known)
+    x, v, snap, crackle = each(_hermite_corrector, (h,), *known)
     a, j, s, c = (size(q) for q in (f[:3], f[3:], snap, crackle))
     above, below = a * s + j * j, j * c + s * s
     # without any force, up to rounding of the previous one, the step is the longest
@@ -333,7 +335,7 @@ def corrected(spec: Hermite, old: Population, f: Vector, now: Array) -> tuple[Po
     return Population(joined(x, v), f, jnp.full_like(old.t, now), dt), low
 
 
-def _interpolated(
+def _hermite_corrector(
     h: Array, x: Array, v0: Array, a0: Array, j0: Array, a1: Array, j1: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return position, velocity, snap and crackle after a step `h`, from forces at both ends."""

@@ -102,18 +102,18 @@ def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State
     """Return the state of stars [6, N] and tracers [6, M]."""
     origin = spec.tide.begin(stars)
     path, zero = spec.tide.path(origin, spec.interval), jnp.zeros((), stars.dtype)
-    at_rest = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:3])])
+    pad_zeros = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:3])])
     force = lambda x, sources: _force(spec, m, sources, path, zero, x)
     # the force uses the accelerations of bodies only for the snap
-    of_stars = force(at_rest(stars), at_rest(stars))[:3]
+    of_stars = force(pad_zeros(stars), pad_zeros(stars))[:3]
 
     def population(x: Array) -> Population:
-        first = force(at_rest(x), at_rest(stars))[:3]
+        first = force(pad_zeros(x), pad_zeros(stars))[:3]
         a = force(jnp.concatenate([x, first]), jnp.concatenate([stars, of_stars]))
         # without derivatives above the snap, the first step is far below the usual criterion
         wanted = spec.eta / 8 * jnp.sqrt(size(a[:3]) / size(a[6:]))
         wanted = jnp.minimum(wanted, spec.eta / 8 * size(a[:3]) / size(a[3:6]))
-        a = at_rest(a)  # no crackle is known yet
+        a = pad_zeros(a)  # no crackle is known yet
         return Population(x, a, jnp.zeros_like(x[0]), quantised(spec, wanted / spec.interval))
 
     return State(
@@ -150,7 +150,7 @@ def corrected(spec: Hermite6, old: Population, f: Vector, now: Array) -> tuple[P
     part = now - old.t
     h = spec.interval * jnp.where(part > 0, part, 1)  # padding lanes are not due: avoids 0 / 0
     at_start, at_end = ([q[k : k + 3] for k in (0, 3, 6)] for q in (old.a, f))
-    polynomial = each(_interpolated, (h,), old.x[:3], old.x[3:], *at_start, *at_end)
+    polynomial = each(_hermite_corrector, (h,), old.x[:3], old.x[3:], *at_start, *at_end)
     x, v, crackle, pop, last = polynomial
     # Nitadori & Makino, eq. 33, with p = 6
     low = size(f[:3]) * size(f[6:]) + size(f[3:6]) ** 2
@@ -160,7 +160,7 @@ def corrected(spec: Hermite6, old: Population, f: Vector, now: Array) -> tuple[P
     return Population(joined(x, v), joined(f, crackle), jnp.full_like(old.t, now), dt), floored
 
 
-def _interpolated(
+def _hermite_corrector(
     h: Array,
     x: Array,
     v0: Array,

@@ -58,14 +58,14 @@ def apart(group: Any, count: int) -> Any:
     def field(value: Array) -> Vector:
         return row(value) if value.ndim == 1 else tuple(map(row, value))
 
-    return _with(field, group)
+    return _map_fields(field, group)
 
 
 def together[T](group: T, count: int) -> T:
     """Stack the tuples of rows of the first `count` bodies of `group` into arrays."""
-    return _with(lambda value: stacked(value)[..., :count], group)
+    return _map_fields(lambda value: stacked(value)[..., :count], group)
 
 
-def _with[T](change: Callable[[Any], Any], group: T) -> T:
+def _map_fields[T](change: Callable[[Any], Any], group: T) -> T:
     flat: Any = group  # a dataclass; T cannot express that
     return type(group)(**{f.name: change(getattr(flat, f.name)) for f in fields(flat)})

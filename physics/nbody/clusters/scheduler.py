@@ -115,7 +115,7 @@ def open_schedule[T: Stepped](packing: Packing[T], group: T, widths: tuple[int, 
     ends = group.t + group.dt
     ends = jnp.pad(ends, (0, -count % _PAGE), constant_values=jnp.inf).reshape(-1, _PAGE)
     # padding for a full tile, or for all pages of a search, that starts at the last body
-    widest = max(_PAGE * _LOOKED_INTO, *widths, *_wide_tiles(count))
+    widest = max(_PAGE * _LOOKED_INTO, *widths, *_wide_tile_widths(count))
     unused = jnp.zeros(count + widest, jnp.int32)
     return Schedule(
         rows=packing.rows(group),
@@ -169,21 +169,21 @@ def schedule_by_pages[T: Stepped](
         widths = widths[0], 0  # few are rarely due together; one loop halves the program
     pages, hits = due_indices(schedule.soonest == now, _LOOKED_INTO)
     looks = lax.div(hits + _LOOKED_INTO - 1, jnp.int32(_LOOKED_INTO))
-    active, total = _active(schedule, pages, looks, now)
+    active, total = _find_active(schedule, pages, looks, now)
     schedule = replace(schedule, active=active)
-    schedule, low = _moved(packing, move, again, widths, schedule, total)
+    schedule, low = _move_active(packing, move, again, widths, schedule, total)
     # only pages that were searched have changed
-    return replace(schedule, soonest=_soonest(schedule, pages, looks)), total, low
+    return replace(schedule, soonest=_update_soonest(schedule, pages, looks)), total, low
 
 
 def schedule_in_wide_tiles[T: Stepped](
     packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
     """Do as `advance`, testing all bodies in one launch and moving due ones in wide tiles."""
-    active, total = _listed(schedule.ends.ravel() == now, schedule.active)
+    active, total = _list_due(schedule.ends.ravel() == now, schedule.active)
     schedule = replace(schedule, active=active)
-    widths = _wide_tiles(schedule.rows.shape[0])
-    schedule, low = _moved(packing, move, again, widths, schedule, total)
+    widths = _wide_tile_widths(schedule.rows.shape[0])
+    schedule, low = _move_active(packing, move, again, widths, schedule, total)
     return replace(schedule, soonest=jnp.min(schedule.ends, 1)), total, low
 
 
@@ -201,26 +201,26 @@ def schedule_at_once[T: Stepped](
     schedule = replace(schedule, rows=rows, ends=ends)
     low = jnp.sum(below & due, dtype=jnp.int32)
     if again is not None:
-        listed, few = _listed(again[0](new) & due, schedule.again)
+        listed, few = _list_due(again[0](new) & due, schedule.again)
         schedule = replace(schedule, again=listed)
-        schedule, low = _moved_again(packing, again[1](few), _WIDE, schedule, few, low)
+        schedule, low = _move_again(packing, again[1](few), _WIDE, schedule, few, low)
     total = jnp.sum(due, dtype=jnp.int32)
     return replace(schedule, soonest=jnp.min(schedule.ends, 1)), total, low
 
 
-def _wide_tiles(count: int) -> tuple[int, int]:
+def _wide_tile_widths(count: int) -> tuple[int, int]:
     """Return the numbers of bodies in a small and in a large tile, on accelerators."""
     return _WIDE, _MANY * _WIDE if count > _TRACERS_AT_ONCE else 0
 
 
-def _listed(due: Array, room: Array) -> tuple[Array, Array]:
+def _list_due(due: Array, room: Array) -> tuple[Array, Array]:
     """Write the indices of due bodies to the front of `room` [M + spare]; return their number."""
     rank = jnp.cumsum(due, dtype=jnp.int32) - 1
     index = jnp.arange(due.size, dtype=jnp.int32)
     return room.at[jnp.where(due, rank, room.size)].set(index, mode="drop"), rank[-1] + 1
 
 
-def _moved[T: Stepped](
+def _move_active[T: Stepped](
     packing: Packing[T],
     move: Move[T],
     again: Again[T] | None,
@@ -231,7 +231,7 @@ def _moved[T: Stepped](
     """Move the first `total` of `active`; also return the number of floored steps."""
     count, none = schedule.rows.shape[0], jnp.int32(0)
 
-    def first(index: Array, carry: tuple) -> tuple:
+    def move_tile(index: Array, carry: tuple) -> tuple:
         schedule, low, listed = carry
         schedule, new, low = _move_rows(packing, move, index, schedule, low)
         if again is None:
@@ -243,13 +243,13 @@ def _moved[T: Stepped](
         return schedule, low, listed + jnp.sum(take, dtype=jnp.int32)
 
     start = schedule, none, none
-    schedule, low, listed = in_tiles(schedule.active, total, count, widths, first, start)
+    schedule, low, listed = in_tiles(schedule.active, total, count, widths, move_tile, start)
     if again is None:
         return schedule, low
-    return _moved_again(packing, again[1](listed), widths[0], schedule, listed, low)
+    return _move_again(packing, again[1](listed), widths[0], schedule, listed, low)
 
 
-def _moved_again[T: Stepped](
+def _move_again[T: Stepped](
     packing: Packing[T],
     move: Move[T],
     width: int,
@@ -259,18 +259,18 @@ def _moved_again[T: Stepped](
 ) -> tuple[Schedule, Array]:
     """Move the first `total` of `again`; also return the number of floored steps so far."""
 
-    def second(index: Array, carry: tuple[Schedule, Array]) -> tuple[Schedule, Array]:
+    def move_tile(index: Array, carry: tuple[Schedule, Array]) -> tuple[Schedule, Array]:
         schedule, _, low = _move_rows(packing, move, index, *carry)
         return schedule, low
 
     count, widths = schedule.rows.shape[0], (width, 0)
-    return in_tiles(schedule.again, total, count, widths, second, (schedule, low))
+    return in_tiles(schedule.again, total, count, widths, move_tile, (schedule, low))
 
 
-def _active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple[Array, Array]:
+def _find_active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple[Array, Array]:
     """Return a list that starts with the bodies whose steps end `now`, and their number."""
 
-    def listed(i: Array, carry: tuple) -> tuple:
+    def append_due(i: Array, carry: tuple) -> tuple:
         active, total = carry
         page = lax.dynamic_slice(pages, (i * _LOOKED_INTO,), (_LOOKED_INTO,))
         ends = jnp.take(schedule.ends, page, axis=0, mode="fill", fill_value=jnp.inf)
@@ -279,7 +279,7 @@ def _active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple
         # entries after the last index are overwritten by the next iteration, or are padding
         return lax.dynamic_update_slice(active, index, (total,)), total + more
 
-    return lax.fori_loop(0, looks, listed, (schedule.active, jnp.int32(0)))
+    return lax.fori_loop(0, looks, append_due, (schedule.active, jnp.int32(0)))
 
 
 def _move_rows[T: Stepped](
@@ -297,15 +297,15 @@ def _move_rows[T: Stepped](
     return replace(schedule, rows=rows, ends=ends), new, low
 
 
-def _soonest(schedule: Schedule, pages: Array, looks: Array) -> Array:
+def _update_soonest(schedule: Schedule, pages: Array, looks: Array) -> Array:
     """Return the earliest end time of each page [R] after an update of the searched pages."""
 
-    def earliest(i: Array, soonest: Array) -> Array:
+    def update_pages(i: Array, soonest: Array) -> Array:
         page = lax.dynamic_slice(pages, (i * _LOOKED_INTO,), (_LOOKED_INTO,))
         ends = jnp.take(schedule.ends, page, axis=0, mode="clip")
         return soonest.at[page].set(jnp.min(ends, 1), mode="drop")
 
-    return lax.fori_loop(0, looks, earliest, schedule.soonest)
+    return lax.fori_loop(0, looks, update_pages, schedule.soonest)
 
 
 def advance_group[T](
@@ -334,7 +334,7 @@ def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T
     tile = min(tile, count)
     index, total = due_indices(due, tile)
 
-    def each(index: Array, carry: tuple) -> tuple:
+    def move_tile(index: Array, carry: tuple) -> tuple:
         group, floored = carry
         old = jax.tree.map(lambda q: jnp.take(q, index, axis=-1, mode="clip"), group)
         new, low = move(index, lax.optimization_barrier(old))
@@ -342,7 +342,7 @@ def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T
         low = jnp.sum(low & (index < count), dtype=jnp.int32)
         return jax.tree.map(put, group, new), floored + low
 
-    return in_tiles(index, total, count, (tile, 0), each, (group, jnp.int32(0)))
+    return in_tiles(index, total, count, (tile, 0), move_tile, (group, jnp.int32(0)))
 
 
 def group_at_once[T](move: Move[T], group: T, due: Array) -> tuple[T, Array]:
@@ -360,7 +360,7 @@ def in_tiles[C](
     each: Callable[[Array, C], C],
     carry: C,
 ) -> C:
-    """Apply `each` to all tiles in order and return the final carry.
+    """Apply `move_tile` to all tiles in order and return the final carry.
 
     Args:
         index: indices of bodies; those after the first `total` are padding.
@@ -404,17 +404,17 @@ def due_indices(due: Array, spare: int) -> tuple[Array, Array]:
     held = jnp.sum(lax.population_count(words).astype(jnp.int32), 1, dtype=jnp.int32)
     ends = running_sums(held)
 
-    def few(k: Array, index: Array) -> Array:
-        found = _ranked(words, ends - held, ends, k * _FEW, count)
+    def append_indices(k: Array, index: Array) -> Array:
+        found = _indices_from_rank(words, ends - held, ends, k * _FEW, count)
         return lax.dynamic_update_slice(index, found, (k * _FEW,))
 
     turns = lax.div(ends[-1] + _FEW - 1, jnp.int32(_FEW))
     index = jnp.full(-(-(count + spare) // _FEW) * _FEW, count, jnp.int32)
-    return lax.fori_loop(0, turns, few, index)[: count + spare], ends[-1]
+    return lax.fori_loop(0, turns, append_indices, index)[: count + spare], ends[-1]
 
 
-def _ranked(words: Array, start: Array, ends: Array, first: Array, count: int) -> Array:
-    """Return the indices [_FEW] of due bodies from the rank `first` on, then `count`.
+def _indices_from_rank(words: Array, start: Array, ends: Array, first: Array, count: int) -> Array:
+    """Return the indices [_FEW] of due bodies from the rank `move_tile` on, then `count`.
 
     words: [R, W] bits of the rows, whose ranks run from `start` [R] to before `ends` [R].
     """
@@ -424,18 +424,18 @@ def _ranked(words: Array, start: Array, ends: Array, first: Array, count: int) -
     of_row = jnp.take(words, row, axis=0, mode="clip")
     word, lane = of_row[:, 0], jnp.zeros_like(rank)
     for k in range(1, words.shape[1]):
-        beyond, rest = _beyond(word, rest)
+        beyond, rest = _rank_after_word(word, rest)
         word, lane = jnp.where(beyond, of_row[:, k], word), jnp.where(beyond, 32 * k, lane)
     # the bit of that rank is found by bisection of its word
     for width in (16, 8, 4, 2, 1):
         low = word & jnp.uint32(2**width - 1)
-        beyond, rest = _beyond(low, rest)
+        beyond, rest = _rank_after_word(low, rest)
         word = jnp.where(beyond, word >> jnp.uint32(width), low)
         lane = lane + jnp.where(beyond, width, 0)
     return jnp.where(rank < ends[-1], row * _ROW + lane, count)
 
 
-def _beyond(word: Array, rank: Array) -> tuple[Array, Array]:
+def _rank_after_word(word: Array, rank: Array) -> tuple[Array, Array]:
     """Return whether the bit of that rank is after the word, and its rank in the remainder."""
     bits = lax.population_count(word).astype(jnp.int32)
     return rank >= bits, jnp.where(rank >= bits, rank - bits, rank)

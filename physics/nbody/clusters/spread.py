@@ -36,8 +36,10 @@ def begun(spec: Any, state: Any, mesh: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 def counted_apart(state: Any, mesh: Mesh) -> Any:
     """Give the state counters per device, [D, ...]; the counts so far go to the first device."""
-    later = lambda q: jnp.concatenate([q[None], jnp.zeros((mesh.size - 1, *q.shape), q.dtype)])
-    return _with_counts(state, later)
+    append_zeros = lambda q: jnp.concatenate(
+        [q[None], jnp.zeros((mesh.size - 1, *q.shape), q.dtype)]
+    )
+    return _map_counters(state, append_zeros)
 
 
 def seen(look: Callable[[Any], Any], state: Any) -> Any:
@@ -63,7 +65,7 @@ def step(mesh: Mesh, spec: Any, state: Any) -> Any:
     """Advance the distributed state by one interval, without communication."""
 
     def advance(spec: Any, state: Any) -> Any:
-        return _with_counts(spec.step(_with_counts(state, lambda q: q[0])), lambda q: q[None])
+        return _map_counters(spec.step(_map_counters(state, lambda q: q[0])), lambda q: q[None])
 
     return shares.of_shares(advance, mesh, partition(state, *mesh.axis_names))(spec, state)
 
@@ -71,13 +73,15 @@ def step(mesh: Mesh, spec: Any, state: Any) -> Any:
 def partition(state: Any, axis: str) -> Any:
     """Return the placement of a state: tracers and counters distributed, the rest replicated."""
     everywhere = jax.tree.map(lambda _: PartitionSpec(), state)
-    last = lambda q: PartitionSpec(*[None] * (jnp.ndim(q) - 1), axis)  # the tracers' axis
-    tracers, gone = jax.tree.map(last, (state.bodies.tracers, state.gone))
-    bodies = _with_counts(everywhere, lambda _: PartitionSpec(axis)).bodies
+    shard_last_axis = lambda q: PartitionSpec(
+        *[None] * (jnp.ndim(q) - 1), axis
+    )  # the tracers' axis
+    tracers, gone = jax.tree.map(shard_last_axis, (state.bodies.tracers, state.gone))
+    bodies = _map_counters(everywhere, lambda _: PartitionSpec(axis)).bodies
     return replace(everywhere, bodies=replace(bodies, tracers=tracers), gone=gone)
 
 
-def _with_counts(state: Any, change: Callable[[Array], Any]) -> Any:
+def _map_counters(state: Any, change: Callable[[Array], Any]) -> Any:
     """Apply `change` to the counters of a state: blocks, steps and floored steps."""
     bodies = state.bodies
     counts = {name: change(getattr(bodies, name)) for name in ("blocks", "steps", "floored")}

@@ -95,10 +95,10 @@ def corrected(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[T
     known = (old.gap > 0) & (old.gap <= _REMEMBERED * h)
     given = (q[k : k + 3] for q in (old.x, old.a, old.past, f) for k in (0, 3))
     numbers = h, jnp.where(known, old.gap, h), known
-    x, v, snap, crackle, missed = each(_interpolated, numbers, *given)
+    x, v, snap, crackle, missed = each(_hermite_corrector, numbers, *given)
     s = joined(snap, crackle)
     error = jnp.where(known, size(missed), jnp.inf)
-    dt, low = next_step(spec, old.dt, _wanted(spec, f, s, h, error), now)
+    dt, low = next_step(spec, old.dt, _desired_step(spec, f, s, h, error), now)
     new = Tracers(
         x=joined(x, v),
         a=f,
@@ -112,7 +112,7 @@ def corrected(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[T
     return new, low
 
 
-def _interpolated(
+def _hermite_corrector(
     h: Array,
     g: Array,
     known: Array,
@@ -146,7 +146,7 @@ def _interpolated(
     return x, v, snap, crackle + h * (12 * end + 6 * h * beta), h**4 * alpha / 30
 
 
-def _wanted(spec: PairedSteps, f: Vector, s: Vector, h: Array, error: Array) -> Array:
+def _desired_step(spec: PairedSteps, f: Vector, s: Vector, h: Array, error: Array) -> Array:
     """Return the next step [B] after a step `h`; `error` is that of the cubic, inf if unknown."""
     a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
     above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap

@@ -89,7 +89,7 @@ def _pull_in_chunks(targets: list[Array], sources: list[Array], numbers: Array) 
 
     def add(i: Array, total: Array) -> Array:
         chunk = lax.dynamic_slice(columns, (0, i * _CHUNK), (13, _CHUNK))
-        return _added(total, summed(terms, targets, [chunk], 6))
+        return _add_compensated(total, summed(terms, targets, [chunk], 6))
 
     start = jnp.zeros((2, 6, targets[0].shape[1]), jnp.float32)
     return lax.fori_loop(0, count, add, start)
@@ -98,7 +98,7 @@ def _pull_in_chunks(targets: list[Array], sources: list[Array], numbers: Array) 
 _pull_sum = pair_sum("pair_pull_hilo", _pull_terms, 6, plain=_pull_in_chunks, exact=True)
 
 
-def _added(x: Array, term: Array) -> Array:
+def _add_compensated(x: Array, term: Array) -> Array:
     """Add a float32 term [...] to the pair [2, ...]; the rounding error goes to the low part."""
     high, low = two_sum(x[0], term)
     low = low + x[1]

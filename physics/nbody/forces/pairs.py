@@ -60,7 +60,7 @@ def _pull(points: Any, sources: Any, m: Array, softening: Array) -> Array:
 
 
 def _pull_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
-    d, w, _, u3, q = _pair(t, s, c[0], powers)
+    d, w, _, u3, q = _pair_geometry(t, s, c[0], powers)
     p = s[6] * u3
     return [p * e for e in d] + [p * (e - q * f) for f, e in zip(d, w)]
 
@@ -71,7 +71,7 @@ def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> 
     least = softening * softening + float(jnp.finfo(m.dtype).tiny) ** 0.5
 
     def terms(t: list[Array], s: list[Array]) -> list[Array]:
-        d, w = _between(t, s)
+        d, w = _separations(t, s)
         # divider and multipliers work in parallel: 1.3 times as fast as XLA's inverse square root
         u2 = 3 / (least + d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
         p, q = s[6] * (u2 * jnp.sqrt(u2)), dot(d, w) * u2
@@ -82,9 +82,9 @@ def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> 
 
 @_pull.defjvp
 def _pull_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    whole = lambda q: jnp.stack(q) if isinstance(q, tuple) else q
-    given = tuple(map(whole, primals))
-    return _pull(*primals), pair_tangent(given, tuple(map(whole, tangents[:3])))
+    stack_rows = lambda q: jnp.stack(q) if isinstance(q, tuple) else q
+    given = tuple(map(stack_rows, primals))
+    return _pull(*primals), pair_tangent(given, tuple(map(stack_rows, tangents[:3])))
 
 
 def _tangent(given: tuple, tangents: tuple) -> Array:
@@ -95,7 +95,7 @@ def _tangent(given: tuple, tangents: tuple) -> Array:
 
 
 def _change_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
-    d, w, u2, u3, q = _pair(t, s, c[0], powers)
+    d, w, u2, u3, q = _pair_geometry(t, s, c[0], powers)
     p = s[6] * u3
     dd, dw = ([b - a for a, b in zip(t[k : k + 3], s[k + 1 : k + 4])] for k in (6, 9))
     fall = dot(d, dd) * u2
@@ -123,13 +123,13 @@ def _gradients(d: list, w: list, u2: Array, p: Array, q: Array, ct: list) -> lis
 
 
 def _points_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
-    d, w, u2, u3, q = _pair(t, s, c[0], powers)
+    d, w, u2, u3, q = _pair_geometry(t, s, c[0], powers)
     return [-g for g in _gradients(d, w, u2, s[6] * u3, q, t[6:])]
 
 
 def _sources_terms(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
     """Return the gradients of a source, the target of this sum, due to each point."""
-    d, w, u2, u3, q = _pair(s, t, c[0], powers)
+    d, w, u2, u3, q = _pair_geometry(s, t, c[0], powers)
     by_mass = dot(s[6:9], d) + dot(s[9:], w) - q * dot(s[9:], d)
     return [*_gradients(d, w, u2, t[6] * u3, q, s[6:]), u3 * by_mass]
 
@@ -139,7 +139,7 @@ def pair_tangent(given: tuple, tangents: tuple) -> Array:
     return _tangent_sum(*given, *tangents, batch=0)
 
 
-def _batched(f: Callable, batch: int) -> Callable:
+def _map_batch(f: Callable, batch: int) -> Callable:
     """Map `f(given, linear)` over `batch` leading axes of all arguments."""
     for _ in range(batch):
         f = jax.vmap(f)
@@ -147,11 +147,11 @@ def _batched(f: Callable, batch: int) -> Callable:
 
 
 def _evaluate(*args: Array, batch: int) -> Array:
-    return _batched(_tangent, batch)(args[:4], args[4:])
+    return _map_batch(_tangent, batch)(args[:4], args[4:])
 
 
 def _transpose(ct: Array, args: list, *, batch: int) -> list:
-    return [None] * 4 + list(_batched(_cotangent, batch)(tuple(args[:4]), ct))
+    return [None] * 4 + list(_map_batch(_cotangent, batch)(tuple(args[:4]), ct))
 
 
 # the arguments are four fixed values, then the tangents of the first three (the linear inputs)
@@ -165,16 +165,16 @@ _tangent_sum = primitive(
 )
 
 
-def _between(t: list[Array], s: list[Array]) -> list[list[Array]]:
+def _separations(t: list[Array], s: list[Array]) -> list[list[Array]]:
     """Return separation and relative velocity of every pair, from targets to sources."""
     return [[b - a for a, b in zip(t[k : k + 3], s[k : k + 3])] for k in (0, 3)]
 
 
-def _pair(
+def _pair_geometry(
     t: list[Array], s: list[Array], softening: Array, powers: Callable
 ) -> tuple[list[Array], list[Array], Array, Array, Array]:
     """Return separation, relative velocity, 1 / r^2, 1 / r^3 and 3 (d . w) / r^2 of every pair."""
-    d, w = _between(t, s)
+    d, w = _separations(t, s)
     u2, u3 = powers(dot(d, d) + softening * softening)
     return d, w, u2, u3, 3 * dot(d, w) * u2
 

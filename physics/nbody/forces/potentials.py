@@ -71,15 +71,16 @@ class Cusp:
         # the enclosed mass contributes M / r; the shells outside contribute `outer`
         outer = jnp.exp(gammaln(a)) * (1 - gammainc(jnp.broadcast_to(a, u.shape), u))
         return (
-            -self._mass(u) / r - 2 * np.pi * self.amplitude * self.cut ** (2 - self.slope) * outer
+            -self._enclosed_mass(u) / r
+            - 2 * np.pi * self.amplitude * self.cut ** (2 - self.slope) * outer
         )
 
     def pull(self, x: Array) -> Array:
         """Return the acceleration [..., 3]."""
         r = _radius(x)
-        return -(self._mass((r / self.cut) ** 2) / r**3)[..., None] * x
+        return -(self._enclosed_mass((r / self.cut) ** 2) / r**3)[..., None] * x
 
-    def _mass(self, u: Array) -> Array:
+    def _enclosed_mass(self, u: Array) -> Array:
         b = jnp.asarray((3 - self.slope) / 2, u.dtype)
         full = 2 * np.pi * self.amplitude * self.cut ** (3 - self.slope) * jnp.exp(gammaln(b))
         return full * gammainc(jnp.broadcast_to(b, u.shape), u)
@@ -201,8 +202,8 @@ def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Arra
         v: velocities there [..., 3].
         a: total accelerations there [..., 3], from all forces.
     """
-    along = lambda x, v: jax.jvp(field.pull, (x,), (v,))
-    (pull, jerk), (_, snap) = jax.jvp(along, (x, v), (v, a))
+    pull_and_jerk = lambda x, v: jax.jvp(field.pull, (x,), (v,))
+    (pull, jerk), (_, snap) = jax.jvp(pull_and_jerk, (x, v), (v, a))
     return pull, jerk, snap
 
 

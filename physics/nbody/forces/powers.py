@@ -30,12 +30,12 @@ def powers_in_kernel(r2: Array) -> tuple[Array, Array]:
 
 
 def _powers(r2: Array) -> tuple[Array, Array]:
-    def cpu(r2: Array) -> tuple[Array, Array]:
+    def sqrt_powers(r2: Array) -> tuple[Array, Array]:
         u2 = 1 / r2
         return u2, u2 * jnp.sqrt(u2)
 
-    def other(r2: Array) -> tuple[Array, Array]:
+    def rsqrt_powers(r2: Array) -> tuple[Array, Array]:
         u = lax.rsqrt(r2)
         return u * u, u * (u * u)
 
-    return lax.platform_dependent(r2, cpu=cpu, default=other)
+    return lax.platform_dependent(r2, cpu=sqrt_powers, default=rsqrt_powers)

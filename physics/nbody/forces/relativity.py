@@ -30,8 +30,8 @@ def newton(x: Array, gm: Array) -> Array:
     Array([[ 0.,  0.,  0.],
            [-1.,  0.,  0.]], dtype=float32)
     """
-    x, _, gm, _ = _checked("relativity.newton", x, x, gm, jnp.inf)
-    d, u = _apart(x)
+    x, _, gm, _ = _validate_bodies("relativity.newton", x, x, gm, jnp.inf)
+    d, u = _separations(x)
     return jnp.sum((gm[None] * u * u * u)[..., None] * d, 1)
 
 
@@ -49,8 +49,8 @@ def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float
         ValueError: inconsistent shapes, values that are not finite, two bodies at one position, two
             floating types.
     """
-    x, v, gm, light = _checked("relativity.einstein_infeld_hoffmann", x, v, gm, light)
-    d, u = _apart(x)
+    x, v, gm, light = _validate_bodies("relativity.einstein_infeld_hoffmann", x, v, gm, light)
+    d, u = _separations(x)
     pull = gm[None] * u * u * u
     a = jnp.sum(pull[..., None] * d, 1)  # Newtonian: corrections to it would be of second order
     depth = jnp.sum(gm[None] * u, 1)
@@ -99,8 +99,8 @@ def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     Landau & Lifshitz, The Classical Theory of Fields, section 106. Its Euler-Lagrange equations are
     those of `einstein_infeld_hoffmann`, up to terms of second order.
     """
-    x, v, gm, light = _checked("relativity.lagrangian", x, v, gm, light)
-    d, u = _apart(x)
+    x, v, gm, light = _validate_bodies("relativity.lagrangian", x, v, gm, light)
+    d, u = _separations(x)
     v2 = jnp.sum(v * v, 1)
     pair = gm[:, None] * gm[None] * u
     depth = jnp.sum(gm[None] * u, 1)
@@ -121,12 +121,12 @@ def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Arra
     By Noether's theorem from `lagrangian`: p = dL/dv, E = v . p - L, sum x cross p. The equations
     of motion conserve them up to terms of order 1 / light^4.
     """
-    x, v, gm, light = _checked("relativity.conserved", x, v, gm, light)
+    x, v, gm, light = _validate_bodies("relativity.conserved", x, v, gm, light)
     value, p = jax.value_and_grad(lagrangian, 1)(x, v, gm, light)
     return jnp.sum(p * v) - value, jnp.sum(p, 0), jnp.sum(jnp.cross(x, p), 0)
 
 
-def _checked(
+def _validate_bodies(
     name: str, x: Array, v: Array, gm: Array, light: Array | float
 ) -> tuple[Array, Array, Array, Array | float]:
     """Return positions, velocities [N, 3], parameters [N] and the speed of light after checks."""
@@ -141,7 +141,7 @@ def _checked(
     return x, v, gm, jnp.asarray(light, x.dtype)
 
 
-def _apart(x: Array) -> tuple[Array, Array]:
+def _separations(x: Array) -> tuple[Array, Array]:
     """Return separations x_j - x_i [N, N, 3] and inverse distances [N, N], 0 on the diagonal."""
     d = x[None] - x[:, None]
     r2 = jnp.sum(d * d, -1)

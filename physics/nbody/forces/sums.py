@@ -127,12 +127,12 @@ def pair_sum(
     but not reverse mode.
     """
 
-    def by_terms(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
+    def sum_terms(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
         shared = list(numbers)
-        here = lambda t, s: terms(t, s, shared, inverse_powers)
-        return summed(here, targets, sources, outputs)
+        bind_numbers = lambda t, s: terms(t, s, shared, inverse_powers)
+        return summed(bind_numbers, targets, sources, outputs)
 
-    form = plain or by_terms
+    form = plain or sum_terms
 
     def kernel(on: tiles.Kernel, wide: bool) -> PairSum:
         def run(targets: list[Array], sources: list[Array], numbers: Array) -> Array:
@@ -152,9 +152,9 @@ def pair_sum(
         forms["cpu"] = cpu
     bound = primitive(
         name,
-        partial(_mapped, form),
-        partial(_like, (2, outputs) if exact else (outputs,)),
-        kernels={platform: partial(_mapped, own) for platform, own in forms.items()},
+        partial(_apply_vmapped, form),
+        partial(_abstract_sums, (2, outputs) if exact else (outputs,)),
+        kernels={platform: partial(_apply_vmapped, own) for platform, own in forms.items()},
         batch=lambda size, *args, count, maps, copied: bound(
             *args, count=count, maps=(copied, *maps)
         ),
@@ -175,25 +175,25 @@ def _jvp(form: PairSum, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     changes = dict(enumerate(tree.flatten_up_to(tangents)))
     changes = {i: t for i, t in changes.items() if not isinstance(t, SymbolicZero)}
 
-    def along(moving: dict[int, Array]) -> Array:
+    def evaluate(moving: dict[int, Array]) -> Array:
         return form(*tree.unflatten([moving.get(i, a) for i, a in enumerate(args)]))
 
-    value, tangent = jax.jvp(along, ({i: args[i] for i in changes},), (changes,))
-    return _in_front(value), _in_front(tangent)
+    value, tangent = jax.jvp(evaluate, ({i: args[i] for i in changes},), (changes,))
+    return _move_batch_first(value), _move_batch_first(tangent)
 
 
 # The identity, with the batch axis of a `vmap` moved to the front: value and tangent must have
 # their batch axis in the same place, and the primitive always puts that of the value in front.
-_in_front = primitive(
+_move_batch_first = primitive(
     "pair_copies_in_front",
     lambda a: a,
     lambda a: a,
-    jvp=lambda args, tangents, out: _in_front(*tangents),
-    transpose=lambda ct, args: [_in_front(ct)],
+    jvp=lambda args, tangents, out: _move_batch_first(*tangents),
+    transpose=lambda ct, args: [_move_batch_first(ct)],
 )
 
 
-def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
+def _apply_vmapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
     """Apply `form` under one `vmap` per entry of `maps`, the flags of the batched arguments."""
     f = lambda *args: form(list(args[:count]), list(args[count:-1]), args[-1])
     for copied in reversed(maps):  # the outermost `vmap` comes first
@@ -203,7 +203,7 @@ def _mapped(form: PairSum, *args: Array, count: int, maps: tuple) -> Array:
         return f(*args)
 
 
-def _like(outputs: tuple[int, ...], *args: Any, count: int, maps: tuple) -> Any:
+def _abstract_sums(outputs: tuple[int, ...], *args: Any, count: int, maps: tuple) -> Any:
     """Return the abstract value of the sums for abstract arguments."""
     batch, seen = [], [0] * len(args)
     for copied in maps:

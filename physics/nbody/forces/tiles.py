@@ -68,20 +68,20 @@ def on_gpu(
         t = [kernels.row(ref, (i, lanes)) for ref in to for i in range(ref.shape[0])]
         c = [kernels.spread(refs[-2][i], t[0]) for i in range(numbers.size)]
 
-        def turn(j, total):
+        def add_source(j, total):
             s = [kernels.spread(ref[i, j], t[0]) for ref in by for i in range(ref.shape[0])]
-            return _added(total, terms(t, s, c, powers_in_kernel), exact)
+            return _accumulate(total, terms(t, s, c, powers_in_kernel), exact)
 
         first = part * share
         last = jnp.minimum(first + share, n)
-        total = lax.fori_loop(first, last, turn, (jnp.zeros_like(t[0]),) * held)
+        total = lax.fori_loop(first, last, add_source, (jnp.zeros_like(t[0]),) * held)
         for i in range(held):
             refs[-1][part, i, lanes] = total[i]
 
     out = jax.ShapeDtypeStruct((parts, held, programs * wide), like)
     grid, names = (programs, parts), ("targets", "parts")
     run = kernels.on_gpu(body, out, grid, names, interpret=interpret)
-    return _total(run(*_filled(targets, wide), *sources, numbers)[:, :, :k], exact)
+    return _sum_parts(run(*_pad_targets(targets, wide), *sources, numbers)[:, :, :k], exact)
 
 
 def on_tpu(
@@ -102,9 +102,12 @@ def on_tpu(
     k, n = targets[0].shape[1], sources[0].shape[1]
     rows, count = (sum(a.shape[0] for a in group) for group in (sources, targets))
     held = outputs * (2 if exact else 1)
-    lanes = min(_LANES // 2 if exact else _LANES, _up(k, 128))
-    block = min(_BLOCK, _up(n, 128))
-    to, by = jnp.concatenate(_filled(targets, lanes)), _far(jnp.concatenate(sources), block)
+    lanes = min(_LANES // 2 if exact else _LANES, _round_up(k, 128))
+    block = min(_BLOCK, _round_up(n, 128))
+    to, by = (
+        jnp.concatenate(_pad_targets(targets, lanes)),
+        _pad_sources(jnp.concatenate(sources), block),
+    )
     wide, blocks = to.shape[1], by.shape[1] // block
 
     def body(t_ref, s_ref, c_ref, o_ref, total_ref, column_ref):
@@ -119,13 +122,15 @@ def on_tpu(
         t = [t_ref[i : i + 1, :] for i in range(count)]
         c = [c_ref[:, i : i + 1] for i in range(numbers.size)]
 
-        def turn(j, total):
+        def add_sources(j, total):
             s = column_ref[kernels.window(j * _COLUMN, _COLUMN), :]
-            return _added(
+            return _accumulate(
                 total, terms(t, [s[:, i : i + 1] for i in range(rows)], c, powers_in_kernel), exact
             )
 
-        total = lax.fori_loop(0, block // _COLUMN, turn, tuple(total_ref[i] for i in range(held)))
+        total = lax.fori_loop(
+            0, block // _COLUMN, add_sources, tuple(total_ref[i] for i in range(held))
+        )
         for i in range(held):
             total_ref[i] = total[i]
 
@@ -146,7 +151,7 @@ def on_tpu(
         [(held, _COLUMN, lanes), (block, rows)],
         interpret=interpret,
     )
-    return _total(run(to, by, numbers[None])[None, :, :k], exact)
+    return _sum_parts(run(to, by, numbers[None])[None, :, :k], exact)
 
 
 def in_pairs(
@@ -170,14 +175,16 @@ def in_pairs(
     low = [(q - h.astype(q.dtype)).astype(jnp.float32)[:apart] for q, h in zip(rows, high)]
     ends = rows[0].shape[0], rows[1].shape[0]
 
-    def near(t: list[Array], s: list[Array], c: list[Array], powers: Callable) -> list[Array]:
+    def split_terms(
+        t: list[Array], s: list[Array], c: list[Array], powers: Callable
+    ) -> list[Array]:
         lower = zip(t[ends[0] :], s[ends[1] :])
         d = [(q - p) + (b - a) for p, q, (a, b) in zip(t, s, lower)]
         origin = [jnp.zeros_like(d[0])] * apart
         return terms(origin + t[apart : ends[0]], d + s[apart : ends[1]], c, powers)
 
     to, by = ([h, l] for h, l in zip(high, low))
-    out = kernel(near, outputs, to, by, numbers.astype(jnp.float32), exact=True, **options)
+    out = kernel(split_terms, outputs, to, by, numbers.astype(jnp.float32), exact=True, **options)
     return out[0].astype(jnp.float64) + out[1].astype(jnp.float64)
 
 
@@ -188,7 +195,7 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - virtual)) + (b - virtual)
 
 
-def _added(total: tuple, terms: list[Array], exact: bool) -> tuple:
+def _accumulate(total: tuple, terms: list[Array], exact: bool) -> tuple:
     if not exact:
         return tuple(a + b for a, b in zip(total, terms))
     n = len(terms)
@@ -196,7 +203,7 @@ def _added(total: tuple, terms: list[Array], exact: bool) -> tuple:
     return tuple(s for s, _ in sums) + tuple(a + b for a, (_, b) in zip(total[n:], sums))
 
 
-def _total(parts: Array, exact: bool) -> Array:
+def _sum_parts(parts: Array, exact: bool) -> Array:
     """Return the sum over the first axis, of pairs of numbers if `exact`."""
     if not exact:
         return jnp.sum(parts, 0)
@@ -208,15 +215,15 @@ def _total(parts: Array, exact: bool) -> Array:
     return jnp.stack(two_sum(total, rest))
 
 
-def _up(count: int, block: int) -> int:
+def _round_up(count: int, block: int) -> int:
     return ceil(count / block) * block
 
 
-def _filled(targets: list[Array], block: int) -> list[Array]:
+def _pad_targets(targets: list[Array], block: int) -> list[Array]:
     return [jnp.pad(t, ((0, 0), (0, -t.shape[1] % block))) for t in targets]
 
 
-def _far(sources: Array, block: int) -> Array:
+def _pad_sources(sources: Array, block: int) -> Array:
     """Pad with sources that are distant and zero otherwise, which add nothing to the sums."""
     spare = -sources.shape[1] % block
     places = jnp.pad(sources[:3], ((0, 0), (0, spare)), constant_values=_FAR)

@@ -29,7 +29,7 @@ def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tupl
     >>> float(kinetic), float(potential)
     (6.0, -1.5)
     """
-    x, v, m = _moving_stars("diagnostics.energy", x, v, m)
+    x, v, m = _check_moving_stars("diagnostics.energy", x, v, m)
     ranges.numbers("diagnostics.energy: softening", softening, (), least=0)
     kinetic = jnp.sum(m * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])) / 2
     return kinetic, jnp.sum(m * _potential(x, x, m, softening)) / 2
@@ -44,13 +44,13 @@ def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0)
     """
     name = "diagnostics.potential"
     points = bodies.numbers(f"{name}: points", points, shape=("K", 3)).T
-    x, m = _stars(name, x, m)
+    x, m = _check_stars(name, x, m)
     ranges.numbers(f"{name}: softening", softening, (), least=0)
     points, x, m = bodies.one_precision(name, points=points, x=x, m=m)
     return _potential(points, x, m, softening)
 
 
-def _stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
+def _check_stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
     """Return checked positions [3, N], components first, and masses [N] of stars at x [N, 3]."""
     x = bodies.numbers(f"{name}: x", x, shape=("N", 3))
     m = bodies.numbers(f"{name}: m", m, least=0)
@@ -61,9 +61,9 @@ def _stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
     return x.T, m
 
 
-def _moving_stars(name: str, x: Array, v: Array, m: Array) -> tuple[Array, Array, Array]:
+def _check_moving_stars(name: str, x: Array, v: Array, m: Array) -> tuple[Array, Array, Array]:
     """Return checked positions and velocities [3, N], components first, and masses [N]."""
-    x, m = _stars(name, x, m)
+    x, m = _check_stars(name, x, m)
     v = bodies.numbers(f"{name}: v", v, shape=(m.shape[0], 3))
     x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
     return x, v.T, m
@@ -92,7 +92,7 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     >>> float(radius) < 0.6, float(jnp.linalg.norm(centre)) < 0.2
     (True, True)
     """
-    x, m = _stars("diagnostics.core", x, m)
+    x, m = _check_stars("diagnostics.core", x, m)
     ranges.numbers("diagnostics.core: neighbours", neighbours, (), whole=True, least=2)
     if x.shape[1] <= neighbours:
         raise ValueError(
@@ -100,11 +100,11 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
         )
     bodies.apart("diagnostics.core: x", x.T)
 
-    def about(place: Array) -> tuple[Array, Array]:
+    def find_neighbours(place: Array) -> tuple[Array, Array]:
         d = x - place[:, None]
         return lax.top_k(-(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), neighbours + 1)
 
-    near, index = lax.map(about, x.T, batch_size=64)  # the star itself comes first
+    near, index = lax.map(find_neighbours, x.T, batch_size=64)  # the star itself comes first
     enclosed = jnp.sum(m[index[:, 1:neighbours]], 1)  # excludes the star itself and the last one
     density = enclosed / (-near[:, neighbours]) ** 1.5
     centre = jnp.sum(density[None] * x, 1) / jnp.sum(density)
@@ -124,10 +124,10 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
     >>> lagrangian_radii(x, jnp.ones(4), jnp.zeros(3), jnp.array([0.25, 0.5]))
     Array([1., 2.], dtype=float32)
     """
-    x, m = _stars("diagnostics.lagrangian_radii", x, m)
-    centre, fractions = _about("diagnostics.lagrangian_radii", centre, fractions, x)
+    x, m = _check_stars("diagnostics.lagrangian_radii", x, m)
+    centre, fractions = _check_centre("diagnostics.lagrangian_radii", centre, fractions, x)
     when_known(_refuse_massless, m)
-    return _radii(x, m, centre, fractions)
+    return _lagrangian_radii(x, m, centre, fractions)
 
 
 def _refuse_massless(m: Array) -> None:
@@ -135,13 +135,13 @@ def _refuse_massless(m: Array) -> None:
         raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
 
 
-def _about(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:
+def _check_centre(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:
     centre = bodies.numbers(f"{name}: centre", centre, shape=(3,))
     fractions = bodies.numbers(f"{name}: fractions", fractions, shape=("F",), least=0, most=1)
     return jnp.asarray(centre, x.dtype), jnp.asarray(fractions, x.dtype)
 
 
-def _radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
+def _lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
     """Return the Lagrangian radii [F] about a centre of bodies at x [3, N]."""
     r = jnp.sqrt(jnp.sum((x - centre[:, None]) ** 2, 0))
     order = jnp.argsort(r)
@@ -172,17 +172,17 @@ def class_radii(
            [1.]], dtype=float32), Array([2, 2], dtype=int32))
     """
     name = "diagnostics.class_radii"
-    x, m = _stars(name, x, m)
-    centre, fractions = _about(name, centre, fractions, x)
+    x, m = _check_stars(name, x, m)
+    centre, fractions = _check_centre(name, centre, fractions, x)
     edges = bodies.numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
     when_known(partial(_refuse_order, name), edges)
 
-    def of_class(low: Array, high: Array) -> tuple[Array, Array]:
+    def radii_of_class(low: Array, high: Array) -> tuple[Array, Array]:
         inside = (m >= low) & (m < high)
-        radii = _radii(x, jnp.where(inside, m, 0), centre, fractions)
+        radii = _lagrangian_radii(x, jnp.where(inside, m, 0), centre, fractions)
         return jnp.where(jnp.any(inside), radii, jnp.nan), jnp.sum(inside, dtype=jnp.int32)
 
-    return jax.vmap(of_class)(edges[:-1], edges[1:])
+    return jax.vmap(radii_of_class)(edges[:-1], edges[1:])
 
 
 def _refuse_order(name: str, edges: Array) -> None:
@@ -269,7 +269,7 @@ def budget(
     """
     pairs = bound_pairs(x, v, m)
     kinetic, inner = energy(x, v, m, softening)
-    _, v, m = _moving_stars("diagnostics.budget", x, v, m)
+    _, v, m = _check_moving_stars("diagnostics.budget", x, v, m)
     if outside is not None:
         outside = bodies.numbers("diagnostics.budget: outside", outside, shape=m.shape)
     mass = jnp.sum(m)
@@ -305,9 +305,9 @@ def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
     >>> found.partner.tolist(), float(found.a[0].round(3))
     ([1, 3, 3], 0.0560000017285347)
     """
-    x, v, m = _moving_stars("diagnostics.bound_pairs", x, v, m)
+    x, v, m = _check_moving_stars("diagnostics.bound_pairs", x, v, m)
     count = m.shape[0]
-    near = _nearest(x, x)
+    near = _nearest_star(x, x)
     index = jnp.arange(count, dtype=jnp.int32)
     d = jnp.concatenate([x[:, near] - x, v[:, near] - v])
     r = jnp.sqrt(jnp.sum(d[:3] * d[:3], 0))
@@ -334,15 +334,15 @@ def nearest(points: Array, x: Array) -> Array:
     x = bodies.numbers("diagnostics.nearest: x", x, shape=("N", 3))
     if not x.size:
         raise ValueError(f"diagnostics.nearest: x {list(x.shape)}; must be [N, 3], N above 0")
-    return _nearest(points.T, x.T)
+    return _nearest_star(points.T, x.T)
 
 
-def _nearest(points: Array, x: Array) -> Array:
+def _nearest_star(points: Array, x: Array) -> Array:
     """Return the index [K] of the star at [3, N] nearest to each point [3, K], except one at it."""
 
-    def of_one(place: Array) -> Array:
+    def find_nearest(place: Array) -> Array:
         d = x - place[:, None]
         r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
         return jnp.argmin(jnp.where(r2 > 0, r2, jnp.inf)).astype(jnp.int32)
 
-    return lax.map(of_one, points.T, batch_size=64)
+    return lax.map(find_nearest, points.T, batch_size=64)

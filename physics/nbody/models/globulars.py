@@ -69,9 +69,9 @@ def load(name: str) -> Globular:
     >>> load("47 Tuc").distance
     4.52
     """
-    same = lambda text: text.replace(" ", "").lower()
+    normalise = lambda text: text.replace(" ", "").lower()
     for row in _rows():
-        if same(name) in (same(row["name"]), same(row["alias"])) and name:
+        if normalise(name) in (normalise(row["name"]), normalise(row["alias"])) and name:
             numbers = {key: float(row[key]) for key in row if key not in ("name", "alias")}
             return Globular(row["name"], row["alias"], **numbers)
     raise ValueError(f"load: no cluster {name!r}; there are {', '.join(names())}")
@@ -115,13 +115,13 @@ def galactic_axes() -> np.ndarray:
     Perryman et al. (1997), The Hipparcos and Tycho Catalogues, vol. 1, sect. 1.5.3.
     """
 
-    def about_z(angle: float) -> np.ndarray:
+    def rotation_z(angle: float) -> np.ndarray:
         c, s = np.cos(angle), np.sin(angle)
         return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
 
     c, s = np.sin(_POLE_DEC), np.cos(_POLE_DEC)
     tilt = np.array([[1, 0, 0], [0, c, s], [0, -s, c]])
-    return about_z(np.pi / 2 - _NODE) @ tilt @ about_z(_POLE_RA + np.pi / 2)
+    return rotation_z(np.pi / 2 - _NODE) @ tilt @ rotation_z(_POLE_RA + np.pi / 2)
 
 
 def _rows() -> list[dict[str, str]]:

@@ -116,17 +116,17 @@ def _log_density(w: Array) -> Array:
 def _speeds(w: Array, share: Array) -> Array:
     """Invert the distribution (e^(W - v^2/2) - 1) v^2 of speeds over sigma by bisection."""
 
-    def below(v: Array) -> Array:
+    def cumulative(v: Array) -> Array:
         gauss = np.sqrt(np.pi / 2) * erf(v / np.sqrt(2)) - v * jnp.exp(-v * v / 2)
         return gauss - jnp.exp(-w) * v**3 / 3
 
     top = jnp.sqrt(2 * w)
-    wanted = share * below(top)
+    wanted = share * cumulative(top)
 
     def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) / 2
-        early = below(middle) < wanted
+        early = cumulative(middle) < wanted
         return jnp.where(early, middle, low), jnp.where(early, high, middle)
 
     low, high = lax.fori_loop(0, 50, halve, (jnp.zeros_like(w), top))

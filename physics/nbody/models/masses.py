@@ -36,14 +36,14 @@ def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
     >>> round(float(mean(salpeter())), 3)
     0.351
     """
-    _check("salpeter", low, high)
+    _validate_limits("salpeter", low, high)
     return MassFunction(jnp.array([low, high], float), jnp.array([2.35], float))
 
 
 @explained
 def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
     """Return the Kroupa mass function: slopes 0.3 from 0.01, 1.3 from 0.08 and 2.3 from 0.5."""
-    _check("kroupa", low, high)
+    _validate_limits("kroupa", low, high)
     if low < _KROUPA_BREAKS[0]:
         raise ValueError(f"kroupa: low {low}; it begins at 0.01 solar masses; give at least that")
     inner = [b for b in _KROUPA_BREAKS if low < b < high]
@@ -58,7 +58,7 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
 def draw(key: Array, law: MassFunction, count: int) -> Array:
     """Sample masses [count], in the default precision."""
     ranges.numbers("draw: count", count, (), whole=True, least=0)
-    law = _checked("draw", law)
+    law = _validate_law("draw", law)
     return quantile(law, jax.random.uniform(key, (count,), law.breaks.dtype))
 
 
@@ -69,7 +69,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
     >>> float(quantile(kroupa(0.08, 20.0), 0.5)) < 0.3  # half of all stars are lighter
     True
     """
-    law = _checked("quantile", law)
+    law = _validate_law("quantile", law)
     share = jnp.asarray(ranges.numbers("quantile: share", share, least=0, most=1))
     share = share.astype(law.breaks.dtype)
     height, amount = _pieces(law, 0)
@@ -87,7 +87,7 @@ def quantile(law: MassFunction, share: Array) -> Array:
 @explained
 def mean(law: MassFunction) -> Array:
     """Return the mean mass of a star."""
-    law = _checked("mean", law)
+    law = _validate_law("mean", law)
     return jnp.sum(_pieces(law, 1)[1]) / jnp.sum(_pieces(law, 0)[1])
 
 
@@ -114,22 +114,24 @@ def _refuse_steep(amount: Array, slopes: Array) -> None:
         )
 
 
-def _check(name: str, low: float, high: float) -> None:
+def _validate_limits(name: str, low: float, high: float) -> None:
     ranges.numbers(f"{name}: low", low, (), above=0)
     ranges.numbers(f"{name}: high", high, (), above=0)
     if not low < high:
         raise ValueError(f"{name}: low {low}, high {high}; must be 0 < low < high")
 
 
-def _checked(name: str, law: MassFunction) -> MassFunction:
+def _validate_law(name: str, law: MassFunction) -> MassFunction:
     """Return the law after checks, with its values as arrays."""
     ranges.check(name, law)
     pieces = jnp.shape(law.slopes)
     breaks = ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
     slopes = ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
     when_known(partial(_refuse_order, name), breaks)
-    whole = lambda a: jnp.issubdtype(a.dtype, jnp.integer)
-    return MassFunction(*(jnp.asarray(a, float if whole(a) else None) for a in (breaks, slopes)))
+    is_integer = lambda a: jnp.issubdtype(a.dtype, jnp.integer)
+    return MassFunction(
+        *(jnp.asarray(a, float if is_integer(a) else None) for a in (breaks, slopes))
+    )
 
 
 def _refuse_order(name: str, breaks: Array) -> None:

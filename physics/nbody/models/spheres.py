@@ -72,23 +72,23 @@ def virial(
     apart("virial", x)
     ranges.numbers("virial: ratio", ratio, (), least=0)
     ranges.numbers("virial: softening", softening, (), least=0)
-    return _scaled_to_units(x, v, m, ratio, softening, 30 if softening else 1)
+    return _scale_to_units(x, v, m, ratio, softening, 30 if softening else 1)
 
 
 @partial(jax.jit, static_argnums=5)
-def _scaled_to_units(
+def _scale_to_units(
     x: Array, v: Array, m: Array, ratio: Any, softening: Any, rounds: int
 ) -> tuple[Array, Array]:
     ratio, softening = (jnp.asarray(q, x.dtype) for q in (ratio, softening))
     mass = jnp.sum(m)
-    about_centre = lambda q: q - jnp.sum(m[None] * q, 1, keepdims=True) / mass
-    x, v = about_centre(x.T).T, about_centre(v.T).T
+    subtract_centre = lambda q: q - jnp.sum(m[None] * q, 1, keepdims=True) / mass
+    x, v = subtract_centre(x.T).T, subtract_centre(v.T).T
     target = mass * mass / 2
 
-    def scaled(_, length: Array) -> Array:
+    def update_length(_, length: Array) -> Array:
         return -diagnostics.energy(x, v, m, softening / length)[1] / target
 
-    length = lax.fori_loop(0, rounds, scaled, jnp.ones((), x.dtype))
+    length = lax.fori_loop(0, rounds, update_length, jnp.ones((), x.dtype))
     kinetic, _ = diagnostics.energy(x, v, m, 0.0)
     speed = jnp.sqrt(jnp.where(kinetic > 0, ratio * target / jnp.where(kinetic > 0, kinetic, 1), 0))
     return x * length, v * speed

@@ -63,7 +63,7 @@ def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
         ValueError: inconsistent shapes, values that are not finite, bodies at one position, a
             parameter that is not positive, two floating types.
     """
-    x, v, gm = _relative("elements.from_state", x, v, gm)
+    x, v, gm = _check_relative("elements.from_state", x, v, gm)
     r, v2 = jnp.sqrt(jnp.sum(x * x, 0)), jnp.sum(v * v, 0)
     h = jnp.stack(cross(x, v))
     ecc = _eccentricity_vector(x, v, gm)
@@ -93,11 +93,11 @@ def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
     Raises:
         ValueError: as `from_state`.
     """
-    vector = _eccentricity_vector(*_relative("elements.eccentricity_vector", x, v, gm))
+    vector = _eccentricity_vector(*_check_relative("elements.eccentricity_vector", x, v, gm))
     return jnp.moveaxis(vector, 0, -1)
 
 
-def _relative(name: str, x: Array, v: Array, gm: Array | float) -> tuple[Array, Array, Array]:
+def _check_relative(name: str, x: Array, v: Array, gm: Array | float) -> tuple[Array, Array, Array]:
     """Return checked relative positions and velocities [3, ...] and the gravitational parameter."""
     x, v = bodies.relative(name, x, v)
     gm = bodies.per_pair(f"{name}: gm", gm, x.shape[:-1], x.dtype, above=0)
@@ -117,7 +117,7 @@ def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
     Raises:
         ValueError: an orbit that is not an ellipse, or angles that are not finite.
     """
-    a, e, i, node, peri, mean = _batch("elements.to_state", orbit)
+    a, e, i, node, peri, mean = _check_elements("elements.to_state", orbit)
     gm = bodies.per_pair("elements.to_state: gm", gm, a.shape, a.dtype, above=0)
     anomaly = eccentric_anomaly(mean, e)
     c, s = jnp.cos(anomaly), jnp.sin(anomaly)
@@ -132,7 +132,7 @@ def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
     return jnp.moveaxis(x, 0, -1), jnp.moveaxis(v, 0, -1)
 
 
-def _batch(name: str, orbit: Elements) -> tuple[Array, ...]:
+def _check_elements(name: str, orbit: Elements) -> tuple[Array, ...]:
     """Return the six elements after checks, in one precision and one shape."""
     if not isinstance(orbit, Elements):
         raise TypeError(f"{name}: orbit is a {type(orbit).__name__}; it must be an Elements")
@@ -203,7 +203,7 @@ def eccentric_anomaly(mean: Array, e: Array) -> Array:
         return E - known_e * jnp.sin(E), 1 - known_e * jnp.cos(E), known_e * jnp.sin(E)
 
     precise = 4 * float(jnp.finfo(m.dtype).eps)
-    settled = lambda E, step, error: ~(jnp.abs(step) > precise * jnp.abs(E))
+    is_converged = lambda E, step, error: ~(jnp.abs(step) > precise * jnp.abs(E))
     # E has the sign of M and differs from it by at most e
-    E = universal.solve(flight, known_m, known_m, jnp.abs(known_m) + known_e, settled, _ROUNDS)
+    E = universal.solve(flight, known_m, known_m, jnp.abs(known_m) + known_e, is_converged, _ROUNDS)
     return E - (E - e * jnp.sin(E) - m) / (1 - e * jnp.cos(E)) + turns

@@ -53,13 +53,13 @@ def drift_components(x: Array, v: Array, gm: Array, dt: Array) -> tuple[Array, A
     """Compute `drift` without checks, components first: [3, ...]."""
     r, radial, v2 = length(x), dot(x, v), dot(v, v)
     beta = 2 * gm / r - v2
-    dt = _within_a_period(beta, gm, dt)
+    dt = _reduce_time(beta, gm, dt)
     orbit = r, radial, gm - beta * r, beta
     # the iteration works on constants; the Newton step after it carries all derivatives
     known = lax.stop_gradient((orbit, dt))
     still = lax.stop_gradient(gm)
-    starts = _guesses(*known, still, lax.stop_gradient(_spin(x, v)))
-    s = _solved(*known, starts, _most(*known, still))
+    starts = _initial_guesses(*known, still, lax.stop_gradient(_angular_momentum2(x, v)))
+    s = _solve_kepler(*known, starts, _upper_bound(*known, still))
     time, distance, _ = _flight(orbit, s)
     s = s - (time - dt) / distance
     time, distance, (_, g1, g2, g3) = _flight(orbit, s)
@@ -97,7 +97,7 @@ def pericentre_components(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
     r, radial = length(x), dot(x, v)
     beta = 2 * gm / r - dot(v, v)
     zeta = gm - beta * r
-    spin = _spin(x, v)
+    spin = _angular_momentum2(x, v)
     e = jnp.sqrt(jnp.maximum(1 - beta * spin / (gm * gm), 0))
     # the pericentre is the zero of radial G0 + zeta G1, the product r dr/dt
     closed = beta > 0
@@ -108,13 +108,13 @@ def pericentre_components(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
     return _flight((r, radial, zeta, beta), s)[0], spin / (gm * (1 + e))
 
 
-def _spin(x: Array, v: Array) -> Array:
+def _angular_momentum2(x: Array, v: Array) -> Array:
     """Return the squared specific angular momentum."""
     h = cross(x, v)
     return dot(h, h)
 
 
-def _within_a_period(beta: Array, gm: Array, dt: Array) -> Array:
+def _reduce_time(beta: Array, gm: Array, dt: Array) -> Array:
     """Reduce the time by whole periods; differentiable, since the period depends on the orbit."""
     bound = beta > 0
     b = jnp.where(bound, beta, 1)
@@ -135,7 +135,7 @@ def _flight(
     return time, r + radial * g[1] + zeta * g[2], g
 
 
-def _solved(
+def _solve_kepler(
     orbit: tuple[Array, Array, Array, Array], dt: Array, starts: tuple, most: Array
 ) -> Array:
     """Return the `s` at which the time is dt, no farther from 0 than `most`."""
@@ -148,11 +148,11 @@ def _solved(
         time, distance, (g0, g1, _, _) = _flight(orbit, s)
         return time, distance, orbit[1] * g0 + orbit[2] * g1
 
-    settled = lambda s, step, error: ~(jnp.abs(step) > precise * jnp.abs(s))
-    return universal.solve(flight, s, dt, most, settled, _ROUNDS)
+    is_converged = lambda s, step, error: ~(jnp.abs(step) > precise * jnp.abs(s))
+    return universal.solve(flight, s, dt, most, is_converged, _ROUNDS)
 
 
-def _most(orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array) -> Array:
+def _upper_bound(orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array) -> Array:
     """Return a bound of |s|: eccentric and mean anomaly differ by at most 2, or r'' >= gm."""
     bound, heavy = orbit[3] > 0, gm > 0
     beta, gm = jnp.where(bound, orbit[3], 1), jnp.where(heavy, gm, 1)
@@ -161,10 +161,10 @@ def _most(orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array) -> Arr
     return jnp.where(bound, closed, open_)
 
 
-def _guesses(
+def _initial_guesses(
     orbit: tuple[Array, Array, Array, Array], dt: Array, gm: Array, spin: Array
 ) -> tuple[Array, Array]:
-    """Return two initial guesses of s, for short and long times; `_solved` takes the better."""
+    """Return initial guesses of s, for short and long times; `_solve_kepler` takes the better."""
     r, radial, _, beta = orbit
     short = dt / r * (1 - radial * dt / (2 * r * r))
     mean = beta * dt / jnp.where(gm > 0, gm, 1)

@@ -55,7 +55,7 @@ def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
     # the fibre over x is a circle; the points selected here divide by no small number
     u = jnp.stack([jnp.where(right, p, q) for p, q in ((big, y), (y, big), (z, none), (none, z))])
     h = jnp.sum(v * v, 0) / 2 - m / r
-    return Orbit(u=u, w=_transposed(u, v) / 2, h=h, m=jnp.broadcast_to(m, r.shape))
+    return Orbit(u=u, w=_transpose_product(u, v) / 2, h=h, m=jnp.broadcast_to(m, r.shape))
 
 
 @explained
@@ -118,7 +118,7 @@ def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
     u and the physical time do not change. h changes by exactly the work done, so the identity
     2 |w|^2 - h r = m holds after any kick.
     """
-    pull = _transposed(orbit.u, a)
+    pull = _transpose_product(orbit.u, a)
     w = orbit.w + (s * distance(orbit) / 2)[None] * pull
     return Orbit(orbit.u, w, orbit.h + s * jnp.sum((orbit.w + w) * pull, 0), orbit.m)
 
@@ -155,12 +155,12 @@ def until(orbit: Orbit, t: Array) -> Array:
         return time, distance(later), 2 * jnp.sum(later.u * later.w, 0)
 
     # the criterion is the time, not s: near a collision s is more accurate than necessary
-    settled = lambda s, step, error: ~(jnp.abs(error) > tolerance)
+    is_converged = lambda s, step, error: ~(jnp.abs(error) > tolerance)
     mean, pace = -2 * orbit.h * t / orbit.m, jnp.sqrt(jnp.where(bound, -2 * orbit.h, 1))
     start = jnp.where(bound, mean, t / (distance(orbit) + jnp.cbrt(orbit.m * t * t)))
     most = jnp.where(bound, jnp.abs(mean) + 2 / pace, jnp.cbrt(24 * jnp.abs(t) / orbit.m))
     most = jnp.where(far, angle / jnp.where(far, fast, 1), most)
-    return universal.solve(flight, start, t, most, settled, _ROUNDS)
+    return universal.solve(flight, start, t, most, is_converged, _ROUNDS)
 
 
 def _product(u: Array, q: Array) -> Array:
@@ -174,7 +174,7 @@ def _product(u: Array, q: Array) -> Array:
     )
 
 
-def _transposed(u: Array, a: Array) -> Array:
+def _transpose_product(u: Array, a: Array) -> Array:
     """Return L(u)^T (a, 0)."""
     return jnp.stack(
         [

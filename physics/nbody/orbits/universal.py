@@ -48,7 +48,7 @@ def solve(
     1.5
     """
 
-    def unfinished(carry: tuple[Array, ...]) -> Array:
+    def is_unfinished(carry: tuple[Array, ...]) -> Array:
         return carry[4]
 
     def laguerre(carry: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -68,7 +68,7 @@ def solve(
 
     low, high = jnp.where(dt < 0, -most, 0), jnp.where(dt > 0, most, 0)
     carry = jnp.int32(0), jnp.clip(start, low, high), low, high, jnp.bool_(True)
-    return lax.while_loop(unfinished, laguerre, carry)[1]
+    return lax.while_loop(is_unfinished, laguerre, carry)[1]
 
 
 def stumpff(z: Array) -> tuple[Array, Array]:

@@ -65,14 +65,14 @@ def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | f
         ValueError: inconsistent shapes, values not finite, a negative mass, a radius not positive.
     """
     name = "encounters.watched"
-    stars = [_columns(name, "stars", moment) for moment in (before, after)]
-    m = _masses(name, m, stars[0].shape[1], radius)
-    found = _closest(stars, stars, m, m, before.t, after.t, radius)
+    stars = [_check_moment(name, "stars", moment) for moment in (before, after)]
+    m = _check_masses(name, m, stars[0].shape[1], radius)
+    found = _closest_encounters(stars, stars, m, m, before.t, after.t, radius)
     # if two stars are each other's closest encounter, only the first one is logged
     body = jnp.arange(m.shape[0], dtype=jnp.int32)
     partner = found["star"]
     mutual = (partner[partner] == body) & found["any"][partner]
-    return _written(log, found, found["any"] & ~(mutual & (partner < body)))
+    return _append_encounters(log, found, found["any"] & ~(mutual & (partner < body)))
 
 
 @explained
@@ -100,15 +100,15 @@ def watched_tracers(
         ValueError: as `watched`.
     """
     name = "encounters.watched_tracers"
-    stars = [_columns(name, "stars", moment) for moment in (before, after)]
-    tracers = [_columns(name, "tracers", moment) for moment in (tracers_before, tracers_after)]
-    m = _masses(name, m, stars[0].shape[1], radius)
+    stars = [_check_moment(name, "stars", moment) for moment in (before, after)]
+    tracers = [_check_moment(name, "tracers", moment) for moment in (tracers_before, tracers_after)]
+    m = _check_masses(name, m, stars[0].shape[1], radius)
     massless = jnp.zeros(tracers[0].shape[1], m.dtype)
-    found = _closest(tracers, stars, massless, m, before.t, after.t, radius)
-    return _written(log, found, found["any"])
+    found = _closest_encounters(tracers, stars, massless, m, before.t, after.t, radius)
+    return _append_encounters(log, found, found["any"])
 
 
-def _columns(name: str, which: str, moment: Moment) -> Array:
+def _check_moment(name: str, which: str, moment: Moment) -> Array:
     """Return checked positions over velocities [6, N], the layout of the kernel."""
     ranges.numbers(f"{name}: t", moment.t, ())
     x = bodies.vectors(f"{name}: {which}, x", moment.x)
@@ -119,7 +119,7 @@ def _columns(name: str, which: str, moment: Moment) -> Array:
     return jnp.concatenate([jnp.asarray(x).T, jnp.asarray(v).T])
 
 
-def _masses(name: str, m: Array, count: int, radius: Array | float) -> Array:
+def _check_masses(name: str, m: Array, count: int, radius: Array | float) -> Array:
     ranges.numbers(f"{name}: radius", radius, (), above=0, infinite=True)
     return jnp.asarray(ranges.numbers(f"{name}: m", m, shape=(count,), least=0))
 
@@ -139,7 +139,7 @@ def table(log: Log) -> dict[str, np.ndarray]:
     return {name: np.asarray(getattr(log, name)[:count]) for name in names}
 
 
-def _closest(
+def _closest_encounters(
     moving: list[Array],
     stars: list[Array],
     m_moving: Array,
@@ -151,11 +151,15 @@ def _closest(
     """Find the closest encounter of each body: star, time, distance, speed, and whether any."""
     span = end - start
 
-    def of_one(body: tuple[Array, Array, Array]) -> dict[str, Array]:
+    def find_closest(body: tuple[Array, Array, Array]) -> dict[str, Array]:
         before, after = ([s[k] - b[k] for k in range(6)] for s, b in zip(stars, body[:2]))
         gm = m_stars + body[2]
         near, q = _pericentres(before, after, gm)
-        passed = (_radial(before) < 0) & (_radial(after) >= 0) & ~_turns(before, gm, span)
+        passed = (
+            (_radial_product(before) < 0)
+            & (_radial_product(after) >= 0)
+            & ~_completes_orbit(before, gm, span)
+        )
         # a star at zero distance is the body itself
         q = jnp.where(passed & (_distance2(before) > 0), q, jnp.inf)
         star = jnp.argmin(q).astype(jnp.int32)
@@ -163,7 +167,7 @@ def _closest(
         x, v = jnp.stack(state[:3]), jnp.stack(state[3:])
         wait, _ = kepler.pericentre_components(x, v, gm[star])
         wait = jnp.clip(jnp.where(near[star], span + wait, wait), 0, span)
-        spin = jnp.sqrt(_spin(state))
+        spin = jnp.sqrt(_angular_momentum2(state))
         return {
             "star": star,
             "time": start + wait,
@@ -172,27 +176,29 @@ def _closest(
             "any": q[star] < radius,
         }
 
-    return lax.map(of_one, (moving[0].T, moving[1].T, m_moving), batch_size=16)
+    return lax.map(find_closest, (moving[0].T, moving[1].T, m_moving), batch_size=16)
 
 
 def _pericentres(before: list, after: list, gm: Array) -> tuple[Array, Array]:
     """Return whether the later moment is closer to the pericentre, and its distance from there."""
-    near = jnp.abs(_radial(after)) * _speed2(before) < jnp.abs(_radial(before)) * _speed2(after)
+    near = jnp.abs(_radial_product(after)) * _speed2(before) < jnp.abs(
+        _radial_product(before)
+    ) * _speed2(after)
     d = [jnp.where(near, a, b) for a, b in zip(after, before)]
-    spin = _spin(d)
+    spin = _angular_momentum2(d)
     r = jnp.sqrt(jnp.where(_distance2(d) > 0, _distance2(d), 1))
     e2 = 1 + (_speed2(d) - 2 * gm / r) * spin / (gm * gm)
     return near, spin / (gm * (1 + jnp.sqrt(jnp.maximum(e2, 0))))
 
 
-def _turns(d: list, gm: Array, span: Array | float) -> Array:
+def _completes_orbit(d: list, gm: Array, span: Array | float) -> Array:
     """Return whether a pair is bound and completes more than one orbit in the time."""
     r = jnp.sqrt(jnp.where(_distance2(d) > 0, _distance2(d), 1))
     beta = 2 * gm / r - _speed2(d)
     return (beta > 0) & (2 * np.pi * gm < span * jnp.maximum(beta, 0) ** 1.5)
 
 
-def _written(log: Log, found: dict[str, Array], keep: Array) -> Log:
+def _append_encounters(log: Log, found: dict[str, Array], keep: Array) -> Log:
     """Append the encounters selected by `keep`; count but drop those beyond the capacity."""
     body = jnp.arange(keep.shape[0], dtype=jnp.int32)
     room = log.time.shape[0]
@@ -209,7 +215,7 @@ def _written(log: Log, found: dict[str, Array], keep: Array) -> Log:
     )
 
 
-def _radial(d: list) -> Array:
+def _radial_product(d: list) -> Array:
     """Return the product of distance and radial velocity."""
     return dot(d[:3], d[3:])
 
@@ -222,7 +228,7 @@ def _speed2(d: list) -> Array:
     return dot(d[3:], d[3:])
 
 
-def _spin(d: list) -> Array:
+def _angular_momentum2(d: list) -> Array:
     """Return the squared specific angular momentum."""
     h = cross(d[:3], d[3:])
     return dot(h, h)

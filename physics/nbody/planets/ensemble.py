@@ -86,7 +86,7 @@ class Ensemble:
         forward-mode differentiation. Under `jax.vmap` the lanes of all batches wait for each other:
         use one larger ensemble instead.
         """
-        return _advanced(self, state) if state.x.shape[0] else state
+        return _advance(self, state) if state.x.shape[0] else state
 
     def partition(self, state: Systems, axis: str) -> Systems:
         """Return the placement of `state` on a mesh: systems over `axis`, with a queue per device.
@@ -115,7 +115,7 @@ def energy(systems: Systems) -> Array:
 
 
 @pytree
-class _Columns:
+class _SystemColumns:
     """Systems with components first and systems along the vector registers."""
 
     x: Array  # [N, 3, M]
@@ -125,7 +125,7 @@ class _Columns:
 
 
 @pytree
-class _Arrived:
+class _FinishedSystems:
     """Final states of the systems that have left the lanes."""
 
     x: Array  # [N, 3, M]
@@ -146,9 +146,9 @@ def _refuse_meetings(name: str, x: np.ndarray, m: np.ndarray) -> None:
 
 
 @jax.jit
-def _advanced(spec: Ensemble, state: Systems) -> Systems:
+def _advance(spec: Ensemble, state: Systems) -> Systems:
     count = state.x.shape[0]
-    systems = _Columns(
+    systems = _SystemColumns(
         x=jnp.moveaxis(state.x, 0, -1),
         v=jnp.moveaxis(state.v, 0, -1),
         m=state.m.T,
@@ -156,22 +156,24 @@ def _advanced(spec: Ensemble, state: Systems) -> Systems:
     )
     width = min(spec.lanes, count)
     none = jnp.zeros(count, jnp.int32)
-    out = _Arrived(x=systems.x, v=systems.v, steps=none, unfinished=none.astype(bool))
-    lanes = _taken_up(systems, jnp.arange(width, dtype=jnp.int32))
+    out = _FinishedSystems(x=systems.x, v=systems.v, steps=none, unfinished=none.astype(bool))
+    lanes = _load_systems(systems, jnp.arange(width, dtype=jnp.int32))
 
-    def under_way(carry: tuple[Lanes, _Arrived, Array]) -> Array:
+    def is_running(carry: tuple[Lanes, _FinishedSystems, Array]) -> Array:
         return jnp.any(carry[0].owner < count)
 
-    def turn(carry: tuple[Lanes, _Arrived, Array]) -> tuple[Lanes, _Arrived, Array]:
+    def advance_lanes(
+        carry: tuple[Lanes, _FinishedSystems, Array],
+    ) -> tuple[Lanes, _FinishedSystems, Array]:
         lanes, out, queued = carry
         lanes = lax.fori_loop(0, _TURNS, lambda _, lanes: step(spec, lanes), lanes)
         return lax.cond(
             jnp.any(finished(spec, lanes) & (lanes.owner < count)),
-            lambda: _relieved(spec, systems, lanes, out, queued),
+            lambda: _swap_finished(spec, systems, lanes, out, queued),
             lambda: (lanes, out, queued),
         )
 
-    out = lax.while_loop(under_way, turn, (lanes, out, jnp.int32(width)))[1]
+    out = lax.while_loop(is_running, advance_lanes, (lanes, out, jnp.int32(width)))[1]
     return replace(
         state,
         x=jnp.moveaxis(out.x, -1, 0),
@@ -181,9 +183,9 @@ def _advanced(spec: Ensemble, state: Systems) -> Systems:
     )
 
 
-def _relieved(
-    spec: Ensemble, systems: _Columns, lanes: Lanes, out: _Arrived, queued: Array
-) -> tuple[Lanes, _Arrived, Array]:
+def _swap_finished(
+    spec: Ensemble, systems: _SystemColumns, lanes: Lanes, out: _FinishedSystems, queued: Array
+) -> tuple[Lanes, _FinishedSystems, Array]:
     """Store the systems that have finished and load the waiting ones."""
     count = systems.dt.shape[0]
     free = finished(spec, lanes)
@@ -191,19 +193,19 @@ def _relieved(
     place = jnp.where(free, lanes.owner, count)
     put = lambda column, new: column.at[..., place].set(new, mode="drop")
     late = ~(lanes.t == lanes.span)  # a negative or nan span is never reached
-    out = _Arrived(
+    out = _FinishedSystems(
         x=put(out.x, lanes.x),
         v=put(out.v, lanes.v),
         steps=put(out.steps, lanes.steps),
         unfinished=put(out.unfinished, late),
     )
     following = queued + jnp.cumsum(free, dtype=jnp.int32) - 1
-    fresh = _taken_up(systems, jnp.where(free, jnp.minimum(following, count), count))
+    fresh = _load_systems(systems, jnp.where(free, jnp.minimum(following, count), count))
     lanes = jax.tree.map(lambda new, old: jnp.where(along(free, new), new, old), fresh, lanes)
     return lanes, out, jnp.minimum(queued + jnp.sum(free, dtype=jnp.int32), count)
 
 
-def _taken_up(systems: _Columns, owner: Array) -> Lanes:
+def _load_systems(systems: _SystemColumns, owner: Array) -> Lanes:
     """Return lanes with the systems `owner` [W] at their start; idle lanes repeat the last one."""
     taken = jax.tree.map(lambda q: jnp.take(q, owner, axis=-1, mode="clip"), systems)
     return loaded(taken.x, taken.v, taken.m, taken.dt, owner)

@@ -68,7 +68,7 @@ def ecliptic(vector: np.ndarray) -> np.ndarray:
     >>> bool(np.abs(pole - [0, 0, 1]).max() < 1e-15)
     True
     """
-    return _turned("ephemeris.ecliptic", vector, OBLIQUITY)
+    return _rotate_about_x("ephemeris.ecliptic", vector, OBLIQUITY)
 
 
 def equatorial(vector: np.ndarray) -> np.ndarray:
@@ -77,10 +77,10 @@ def equatorial(vector: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: as `ecliptic`.
     """
-    return _turned("ephemeris.equatorial", vector, -OBLIQUITY)
+    return _rotate_about_x("ephemeris.equatorial", vector, -OBLIQUITY)
 
 
-def _turned(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
+def _rotate_about_x(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
     """Return the components in axes rotated about the x axis, which points to the equinox."""
     c, s = np.cos(angle), np.sin(angle)
     x, y, z = np.moveaxis(np.asarray(bodies.vectors(f"{name}: vector", vector)), -1, 0)

@@ -94,7 +94,7 @@ def integrate[S](
     >>> course.history[0].shape
     (9, 2, 3)
     """
-    steps, taken = _steps(spec.dt, t), inspect.signature(spec.init).parameters
+    steps, taken = _count_steps(spec.dt, t), inspect.signature(spec.init).parameters
     if tracers is not None and "tracers" not in taken:
         raise ValueError(
             f"integrate: tracers for {type(spec).__name__}; it must be a spec that takes them, as "
@@ -123,7 +123,7 @@ def integrate[S](
         )
 
 
-def _steps(dt: Array | float, t: float) -> int:
+def _count_steps(dt: Array | float, t: float) -> int:
     """Return the number of steps in the time `t`."""
     ranges.numbers("integrate: dt", dt, ())
     ranges.numbers("integrate: t", t, ())

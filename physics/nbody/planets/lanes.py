@@ -114,7 +114,7 @@ def step(rule: Rule, lanes: Lanes) -> Lanes:
         lambda x, v: _pull(lanes.m, x), lanes.x, lanes.v, by_lane, guess, rule.sweeps
     )
     a = [lax.optimization_barrier(radau.combined(row, nodes)) for row in radau.LAGRANGE]
-    best, good = _judged(rule, (nodes[0], a[7], change), dt)
+    best, good = _judge_step(rule, (nodes[0], a[7], change), dt)
     done = finished(rule, lanes)
     taken = good & ~done
     dx, dv = (radau.combined(w[8], nodes) for w in (radau.POSITION, radau.VELOCITY))
@@ -136,7 +136,7 @@ def step(rule: Rule, lanes: Lanes) -> Lanes:
     return replace(kept, dt=jnp.where(done, lanes.dt, best), tries=tries)
 
 
-def _judged(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
+def _judge_step(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
     """Return the step to try next, and whether this one is accurate enough, for each lane.
 
     vectors: the acceleration [N, 3, W] at the start, its highest coefficient, and the last change

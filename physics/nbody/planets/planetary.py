@@ -30,7 +30,7 @@ from . import tracers
 from .tracers import Control, Tracers
 
 # Mercury with 19 steps per orbit has 3e-4 and an error of 0.03 km per century; with 10, over 4e-2.
-_MASSIVE = Control(tolerance=1e-3, convergence=1e-8)
+_MASSIVE_CONTROL = Control(tolerance=1e-3, convergence=1e-8)
 
 
 @pytree
@@ -89,7 +89,7 @@ class Planetary:
                 at one position, two floating types, float64 where JAX has it switched off, a
                 heaviest body other than the first.
         """
-        return _start(self, *_checked(self, x, v, tracers))
+        return _start(self, *_validate(self, x, v, tracers))
 
     def step(self, state: State) -> State:
         """Advance the state by `dt`."""
@@ -100,7 +100,7 @@ class Planetary:
             dx, dv = radau.increment(state.v, _substep(self, state.x), a)
             x, low_x = kahan.added(state.x, state.low_x, dx)
             v, low_v = kahan.added(state.v, state.low_v, dv)
-            coarse = state.coarse + _coarse(a, change)
+            coarse = state.coarse + _count_coarse(a, change)
             passed = (state.x, state.v, a)
             return replace(state, x=x, v=v, low_x=low_x, low_v=low_v, a=a, coarse=coarse), passed
 
@@ -152,7 +152,7 @@ def tracer_orbits(gm: Array | float, state: State) -> Elements:
 @allocation.bounded
 @jax.jit
 def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array) -> State:
-    gm, light = _like(x, spec.gm, spec.light)
+    gm, light = _cast_like(x, spec.gm, spec.light)
     a = jnp.repeat(relativity.einstein_infeld_hoffmann(x, v, gm, light)[None], 8, axis=0)
     a, _ = _solve(spec, x, v, a, 20)  # 1 or 2 digits per iteration for the fastest body
     output = DenseOutput(x=x[None], v=v[None], a=a[None], dt=_substep(spec, x))
@@ -168,7 +168,7 @@ def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array
     )
 
 
-def _checked(
+def _validate(
     spec: Planetary, x: Array, v: Array, pair: tuple[Array, Array] | None
 ) -> tuple[Array, ...]:
     name = "Planetary.init"
@@ -217,7 +217,7 @@ def _refuse_order(name: str, gm: Array, light: Array | float) -> None:
         )
 
 
-def _like(x: Array, *values: Array | float) -> tuple[Array, ...]:
+def _cast_like(x: Array, *values: Array | float) -> tuple[Array, ...]:
     """Return values of the spec in the precision of the state."""
     return tuple(jnp.asarray(value, x.dtype) for value in values)
 
@@ -230,26 +230,26 @@ def _substep(spec: Planetary, x: Array) -> Array:
 def _solve(
     spec: Planetary, x: Array, v: Array, guess: Array, iterations: int
 ) -> tuple[Array, Array]:
-    gm, light = _like(x, spec.gm, spec.light)
+    gm, light = _cast_like(x, spec.gm, spec.light)
     force = jax.vmap(partial(relativity.einstein_infeld_hoffmann, gm=gm, light=light))
     accelerate = lambda first, x, v: force(x, v)
     return radau.solve(accelerate, x, v, _substep(spec, x), guess, iterations)
 
 
-def _coarse(a: Array, change: Array) -> Array:
+def _count_coarse(a: Array, change: Array) -> Array:
     """Return 1 if a substep of the massive bodies is inaccurate, else 0, judged as for tracers."""
     # with the barrier, compiling this error estimate cannot change the rounding of the bodies
     a, change = lax.optimization_barrier((a, change))
     pull = jnp.max(jnp.sum(a[0] * a[0], -1))
     # a floor, since only rounding is left where forces cancel, and a single body has no force
     least = jnp.where(pull > 0, 1e-8 * jnp.sqrt(pull), 1)
-    error = tracers.error(_MASSIVE, jnp.moveaxis(a, -1, 1), change.T, least)
+    error = tracers.error(_MASSIVE_CONTROL, jnp.moveaxis(a, -1, 1), change.T, least)
     return jnp.where(jnp.all(error <= 1), 0, 1).astype(jnp.int32)
 
 
 def _force(spec: Planetary, massive_x: Array, massive_v: Array, x: Array, v: Array) -> Array:
     """Return Newton's pull of all bodies plus the Schwarzschild term of the heaviest, [K, 3, B]."""
-    gm, light = _like(x, spec.gm, spec.light)
+    gm, light = _cast_like(x, spec.gm, spec.light)
     a = pairs.pull_of_few(massive_x, gm, x)
     r, w = (
         [p[:, k] - q[:, 0, k, None] for k in range(3)] for p, q in ((x, massive_x), (v, massive_v))

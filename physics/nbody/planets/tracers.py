@@ -114,7 +114,7 @@ def advance_in_tiles(
     count = tracers.x.shape[0]
     tile_size = min(size, count)
 
-    def work_off(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
+    def process_level(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
         k, lanes, waiting = carry
         due = waiting & (lanes.level == k)
         # `count` is the padding: a gather clips it, and a scatter drops it
@@ -124,7 +124,7 @@ def advance_in_tiles(
             lanes, waiting = carry
             batch = lax.dynamic_slice(index, (i * tile_size,), (tile_size,))
             old = jax.tree.map(lambda leaf: jnp.take(leaf, batch, axis=-1, mode="clip"), lanes)
-            new, refused = _cross(force, control, output, lax.optimization_barrier(old), k)
+            new, refused = _cross_span(force, control, output, lax.optimization_barrier(old), k)
             new = lax.optimization_barrier(new)
             put = lambda leaf, part: leaf.at[..., batch].set(part, mode="drop")
             return jax.tree.map(put, lanes, new), put(waiting, refused)
@@ -134,8 +134,8 @@ def advance_in_tiles(
         return k + 1, lanes, waiting
 
     # a rejected tracer waits at a level above k, so the loop ends
-    start = jnp.int32(0), _turned(tracers), jnp.ones(count, bool)
-    return _turned(lax.while_loop(lambda carry: jnp.any(carry[2]), work_off, start)[1])
+    start = jnp.int32(0), _transpose_axes(tracers), jnp.ones(count, bool)
+    return _transpose_axes(lax.while_loop(lambda carry: jnp.any(carry[2]), process_level, start)[1])
 
 
 def advance_at_once(
@@ -147,24 +147,26 @@ def advance_at_once(
     """
     never = jnp.iinfo(tracers.level.dtype).max
 
-    def work_off(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
+    def process_level(carry: tuple[Array, Tracers, Array]) -> tuple[Array, Tracers, Array]:
         k, lanes, waiting = carry
         due = waiting & (lanes.level == k)
-        new, refused = _cross(force, control, output, lanes, k)
-        lanes = jax.tree.map(lambda new, old: jnp.where(_to(due, new), new, old), new, lanes)
+        new, refused = _cross_span(force, control, output, lanes, k)
+        lanes = jax.tree.map(
+            lambda new, old: jnp.where(_expand_mask(due, new), new, old), new, lanes
+        )
         waiting = jnp.where(due, refused, waiting)
         return jnp.min(jnp.where(waiting, lanes.level, never)), lanes, waiting
 
-    start = jnp.min(tracers.level), _turned(tracers), jnp.ones(tracers.level.shape, bool)
-    return _turned(lax.while_loop(lambda carry: carry[0] < never, work_off, start)[1])
+    start = jnp.min(tracers.level), _transpose_axes(tracers), jnp.ones(tracers.level.shape, bool)
+    return _transpose_axes(lax.while_loop(lambda carry: carry[0] < never, process_level, start)[1])
 
 
-def _turned(tracers: Tracers) -> Tracers:
+def _transpose_axes(tracers: Tracers) -> Tracers:
     """Transpose positions and velocities, to components first or back."""
     return replace(tracers, x=tracers.x.T, v=tracers.v.T)
 
 
-def _cross(
+def _cross_span(
     force: Force, control: Control, output: DenseOutput, old: Tracers, k: Array
 ) -> tuple[Tracers, Array]:
     """Advance lanes by 2^k steps; leave those that were too coarse unchanged, at a deeper level."""
@@ -185,7 +187,7 @@ def _cross(
 
     start = old.x, old.v, old.a, jnp.zeros_like(ratio)
     x, v, a, worst = lax.fori_loop(0, pieces, step, start)
-    return _judged(control, old, replace(old, x=x, v=v, a=a), worst, k)
+    return _accept_steps(control, old, replace(old, x=x, v=v, a=a), worst, k)
 
 
 def error(control: Control, a: Array, change: Array, least: Array | float = 0.0) -> Array:
@@ -205,7 +207,7 @@ def error(control: Control, a: Array, change: Array, least: Array | float = 0.0)
     return jnp.maximum(truncation, length(change) / convergence) / pull
 
 
-def _judged(
+def _accept_steps(
     control: Control, old: Tracers, new: Tracers, error: Array, k: Array
 ) -> tuple[Tracers, Array]:
     """Return the new lanes where they are accurate, elsewhere the old ones at a deeper level."""
@@ -216,11 +218,11 @@ def _judged(
     deeper = jnp.where(jnp.isnan(error), 3, deeper).astype(jnp.int32)
     easy = (error < 2.0**-9) & (k > 0)
     level = jnp.where(kept, k - easy.astype(jnp.int32), jnp.minimum(k + deeper, control.deepest))
-    merged = jax.tree.map(lambda new, old: jnp.where(_to(kept, new), new, old), new, old)
+    merged = jax.tree.map(lambda new, old: jnp.where(_expand_mask(kept, new), new, old), new, old)
     taken = jnp.where(kept, k, old.taken)
     coarse = old.coarse + (kept & ~fine).astype(jnp.int32)
     return replace(merged, taken=taken, level=level, coarse=coarse), ~kept
 
 
-def _to(mask: Array, like: Array) -> Array:
+def _expand_mask(mask: Array, like: Array) -> Array:
     return mask.reshape((1,) * (like.ndim - 1) + mask.shape)

@@ -57,7 +57,7 @@ class WisdomHolman:
             ValueError: inconsistent shapes, values that are not finite, a star without mass, two
                 bodies at one position, two floating types, float64 where JAX has it switched off.
         """
-        return _start(*_checked(self, x, v))
+        return _start(*_validate(self, x, v))
 
     def step(self, state: State) -> State:
         """Advance the state by one step."""
@@ -76,16 +76,16 @@ class WisdomHolman:
         """Return positions and velocities [N, 3] in the inertial frame."""
         ranges.check("WisdomHolman.inertial", self)
         gm = jnp.asarray(self.gm, state.x.dtype)
-        return _inertial(gm, state.x.T).T, _inertial(gm, state.v.T).T
+        return _from_jacobi(gm, state.x.T).T, _from_jacobi(gm, state.v.T).T
 
 
 @jax.jit
 def _start(gm: Array, x: Array, v: Array) -> State:
-    x, v = _jacobi(gm, x.T), _jacobi(gm, v.T)
+    x, v = _to_jacobi(gm, x.T), _to_jacobi(gm, v.T)
     return State(x=x.T, v=v.T, a=_kicks(gm, x).T)
 
 
-def _checked(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Array]:
+def _validate(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Array]:
     """Return the masses [N], positions and velocities [N, 3] after checks."""
     name = "WisdomHolman.init"
     ranges.check(name, spec)
@@ -107,15 +107,15 @@ def _refuse_light_star(name: str, gm: Array) -> None:
         raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
 
 
-def _jacobi(gm: Array, x: Array) -> Array:
+def _to_jacobi(gm: Array, x: Array) -> Array:
     """Return Jacobi coordinates [3, N]; the first is the centre of mass of all bodies."""
     mass = jnp.cumsum(gm)
     centre = jnp.cumsum(gm[None] * x, 1) / mass[None]
     return jnp.concatenate([centre[:, -1:], x[:, 1:] - centre[:, :-1]], 1)
 
 
-def _inertial(gm: Array, x: Array) -> Array:
-    """Return inertial from Jacobi coordinates, the inverse of `_jacobi`."""
+def _from_jacobi(gm: Array, x: Array) -> Array:
+    """Return inertial from Jacobi coordinates, the inverse of `_to_jacobi`."""
     share = (gm / jnp.cumsum(gm))[None, 1:]
     # adding body i shifts the centre of the preceding bodies by the mass fraction of body i
     shifts = share * x[:, 1:]
@@ -127,11 +127,11 @@ def _inertial(gm: Array, x: Array) -> Array:
 def _kicks(gm: Array, x: Array) -> Array:
     """Return the accelerations of the Jacobi coordinates minus their Keplerian part."""
     # positions are relative to the centre of mass, since far from it differences lose digits
-    r = _inertial(gm, x.at[:, 0].set(0))
+    r = _from_jacobi(gm, x.at[:, 0].set(0))
     d = r[:, None] - r[:, :, None]  # [3, N, N], from the row's body to the column's
     same = np.eye(gm.shape[0], dtype=bool)
     u = jnp.where(same, 0, lax.rsqrt(jnp.where(same, 1, dot(d, d))))
-    full = _jacobi(gm, jnp.sum((gm[None] * u * u * u)[None] * d, 2))
+    full = _to_jacobi(gm, jnp.sum((gm[None] * u * u * u)[None] * d, 2))
     own = x[:, 1:]
     rho = lax.rsqrt(dot(own, own))
     towards = (jnp.cumsum(gm)[1:] * rho * rho * rho)[None] * own

@@ -40,9 +40,11 @@ class DenseOutput:
         second = radau.weighted((radau.LAGRANGE / (k * (k + 1))[:, None]).T, powers * h[None])
         a = jnp.moveaxis(self.a[s], 0, 1)  # [8, K, N, 3]
         dt = self.dt
-        x = self.x[s] + dt * (h[:, None, None] * self.v[s] + dt * jnp.sum(_to(second, a) * a, 0))
-        return x, self.v[s] + dt * jnp.sum(_to(first, a) * a, 0)
+        x = self.x[s] + dt * (
+            h[:, None, None] * self.v[s] + dt * jnp.sum(_expand_axes(second, a) * a, 0)
+        )
+        return x, self.v[s] + dt * jnp.sum(_expand_axes(first, a) * a, 0)
 
 
-def _to(weights: Array, a: Array) -> Array:
+def _expand_axes(weights: Array, a: Array) -> Array:
     return weights.reshape(weights.shape + (1,) * (a.ndim - weights.ndim))

@@ -49,24 +49,24 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
 
     At most `most` convex pairs without a kernel are tested: those with the closest bounding balls.
     """
-    at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
+    select = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
     pairs = jnp.arange(len(batch.first), dtype=jnp.int32)
     none = jnp.zeros((), jnp.int32)
     if batch.kinds == ANY:
-        near, pairs, none = _near(batch, shapes, meshes, margin, most)
+        near, pairs, none = _select_close_hulls(batch, shapes, meshes, margin, most)
         found = jax.vmap(convex)(*near)
     elif batch.kinds[0] == "hfield":
-        found, none = _over(batch, shapes, meshes, most)
+        found, none = _collide_height_field(batch, shapes, meshes, most)
     elif batch.kinds[1] == "sdf":
         one, two = (meshes.field[int(side[0])] for side in (batch.first, batch.second))
         own = meshes.fields[one] if one >= 0 else None
-        met = lambda a, b: touch_field(batch.kinds[0], a, b, own, meshes.fields[two])
-        found = jax.vmap(met)(at(batch.first), at(batch.second))
+        collide_pair = lambda a, b: touch_field(batch.kinds[0], a, b, own, meshes.fields[two])
+        found = jax.vmap(collide_pair)(select(batch.first), select(batch.second))
     elif batch.kinds == FLOOR:
-        ends, where = _hulls(batch.second, shapes, meshes)
-        found = jax.vmap(plane_hull)(at(batch.first), jax.tree.map(lambda a: a[where], ends))
+        ends, where = _make_hulls(batch.second, shapes, meshes)
+        found = jax.vmap(plane_hull)(select(batch.first), jax.tree.map(lambda a: a[where], ends))
     else:
-        found = jax.vmap(KERNELS[batch.kinds].touch)(at(batch.first), at(batch.second))
+        found = jax.vmap(KERNELS[batch.kinds].touch)(select(batch.first), select(batch.second))
     flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
     return Met(flat, jnp.repeat(pairs, found.dist.shape[1]), none)
 
@@ -76,25 +76,27 @@ def count(batch: tuple[str, str], pairs: int, window: tuple[int, int], most: int
     return (rows(batch, window, most) or 0) * (min(pairs, most) if batch == ANY else pairs)
 
 
-def _over(batch: Batch, shapes: Shape, meshes: Meshes, most: int) -> tuple[Touch, Array]:
+def _collide_height_field(
+    batch: Batch, shapes: Shape, meshes: Meshes, most: int
+) -> tuple[Touch, Array]:
     """Return the contacts of a height field and shapes of one type, and how many were dropped."""
     kind, field = batch.kinds[1], meshes.heights[meshes.ground[int(batch.first[0])]]
-    at = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
-    one, two = at(batch.first), at(batch.second)
-    met = lambda a, b, c: touch_heights(kind, a, b, field, c, (*batch.window, most))
+    select = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
+    one, two = select(batch.first), select(batch.second)
+    collide_pair = lambda a, b, c: touch_heights(kind, a, b, field, c, (*batch.window, most))
     if kind in ROUND:
-        found, more = jax.vmap(lambda a, b: met(a, b, None))(one, two)
+        found, more = jax.vmap(lambda a, b: collide_pair(a, b, None))(one, two)
     else:
-        ends, where = _hulls(batch.second, shapes, meshes)
-        found, more = jax.vmap(met)(one, two, jax.tree.map(lambda a: a[where], ends))
+        ends, where = _make_hulls(batch.second, shapes, meshes)
+        found, more = jax.vmap(collide_pair)(one, two, jax.tree.map(lambda a: a[where], ends))
     return found, jnp.sum(more, dtype=jnp.int32)
 
 
-def _near(
+def _select_close_hulls(
     batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int
 ) -> tuple[tuple[Hull, Hull], Array, Array]:
     """Return the hulls of the tested pairs, their indices, and how many close pairs are skipped."""
-    ends, where = _hulls(np.concatenate([batch.first, batch.second]), shapes, meshes)
+    ends, where = _make_hulls(np.concatenate([batch.first, batch.second]), shapes, meshes)
     first, second = np.split(where, 2)
     pairs, none = jnp.arange(len(first), dtype=jnp.int32), jnp.zeros((), jnp.int32)
     if len(first) > most:
@@ -103,11 +105,11 @@ def _near(
         gap = apart - radii[first] - radii[second] - margin
         _, pairs = lax.top_k(-gap, most)
         none = jnp.maximum(jnp.sum(gap < 0, dtype=jnp.int32) - most, 0)
-    pick = lambda side: jax.tree.map(lambda a: a[jnp.asarray(side)[pairs]], ends)
-    return (pick(first), pick(second)), pairs, none
+    select_hulls = lambda side: jax.tree.map(lambda a: a[jnp.asarray(side)[pairs]], ends)
+    return (select_hulls(first), select_hulls(second)), pairs, none
 
 
-def _hulls(ends: np.ndarray, shapes: Shape, meshes: Meshes) -> tuple[Hull, np.ndarray]:
+def _make_hulls(ends: np.ndarray, shapes: Shape, meshes: Meshes) -> tuple[Hull, np.ndarray]:
     """Return the hulls of all shapes among `ends`, and the index in them of each of `ends`."""
     each, where = np.unique(ends, return_inverse=True)
     # A shape with a signed distance has the hull of its mesh.

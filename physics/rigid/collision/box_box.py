@@ -25,7 +25,7 @@ ROUND = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])  # [4, 2] corners of a fa
 ONWARD = np.roll(ROUND, -1, 0) - ROUND  # [4, 2] from each corner to the next
 
 
-class _Best(NamedTuple):
+class _BestAxis(NamedTuple):
     """The axis that separates two boxes most."""
 
     face: Array  # [] 0..2 of box 1, 3..5 of box 2
@@ -47,15 +47,15 @@ def chosen(k: Array, rows: tuple[Loose, ...]) -> Vec:
 @kernel
 def box_box(one: Body, two: Body) -> Touch:
     """Return the contacts of two boxes, eight rows."""
-    best, normal = _axes(one, two)
-    gap, middle = _edge(one, two, best, normal)
-    dist, pos, upright = _face(one, two, best.face)
+    best, normal = _find_best_axis(one, two)
+    gap, middle = _edge_contact(one, two, best, normal)
+    dist, pos, upright = _face_contacts(one, two, best.face)
     first = jnp.arange(8) == 0
     dist = jnp.where(best.by_edge, jnp.where(first, gap, FAR), dist)
     return touch(dist, where(best.by_edge, middle, pos), where(best.by_edge, normal, upright))
 
 
-def _axes(one: Body, two: Body) -> tuple[_Best, Vec]:
+def _find_best_axis(one: Body, two: Body) -> tuple[_BestAxis, Vec]:
     """Return the best axis, and the unit normal of the best pair of edges, from box 1 to box 2."""
     apart = minus(two.pos, one.pos)
     offset, back = one.local(apart), two.local(apart)
@@ -86,15 +86,15 @@ def _axes(one: Body, two: Body) -> tuple[_Best, Vec]:
             by_edge |= better
     face, pair, by_edge = settled((face, pair, by_edge))
     i, j = pair // 3, pair % 3
-    normal = _across(i, chosen(j, turn))
+    normal = _cross_direction(i, chosen(j, turn))
     normal = times(normal, _sign(dot(normal, offset)))
     upright = chosen(face % 3, turn)
     on_face = jnp.abs(jnp.where(face < 3, third(face, normal), dot(normal, upright)))
     aliased = (on_face > ALIAS) & (most < by_face + ALIAS_SHARE * jnp.abs(by_face))
-    return settled((_Best(face, i, j, by_edge & ~aliased), one.turn(normal)))
+    return settled((_BestAxis(face, i, j, by_edge & ~aliased), one.turn(normal)))
 
 
-def _across(i: Array, v: Vec) -> Vec:
+def _cross_direction(i: Array, v: Vec) -> Vec:
     """Return the unit vector along e_i x v, or one perpendicular to e_i if they are parallel."""
     crossed = chosen(i, ((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
     spare = chosen(i, ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
@@ -104,13 +104,13 @@ def _across(i: Array, v: Vec) -> Vec:
     return where(regular, scaled, spare)
 
 
-def _edge(one: Body, two: Body, best: _Best, normal: Vec) -> tuple[Array, Vec]:
+def _edge_contact(one: Body, two: Body, best: _BestAxis, normal: Vec) -> tuple[Array, Vec]:
     """Return the distance of the two edges farthest along the normal, and the point midway.
 
     No component of the normal across an edge is zero: it would be a face's normal, which wins.
     """
-    a, p, reach = _supporting(one, best.i, normal)
-    b, q, span = _supporting(two, best.j, times(normal, -1.0))
+    a, p, reach = _support_edge(one, best.i, normal)
+    b, q, span = _support_edge(two, best.j, times(normal, -1.0))
     apart = minus(q, p)
     u, v, ab = dot(a, apart), dot(b, apart), dot(a, b)
     s = jnp.clip(ratio(u - ab * v, 1 - ab * ab), -reach, reach)
@@ -120,56 +120,58 @@ def _edge(one: Body, two: Body, best: _Best, normal: Vec) -> tuple[Array, Vec]:
     return dot(minus(q, p), normal), times(plus(p, q), 0.5)
 
 
-def _supporting(box: Body, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
+def _support_edge(box: Body, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
     """Return the edge along axis `k` farthest along a normal: direction, centre, half length."""
     inner = box.local(normal)
     middle = tuple(jnp.where(k == i, 0, _sign(inner[i]) * box.size[i]) for i in range(3))
     return chosen(k, box.axes), box.place(middle), third(k, box.size)
 
 
-def _face(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
+def _face_contacts(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
     """Return contacts of a face with the part above it of the other box's most opposed face.
 
     The result has distances and positions, components [8], and the normal.
     """
     of_one = face < 3
-    select = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
+    select_vectors = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
     base = Body(
         where(of_one, one.pos, two.pos),
-        select(one.axes, two.axes),
+        select_vectors(one.axes, two.axes),
         where(of_one, one.size, two.size),
     )
     over = Body(
         where(of_one, two.pos, one.pos),
-        select(two.axes, one.axes),
+        select_vectors(two.axes, one.axes),
         where(of_one, two.size, one.size),
     )
     # The axes of the face have its normal last, towards the other box.
     apart = minus(over.pos, base.pos)
-    base, over = _cycled(base, face % 3), _cycled(over, _opposite(base, over, face % 3))
+    base, over = _cycle_axes(base, face % 3), _cycle_axes(over, _opposed_axis(base, over, face % 3))
     up = times(base.along, _sign(dot(base.along, apart)))
     base = Body(base.pos, (base.axes[0], base.axes[1], up), base.size)
     inner = tuple(base.local(axis) for axis in over.axes)
     centre = plus(base.local(apart), inner[2], -_sign(inner[2][2]) * over.size[2])
     edges = (times(inner[0], over.size[0]), times(inner[1], over.size[1]))
     centre, edges, base = settled((centre, edges, base))
-    (x, y, z), valid = settled(_clipped(centre, edges, base.size))
+    (x, y, z), valid = settled(_clip_parallelogram(centre, edges, base.size))
     height = z - base.size[2]
-    valid &= ~_repeated((x, y), valid, _same(x) ** 2 * (base.size[0] ** 2 + base.size[1] ** 2))
-    rows = settled(_packed(valid, 8))
+    valid &= ~_is_repeated(
+        (x, y), valid, _corner_tolerance(x) ** 2 * (base.size[0] ** 2 + base.size[1] ** 2)
+    )
+    rows = settled(_pack_rows(valid, 8))
     gather = lambda values: jnp.sum(jnp.where(rows, values[None], 0), 1)
     pos = base.place((gather(x), gather(y), gather(height / 2) + base.size[2]))
     dist = jnp.where(jnp.any(rows, 1), gather(height), FAR)
     return dist, pos, where(of_one, up, times(up, -1.0))
 
 
-def _opposite(base: Body, over: Body, k: Array) -> Array:
+def _opposed_axis(base: Body, over: Body, k: Array) -> Array:
     """Return the axis of the other box that is most parallel to the normal of a face."""
     x, y, z = (jnp.abs(dot(axis, chosen(k, base.axes))) for axis in over.axes)
     return jnp.where(x >= jnp.maximum(y, z), 0, jnp.where(y >= z, 1, 2))
 
 
-def _cycled(box: Body, k: Array) -> Body:
+def _cycle_axes(box: Body, k: Array) -> Body:
     """Return the same box with axis `k` last."""
     a, s = box.axes, box.size
     axes = tuple(chosen(k, (a[(i + 1) % 3], a[(i + 2) % 3], a[i])) for i in range(3))
@@ -177,7 +179,7 @@ def _cycled(box: Body, k: Array) -> Body:
     return Body(box.pos, axes, size)
 
 
-def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array]:
+def _clip_parallelogram(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array]:
     """Return corners [12] of a parallelogram above a rectangle, and a mask of valid ones.
 
     The parallelogram has a centre and two half edges, the rectangle half edges about the origin.
@@ -186,7 +188,7 @@ def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array
     (a, b), (da, db) = fixed(ROUND, centre[0]), fixed(ONWARD, centre[0])
     corner = tuple(c + a * e + b * f for c, e, f in zip(centre, *edges))
     way = tuple(da * e + db * f for e, f in zip(*edges))
-    same = _same(a)
+    same = _corner_tolerance(a)
     slack = max(1e-3 * SAME, 10 * float(jnp.finfo(a.dtype).eps)) * (size[0] + size[1])
     # Find the part of each edge, from 0 to 1, within the four sides.
     enter, leave = jnp.zeros_like(corner[0]), jnp.ones_like(corner[0])
@@ -213,19 +215,19 @@ def _clipped(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array
     return points, valid
 
 
-def _same(like: Array) -> float:
+def _corner_tolerance(like: Array) -> float:
     """Return the fraction of a face within which two corners are the same."""
     return max(SAME, 10 * float(jnp.finfo(like.dtype).eps))
 
 
-def _repeated(points: tuple[Array, Array], valid: Array, near: Array) -> Array:
+def _is_repeated(points: tuple[Array, Array], valid: Array, near: Array) -> Array:
     """Return a mask [n] of points in a plane that coincide with a valid one before them."""
     gaps = [x[:, None] - x[None] for x in points]
     before = np.tri(valid.shape[0], k=-1, dtype=bool)
     return jnp.any((gaps[0] ** 2 + gaps[1] ** 2 < near) & valid[None] & before, 1)
 
 
-def _packed(valid: Array, k: int) -> Array:
+def _pack_rows(valid: Array, k: int) -> Array:
     """Return a mask [k, n] of the candidate that fills each of k rows: the valid ones in order."""
     before = jnp.asarray(np.tri(valid.shape[0], k=-1, dtype=bool))
     rank = jnp.sum(before & valid[None], 1, dtype=jnp.int32)

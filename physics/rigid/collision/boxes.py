@@ -32,7 +32,7 @@ EDGE_AXIS = np.array([[j == k for k in range(3)] for j, _ in EDGES])  # [12, 3]
 LOWER_END = np.array([CORNERS[i] for _, i in EDGES])  # [12, 3]
 
 
-class _Nearest(NamedTuple):
+class _ClosestPoint(NamedTuple):
     """The point of a capsule's axis closest to a box, and the feature of the box that it faces."""
 
     axis: Array  # [] position on the axis, -1..1
@@ -80,23 +80,23 @@ def capsule_box(capsule: Body, box: Body) -> Touch:
     pos = box.local(minus(capsule.pos, box.pos))
     half = times(box.local(capsule.along), capsule.size[1])
     pos, half = settled((pos, half))
-    near = _nearest(pos, half, box.size)
-    step, found = settled(_second(pos, half, box.size, near))
+    near = _find_closest_point(pos, half, box.size)
+    step, found = settled(_second_contact_step(pos, half, box.size, near))
     places = jnp.stack([near.axis, near.axis + step]) * capsule.size[1]
     result = _spheres_box(plus(capsule.pos, capsule.along, places), capsule.size[0], box)
     spare = jnp.stack([jnp.asarray(False), ~found])
     return Touch(jnp.where(spare, FAR, result.dist), result.pos, result.frame)
 
 
-def _nearest(pos: Vec, half: Vec, size: Vec) -> _Nearest:
+def _find_closest_point(pos: Vec, half: Vec, size: Vec) -> _ClosestPoint:
     """Return the point of an axis pos + x half, |x| <= 1, that is closest to the box.
 
     Ends above one face, or inside, come first; then the twelve edges, a later one only if it is
     closer by more than the slack.
     """
-    low, high = _end(minus(pos, half), size), _end(plus(pos, half), size)
+    low, high = _end_distance(minus(pos, half), size), _end_distance(plus(pos, half), size)
     end_square = jnp.minimum(low[0], high[0])
-    x, y, side, square = settled(_edges(pos, half, size))
+    x, y, side, square = settled(_closest_on_edges(pos, half, size))
     least = jnp.min(square)
     slack = SLACK + tiny(square) * least
     # Take an end, or the first of the closest edges.
@@ -108,7 +108,7 @@ def _nearest(pos: Vec, half: Vec, size: Vec) -> _Nearest:
     own = tuple(jnp.any(mask & column) for column in jnp.asarray(EDGE_AXIS.T))
     side = pick(side)
     upper = tuple(jnp.any(mask & column) for column in jnp.asarray(LOWER_END.T > 0))
-    near = _Nearest(
+    near = _ClosestPoint(
         axis=jnp.where(at_end, jnp.where(lower, -1, 1).astype(x.dtype), pick(x)),
         edge=pick(y),
         at_end=at_end,
@@ -120,7 +120,7 @@ def _nearest(pos: Vec, half: Vec, size: Vec) -> _Nearest:
     return settled(near)
 
 
-def _end(point: Vec, size: Vec) -> tuple[Array, Vec]:
+def _end_distance(point: Vec, size: Vec) -> tuple[Array, Vec]:
     """Return a point's squared distance to a face, inf if it is above several, and these faces."""
     beyond = tuple(jnp.abs(p) > s for p, s in zip(point, size))
     gap = tuple(jnp.where(b, jnp.abs(p) - s, 0) for b, p, s in zip(beyond, point, size))
@@ -128,7 +128,7 @@ def _end(point: Vec, size: Vec) -> tuple[Array, Vec]:
     return jnp.where(two, jnp.inf, dot(gap, gap)), beyond
 
 
-def _edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
+def _closest_on_edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
     """Return the closest points of the axis and of each edge, [12]: positions on both, -1..1.
 
     They are followed by the end of the edge (-1, 1, or 0 between them) and the squared distance. An
@@ -148,49 +148,51 @@ def _edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Array, Array]:
     x = ratio(v + ab * y, bb)
     again = ratio(u + ab * jnp.clip(x, -1, 1), aa)
     # An end of the edge from the first clipping remains unless the second one selects an end.
-    ended = lambda t: jnp.where(t > 1, 1, jnp.where(t < -1, -1, 0))
-    side = jnp.where((jnp.abs(x) > 1) & (ended(again) != 0), ended(again), ended(free))
+    end_sign = lambda t: jnp.where(t > 1, 1, jnp.where(t < -1, -1, 0))
+    side = jnp.where((jnp.abs(x) > 1) & (end_sign(again) != 0), end_sign(again), end_sign(free))
     y = jnp.where(jnp.abs(x) > 1, jnp.clip(again, -1, 1), y)
     x = jnp.clip(x, -1, 1)
     gap = tuple(g + o * (length * y) - h * x for g, o, h in zip(apart, own, half))
     return x, y, side, jnp.where(regular, dot(gap, gap), jnp.inf)
 
 
-def _second(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Array]:
+def _second_contact_step(
+    pos: Vec, half: Vec, size: Vec, near: _ClosestPoint
+) -> tuple[Array, Array]:
     """Return the offset along the axis of the second contact, and whether there is one."""
     # Components at rounding level have no direction.
     agree = tuple((h > tiny(h)) == upper for h, upper in zip(half, near.upper))
     # The span is the length along the axis that crosses the box, per axis of the box.
-    span = tuple(_crossing(2 * s, jnp.abs(h), 1e3) for s, h in zip(size, half))
-    corner = _from_corner(near.axis, agree, half, span)
-    edge = _from_edge(half, agree, span, near)
-    face = _from_face(pos, half, size, near)
+    span = tuple(_crossing_time(2 * s, jnp.abs(h), 1e3) for s, h in zip(size, half))
+    corner = _corner_step(near.axis, agree, half, span)
+    edge = _edge_step(half, agree, span, near)
+    face = _face_step(pos, half, size, near)
     choose = lambda a, b, c: jnp.where(near.at_end, a, jnp.where(near.at_corner, b, c))
     return choose(face[0], corner[0], edge[0]), choose(face[1], corner[1], edge[1])
 
 
-def _crossing(distance: Array, speed: Array, never: float) -> Array:
+def _crossing_time(distance: Array, speed: Array, never: float) -> Array:
     """Return the time in which a distance is covered, at most `never`."""
     soon = (speed > 0) & (speed * never > distance)
     return jnp.where(soon, distance / jnp.where(soon, speed, 1), never)
 
 
-def _least(values: Vec, mask: Vec, most: Array) -> Array:
+def _masked_min(values: Vec, mask: Vec, most: Array) -> Array:
     """Return the minimum of `most` and the values that are in the mask."""
     for value, chosen in zip(values, mask):
         most = jnp.where(chosen, jnp.minimum(most, value), most)
     return most
 
 
-def _from_corner(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Array]:
+def _corner_step(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Array]:
     """Return the step along the edge or face less inclined to the axis; none if it points away."""
-    same = _count(agree)
+    same = _count_true(agree)
     odd = tuple(a != (same == 2) for a in agree)  # axis that differs from the other two
     others = tuple(~a for a in odd)
     sign = jnp.where(same == 2, 1.0, -1.0).astype(x.dtype)
     reach = dot(where_each(odd, half), half)
-    edgewise = _least(span, odd, 1 - sign * x)
-    facewise = _least(span, others, 1 + sign * x)
+    edgewise = _masked_min(span, odd, 1 - sign * x)
+    facewise = _masked_min(span, others, 1 + sign * x)
     step = jnp.where(reach > 0.5 * dot(half, half), sign * edgewise, -sign * facewise)
     return step, (same == 1) | (same == 2)
 
@@ -200,7 +202,7 @@ def where_each(mask: Vec, v: Vec) -> Vec:
     return tuple(jnp.where(m, x, 0) for m, x in zip(mask, v))
 
 
-def _from_edge(half: Vec, agree: Vec, span: Vec, near: _Nearest) -> tuple[Array, Array]:
+def _edge_step(half: Vec, agree: Vec, span: Vec, near: _ClosestPoint) -> tuple[Array, Array]:
     """Return the step across the face less inclined to the axis; invalid if it crosses like a T."""
     x, own = near.axis, near.own
     reach = [jnp.where(o, -1, jnp.abs(h)) for o, h in zip(own, half)]
@@ -210,13 +212,13 @@ def _from_edge(half: Vec, agree: Vec, span: Vec, near: _Nearest) -> tuple[Array,
     sign = jnp.where(forward, 1.0, -1.0).astype(x.dtype)
     upward = _any(tuple(o & (h > tiny(h)) for o, h in zip(own, half)))
     left = jnp.where(upward == forward, 1 - near.edge, 1 + near.edge) / 2
-    step = _least(span, across, 1 - sign * x)
-    step = _least(tuple(left * s for s in span), own, step)
+    step = _masked_min(span, across, 1 - sign * x)
+    step = _masked_min(tuple(left * s for s in span), own, step)
     differ = tuple(~a & ~o for a, o in zip(agree, own))
-    return sign * step, _count(differ) == 1
+    return sign * step, _count_true(differ) == 1
 
 
-def _count(mask: Vec) -> Array:
+def _count_true(mask: Vec) -> Array:
     one, two, three = (m.astype(jnp.int32) for m in mask)
     return one + two + three
 
@@ -225,13 +227,13 @@ def _any(mask: Vec) -> Array:
     return mask[0] | mask[1] | mask[2]
 
 
-def _from_face(pos: Vec, half: Vec, size: Vec, near: _Nearest) -> tuple[Array, Array]:
+def _face_step(pos: Vec, half: Vec, size: Vec, near: _ClosestPoint) -> tuple[Array, Array]:
     """Return the step to where the axis leaves the space above the face, or to its other end."""
     sign = -near.axis
     speed = times(half, sign)
     start = minus(pos, speed)
     # The room is the distance to the side that each component moves to.
     room = tuple(jnp.where(v > 0, s - p, s + p) for v, s, p in zip(speed, size, start))
-    leaves = tuple(_crossing(r, jnp.abs(v), 2.0) for r, v in zip(room, speed))
+    leaves = tuple(_crossing_time(r, jnp.abs(v), 2.0) for r, v in zip(room, speed))
     beside = tuple(~f & (r > 0) for f, r in zip(near.face, room))
-    return sign * _least(leaves, beside, jnp.full_like(sign, 2)), _any(near.face)
+    return sign * _masked_min(leaves, beside, jnp.full_like(sign, 2)), _any(near.face)

@@ -45,7 +45,7 @@ def convex(one: Hull, two: Hull) -> Touch:
 
 def deepest(one: Hull, two: Hull) -> tuple[Array, Array, Array]:
     """Return distance, position [3] and normal [3] of the deepest contact of convex shapes."""
-    least = _least(one, two, nearest_face(one, two))
+    least = _best_candidate(one, two, nearest_face(one, two))
     dist = along(least.normal, least.two - least.one) - one.radius - two.radius
     middle = least.one + least.normal * (one.radius + dist / 2)
     return dist, middle + one.pos, least.normal
@@ -68,12 +68,17 @@ def overlap(one: Hull, two: Hull, n: Array) -> Array:
     return along(n, a - b - (two.pos - one.pos))
 
 
-def _least(one: Hull, two: Hull, found: Found) -> Least:
+def _best_candidate(one: Hull, two: Hull, found: Found) -> Least:
     """Return the best candidate from the face, an edge and a corner of it, and cylinder caps."""
     a = turned(one.rot, one.points[found.one])
     b = turned(two.rot, two.points[found.two]) + (two.pos - one.pos)[None]
-    ways = [way(one, two, a, b, found) for way in (_face, _edge, _corner)]
-    ways += [_cap(one, two, found.normal), _reversed(_cap(two, one, -found.normal), one, two)]
+    ways = [
+        way(one, two, a, b, found) for way in (_face_candidate, _edge_candidate, _corner_candidate)
+    ]
+    ways += [
+        _cap_candidate(one, two, found.normal),
+        _swap_shapes(_cap_candidate(two, one, -found.normal), one, two),
+    ]
     all_of = jax.tree.map(lambda *parts: jnp.stack(parts), *ways)
     one, two, normal = lax.stop_gradient((one, two, all_of.normal))
     value = jax.vmap(lambda n: overlap(one, two, n))(normal)
@@ -81,7 +86,7 @@ def _least(one: Hull, two: Hull, found: Found) -> Least:
     return jax.tree.map(lambda parts: parts[best], all_of)
 
 
-def _face(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
+def _face_candidate(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     """Return the candidate for the normal of the points' own triangle."""
     u = a - b
     e, f = u[1] - u[0], u[2] - u[0]
@@ -103,7 +108,7 @@ def _face(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     return Least(normal, mix(a0), mix(b0), wide)
 
 
-def _edge(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
+def _edge_candidate(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     """Return the best normal across the edge most perpendicular to the polytope's normal."""
     u = a - b
     sides = jnp.roll(u, -1, 0) - u
@@ -115,13 +120,13 @@ def _edge(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     long = ee > 0
     e, ee = jnp.where(long, e, jnp.asarray([1.0, 0, 0], e.dtype)), jnp.where(long, ee, 1)
 
-    def across(n: Array) -> Array:
+    def project_normal(n: Array) -> Array:
         out = n - e * along(n, e) / ee
         square = along(out, out)
         return jnp.where(square > 1e-6, out / jnp.sqrt(jnp.where(square > 1e-6, square, 1)), n)
 
     tangent = lambda n: jnp.cross(e, n)[None] / jnp.sqrt(ee)
-    n, fit = _settled(one, two, a[0] - b[0], across, tangent, found.normal)
+    n, fit = _refine_normal(one, two, a[0] - b[0], project_normal, tangent, found.normal)
     sound = long & fit & (jnp.abs(along(n, e)) < 1e-3 * jnp.sqrt(ee))
     a0, b0 = a + bulge(one, n)[None], b + bulge(two, -n)[None]
     t = jnp.clip(along(-(a0[0] - b0[0]), e) / ee, 0, 1)
@@ -129,15 +134,15 @@ def _edge(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     return Least(n, mix(a0), mix(b0), sound)
 
 
-def _corner(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
+def _corner_candidate(one: Hull, two: Hull, a: Array, b: Array, found: Found) -> Least:
     """Return the best normal about the pair of points that is farthest along the polytope's."""
     k = jnp.argmax(lax.stop_gradient(along(a - b, found.normal[None])))
     a, b = a[k], b[k]
-    n, sound = _settled(one, two, a - b, lambda n: n, tangents, found.normal)
+    n, sound = _refine_normal(one, two, a - b, lambda n: n, tangents, found.normal)
     return Least(n, a + bulge(one, n), b + bulge(two, -n), sound)
 
 
-def _cap(one: Hull, two: Hull, towards: Array) -> Least:
+def _cap_candidate(one: Hull, two: Hull, towards: Array) -> Least:
     """Return the axis of the first shape as normal, valid if it is a cylinder, for its flat cap."""
     axis = one.rot[:, 2]
     n = axis * jnp.where(along(axis, towards) < 0, -1, 1).astype(axis.dtype)
@@ -151,13 +156,13 @@ def _cap(one: Hull, two: Hull, towards: Array) -> Least:
     return Least(n, a + share * out, b, (one.radii[0] > 0) & (one.radii[2] == 0))
 
 
-def _reversed(least: Least, one: Hull, two: Hull) -> Least:
+def _swap_shapes(least: Least, one: Hull, two: Hull) -> Least:
     """Convert a candidate that was found with the shapes in the other order."""
     apart = two.pos - one.pos
     return Least(-least.normal, least.two + apart, least.one + apart, least.valid)
 
 
-def _settled(
+def _refine_normal(
     one: Hull,
     two: Hull,
     at: Array,
@@ -170,13 +175,13 @@ def _settled(
     allowed: maps a normal to an allowed one; ways: returns the tangents along which it may move.
     """
     still = lax.stop_gradient((one, two, at))
-    turn = lambda _, n: _newton(*still, n, lax.stop_gradient(ways(n)))[0]
-    settled = lax.fori_loop(1, TURNS, turn, lax.stop_gradient(allowed(n)))
+    iterate = lambda _, n: _newton_step(*still, n, lax.stop_gradient(ways(n)))[0]
+    settled = lax.fori_loop(1, TURNS, iterate, lax.stop_gradient(allowed(n)))
     start = allowed(lax.stop_gradient(settled))  # rotates with an edge
-    return _newton(one, two, at, start, ways(start))
+    return _newton_step(one, two, at, start, ways(start))
 
 
-def _newton(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Array, Array]:
+def _newton_step(one: Hull, two: Hull, at: Array, n: Array, basis: Array) -> tuple[Array, Array]:
     """Return a normal closer to the minimum of h along tangents [1 or 2, 3], and if h has one.
 
     The gradient of h on the sphere follows from the closest points, and its Hessian from their

@@ -52,10 +52,10 @@ def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
     half = times(cylinder.local(capsule.along), capsule.size[1])
     pos, half = settled((pos, half))
     (radius, height, _), r = cylinder.size, capsule.size[0]
-    t = _deepest(pos, half, radius, height)
+    t = _deepest_axis_point(pos, half, radius, height)
     distance, normal = cylinder_distance(plus(pos, half, t), radius, height)
     # On a cap, the contacts are both ends of the part above it.
-    low, high, above = _within(pos, half, radius)
+    low, high, above = _clip_to_disc(pos, half, radius)
     ends = jnp.stack([low, high])
     up = jnp.where(pos[2] < 0, -1.0, 1.0).astype(t.dtype)
     slope = half[2] ** 2 <= FLAT**2 * dot(half, half)
@@ -69,7 +69,7 @@ def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
     return touch(jnp.where(spare, FAR, dist), pos, cylinder.turn(times(normal, -1.0)))
 
 
-def _within(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
+def _clip_to_disc(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
     """Return where an axis pos + t half, |t| <= 1, enters and leaves a circle, and if it does."""
     aa = half[0] ** 2 + half[1] ** 2
     ab = half[0] * pos[0] + half[1] * pos[1]
@@ -81,7 +81,7 @@ def _within(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
     return low, high, cuts & (low < high)
 
 
-def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
+def _deepest_axis_point(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
     """Return the t of the axis pos + t half, |t| <= 1, with the least distance to the cylinder."""
 
     def slope(t, pos, half, radius, height):
@@ -89,7 +89,7 @@ def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
 
     fixed = jax.lax.stop_gradient((pos, half, radius, height))
 
-    def halved(_, ends):
+    def bisect(_, ends):
         low, high = ends
         middle = (low + high) / 2
         rises = slope(middle, *fixed) > 0
@@ -97,18 +97,18 @@ def _deepest(pos: Vec, half: Vec, radius: Array, height: Array) -> Array:
 
     ends = (jnp.full_like(radius, -1), jnp.full_like(radius, 1))
     low, high = jax.lax.fori_loop(
-        0, jnp.finfo(radius.dtype).nmant + 1, halved, jax.lax.stop_gradient(ends), unroll=8
+        0, jnp.finfo(radius.dtype).nmant + 1, bisect, jax.lax.stop_gradient(ends), unroll=8
     )
     t = jnp.where(high == 1, 1, jnp.where(low == -1, -1, (low + high) / 2)).astype(radius.dtype)
     free = (high < 1) & (low > -1)
     bend = jax.jvp(lambda t: slope(t, *fixed), (t,), (jnp.ones_like(t),))[1]
     smooth = ratio(-slope(t, pos, half, radius, height), jnp.where(bend > 0, bend, 0))
-    bent, kink = _kink(plus(pos, half, t), half, radius, height)
+    bent, kink = _find_kink(plus(pos, half, t), half, radius, height)
     step = jnp.where(bent, kink, smooth)
     return t + jnp.where(free & (jnp.abs(step) < NEAR), step, 0)
 
 
-def _kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, Array]:
+def _find_kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, Array]:
     """Return whether the distance is least at a kink near a point inside, and the step to it.
 
     At a kink two surfaces are equally close: a cap and the round side, or the two caps.

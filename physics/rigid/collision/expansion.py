@@ -57,13 +57,13 @@ def nearest_face(one: Hull, two: Hull) -> Found:
         b = turned(two.rot, two.points[j]) + bulge(two, -n) + (two.pos - one.pos)
         return a - b, i, j
 
-    start = _start(support, two.pos - one.pos)
+    start = _initial_tetrahedron(support, two.pos - one.pos)
     scale = jnp.max(jnp.abs(start.w[:4]))
     # Faces too small for an accurate normal are never made; they would break the polytope.
     slack = max(32 * float(jnp.finfo(scale.dtype).eps), 3e-13) * scale
-    grown = jax.lax.fori_loop(4, _POINTS, lambda k, p: _grown(support, slack, p, k), start)
+    grown = jax.lax.fori_loop(4, _POINTS, lambda k, p: _grow(support, slack, p, k), start)
     # If round shapes overlap in two ways, the polytope may be closer to the origin in the worse.
-    score, ways = _scored(grown)
+    score, ways = _score_faces(grown)
     _, nearest = jax.lax.top_k(-score, CANDIDATES)
     overlap = lambda n: along(support(n)[0], n)
     # A face that does not exist, or has no area, has no direction.
@@ -79,7 +79,7 @@ def _unit(v: Array, otherwise: Array) -> Array:
     return jnp.where(long, v / jnp.sqrt(jnp.where(long, square, 1)), otherwise)
 
 
-def _start(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
+def _initial_tetrahedron(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
     """Return a tetrahedron inside the difference, with corners far from one another."""
     both_ways = lambda n: jax.vmap(support)(jnp.stack([n, -n]))
     first = _unit(towards, jnp.asarray([1.0, 0, 0], towards.dtype))
@@ -105,10 +105,10 @@ def _start(support: Callable[[Array], Ends], towards: Array) -> _Polytope:
     faces = jnp.where(outward, faces, faces[:, ::-1])
     faces = jnp.concatenate([faces, jnp.zeros((_FACES - 4, 3), jnp.int32)])
     alive = jnp.arange(_FACES) < 4
-    return _Polytope(w, one, two, faces, *_planes(w, faces), alive)
+    return _Polytope(w, one, two, faces, *_face_planes(w, faces), alive)
 
 
-def _planes(w: Array, faces: Array) -> tuple[Array, Array]:
+def _face_planes(w: Array, faces: Array) -> tuple[Array, Array]:
     """Return outward normals and offsets of faces; inf without area, visible from nowhere."""
     a, b, c = (w[faces[:, k]] for k in range(3))
     area = jnp.cross(b - a, c - a)
@@ -118,11 +118,11 @@ def _planes(w: Array, faces: Array) -> tuple[Array, Array]:
     return normal, jnp.where(there, along(normal, a), jnp.inf)
 
 
-def _scored(p: _Polytope) -> tuple[Array, Array]:
+def _score_faces(p: _Polytope) -> tuple[Array, Array]:
     """Return how close faces are to the origin [F], and the directions in which to grow."""
     behind = p.alive & (p.offset < 0)
     outside = jnp.any(behind)
-    points = _nearest(p)
+    points = _closest_points(p)
     apart = along(points, points)
     score = jnp.where(outside, apart, p.offset)
     score = jnp.where(jnp.where(outside, behind, p.alive), score, jnp.inf)
@@ -132,7 +132,7 @@ def _scored(p: _Polytope) -> tuple[Array, Array]:
     return score, jnp.where(clear[:, None], way, p.normal)
 
 
-def _nearest(p: _Polytope) -> Array:
+def _closest_points(p: _Polytope) -> Array:
     """Return the point of each face that is closest to the origin, [F, 3]."""
     ends = p.w[p.faces]  # [F, 3, 3]
     finite = jnp.isfinite(p.offset)
@@ -148,9 +148,9 @@ def _nearest(p: _Polytope) -> Array:
     return jnp.where(within[:, None], on_plane, edge)
 
 
-def _grown(support: Callable[[Array], Ends], slack: Array, p: _Polytope, k: Array) -> _Polytope:
+def _grow(support: Callable[[Array], Ends], slack: Array, p: _Polytope, k: Array) -> _Polytope:
     """Return the polytope with one more point, in the direction where the origin is closest."""
-    score, ways = _scored(p)
+    score, ways = _score_faces(p)
     face = jnp.argmin(score)
     way = ways[face]
     w, one, two = support(way)
@@ -174,7 +174,7 @@ def _grown(support: Callable[[Array], Ends], slack: Array, p: _Polytope, k: Arra
     fresh = jnp.stack([start.ravel()[source], end.ravel()[source], jnp.full_like(source, k)], 1)
     faces = jnp.where(taken[:, None], fresh, p.faces)
     grown = p.w.at[k].set(w)
-    normal, offset = _planes(grown, faces)
+    normal, offset = _face_planes(grown, faces)
     keep = lambda new, old: jnp.where(taken.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
     return _Polytope(
         w=grown,

@@ -23,7 +23,7 @@ from .hull import HIGHEST, local, turned
 from .shape import Shape, Touch, direction, touch
 
 PATCHES, POINTS = 16, 32  # patches of a mesh's surface; points of a patch
-_ROUND = ("sphere", "capsule", "ellipsoid")  # types of which only the points are tested
+_ROUND_TYPES = ("sphere", "capsule", "ellipsoid")  # types of which only the points are tested
 SAMPLED = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "sdf")  # types a field can touch
 
 
@@ -44,24 +44,24 @@ class Field:
 
 def rows(kind: str) -> int:
     """Return the number of contacts that a shape of a type and a field may have."""
-    own = PATCHES if kind == "sdf" else len(_surface(kind))
-    return own + (0 if kind in _ROUND else PATCHES)
+    own = PATCHES if kind == "sdf" else len(_surface_points(kind))
+    return own + (0 if kind in _ROUND_TYPES else PATCHES)
 
 
 def touch_field(kind: str, one: Shape, two: Shape, own: Field | None, field: Field) -> Touch:
     """Return the contacts of a shape and a field; `own` is the first shape's field, if any."""
     none = jnp.zeros_like(one.size[0])
-    points, radius = (own.points, none) if own else _points(kind, one.size)
-    dist, pos, out = _deepest(points, radius, one, two, field.distance)
-    if kind in _ROUND:
+    points, radius = (own.points, none) if own else _sample_points(kind, one.size)
+    dist, pos, out = _deepest_points(points, radius, one, two, field.distance)
+    if kind in _ROUND_TYPES:
         return touch(dist, tuple(pos.T), tuple(-out.T))
-    distance = own.distance if own else _distance(kind, one.size)
-    back = _deepest(field.points, none, two, one, distance)
+    distance = own.distance if own else _distance_function(kind, one.size)
+    back = _deepest_points(field.points, none, two, one, distance)
     join = lambda a, b: tuple(jnp.concatenate([a, b]).T)
     return touch(jnp.concatenate([dist, back[0]]), join(pos, back[1]), join(-out, back[2]))
 
 
-def _deepest(
+def _deepest_points(
     points: Array, radius: Array, of: Shape, other: Shape, distance: Callable[[Vec], Array]
 ) -> tuple[Array, Array, Array]:
     """Return each patch's deepest point in another shape: distance, position, gradient [K, ...].
@@ -69,23 +69,27 @@ def _deepest(
     Points [K, N, 3] carry balls of a radius; the position is midway between the surfaces.
     """
     turn = jnp.einsum("ji,jk->ik", other.rot, of.rot, precision=HIGHEST)
-    inner = _placed(turn, local(other.rot, of.pos - other.pos), points)
-    reached = lambda x: distance(tuple(jnp.moveaxis(x, -1, 0)))
-    best = jnp.argmin(lax.stop_gradient(reached(inner)), 1)
+    inner = _transform_points(turn, local(other.rot, of.pos - other.pos), points)
+    distance_at = lambda x: distance(tuple(jnp.moveaxis(x, -1, 0)))
+    best = jnp.argmin(lax.stop_gradient(distance_at(inner)), 1)
     chosen = jnp.take_along_axis(inner, best[:, None, None], 1)[:, 0]
-    depth, slope = jax.vmap(jax.value_and_grad(reached))(chosen)
+    depth, slope = jax.vmap(jax.value_and_grad(distance_at))(chosen)
     normal = jnp.stack(direction(tuple(slope.T), (0.0, 0.0, 1.0))[0], 1)
     middle = chosen - normal * ((radius + depth) / 2)[:, None]
-    return depth - radius, _placed(other.rot, other.pos, middle), turned(other.rot, normal)
+    return (
+        depth - radius,
+        _transform_points(other.rot, other.pos, middle),
+        turned(other.rot, normal),
+    )
 
 
-def _placed(rot: Array, pos: Array, points: Array) -> Array:
+def _transform_points(rot: Array, pos: Array, points: Array) -> Array:
     return turned(rot, points) + jnp.broadcast_to(pos, points.shape)
 
 
-def _points(kind: str, size: Array) -> tuple[Array, Array]:
+def _sample_points(kind: str, size: Array) -> tuple[Array, Array]:
     """Return points [K, N, 3] of a simple shape of size [3], and the radius of balls about them."""
-    unit = jnp.asarray(_surface(kind), size.dtype)
+    unit = jnp.asarray(_surface_points(kind), size.dtype)
     zero = jnp.zeros_like(size[0])
     if kind == "sphere":
         return unit, size[0]
@@ -95,14 +99,14 @@ def _points(kind: str, size: Array) -> tuple[Array, Array]:
     return unit * jnp.broadcast_to(scale, unit.shape), zero
 
 
-def _distance(kind: str, size: Array) -> Callable[[Vec], Array]:
+def _distance_function(kind: str, size: Array) -> Callable[[Vec], Array]:
     """Return the distance function of a cylinder or box of size [3]."""
     flat = sdf.Cylinder(size[1], size[0]) if kind == "cylinder" else sdf.Box(size)
     return flat.distance
 
 
 @lru_cache(maxsize=8)
-def _surface(kind: str) -> np.ndarray:
+def _surface_points(kind: str) -> np.ndarray:
     """Return points [K, N, 3] on the surface of a unit shape, or on the axis of a round one."""
     if kind == "sphere":
         return np.zeros((1, 1, 3))

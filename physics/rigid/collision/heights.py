@@ -50,7 +50,7 @@ class Prisms(NamedTuple):
     @property
     def corners(self) -> Vec:
         """All six corners, components [6, N]."""
-        return _joined(self.top, self.bottom)
+        return _concatenate(self.top, self.bottom)
 
 
 class Way(NamedTuple):
@@ -77,13 +77,13 @@ def touch_heights(
     """
     window, most = (limits[0], limits[1]), limits[2]
     centre = local(one.rot, two.pos - one.pos)
-    prisms = _below(field, centre, window)
-    wide = _radius(kind, two, other)
-    beyond = _outside(field, wide, window)
+    prisms = _window_prisms(field, centre, window)
+    wide = _bounding_radius(kind, two, other)
+    beyond = _count_missed_cells(field, wide, window)
     if other is None:
-        found, more = _rods(kind, one, two, prisms, most)
+        found, more = _rod_contacts(kind, one, two, prisms, most)
     else:
-        found, more = _hulls(one, prisms, other, most, kind in FLAT)
+        found, more = _hull_contacts(one, prisms, other, most, kind in FLAT)
     return found, beyond + more
 
 
@@ -92,7 +92,7 @@ def kept(kind: str, window: tuple[int, int], most: int) -> int:
     return min((ROWS if kind in FLAT else 1) * 2 * window[0] * window[1], most)
 
 
-def _below(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
+def _window_prisms(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
     """Return the prisms of a window of cells about a point, two per cell."""
     shape = field.z.shape
     starts, places = [], []
@@ -115,14 +115,14 @@ def _below(field: Heights, centre: Array, window: tuple[int, int]) -> Prisms:
     return Prisms(top, (top[0], top[1], floor))
 
 
-def _radius(kind: str, two: Shape, other: Hull | None) -> Array:
+def _bounding_radius(kind: str, two: Shape, other: Hull | None) -> Array:
     """Return the radius of a ball about the shape, m."""
     if other is not None:
         return reach(other)
     return two.size[0] + (two.size[1] if kind == "capsule" else 0)
 
 
-def _outside(field: Heights, radius: Array, window: tuple[int, int]) -> Array:
+def _count_missed_cells(field: Heights, radius: Array, window: tuple[int, int]) -> Array:
     """Return the number of rows and columns that a shape can overlap outside its window."""
     total = jnp.zeros((), jnp.int32)
     for axis in (0, 1):
@@ -133,23 +133,27 @@ def _outside(field: Heights, radius: Array, window: tuple[int, int]) -> Array:
     return lax.stop_gradient(total)
 
 
-def _rods(kind: str, one: Shape, two: Shape, prisms: Prisms, most: int) -> tuple[Touch, Array]:
+def _rod_contacts(
+    kind: str, one: Shape, two: Shape, prisms: Prisms, most: int
+) -> tuple[Touch, Array]:
     """Return the contacts of a sphere or a capsule, and the number of dropped ones."""
     axes = tuple(tuple(one.rot[i, j] for i in range(3)) for j in range(3))
-    into = lambda v: tuple(dot(tuple(v[i] for i in range(3)), axis) for axis in axes)
-    middle, radius = into(two.pos - one.pos), two.size[0]
-    rod = times(into(two.rot[:, 2]), two.size[1]) if kind == "capsule" else None
-    best = _separated(prisms, middle, rod)
+    to_field = lambda v: tuple(dot(tuple(v[i] for i in range(3)), axis) for axis in axes)
+    middle, radius = to_field(two.pos - one.pos), two.size[0]
+    rod = times(to_field(two.rot[:, 2]), two.size[1]) if kind == "capsule" else None
+    best = _best_separation(prisms, middle, rod)
     dist = best.apart - radius
     place = middle if rod is None else plus(middle, rod, best.at)
     pos = plus(place, best.normal, -(best.apart + radius) / 2)
-    dist, pos, normal, more = _deepest(dist, pos, best.normal, most)
-    out = lambda v: tuple(dot(v, row) for row in zip(*axes))
-    pos = plus(tuple(one.pos[i] for i in range(3)), out(pos))
-    return touch(dist, pos, out(normal)), more
+    dist, pos, normal, more = _deepest_contacts(dist, pos, best.normal, most)
+    from_field = lambda v: tuple(dot(v, row) for row in zip(*axes))
+    pos = plus(tuple(one.pos[i] for i in range(3)), from_field(pos))
+    return touch(dist, pos, from_field(normal)), more
 
 
-def _deepest(dist: Array, pos: Vec, normal: Vec, most: int) -> tuple[Array, Vec, Vec, Array]:
+def _deepest_contacts(
+    dist: Array, pos: Vec, normal: Vec, most: int
+) -> tuple[Array, Vec, Vec, Array]:
     """Return the deepest contacts, and the number of further overlaps."""
     if len(dist) <= most:
         return dist, pos, normal, jnp.zeros((), jnp.int32)
@@ -159,19 +163,22 @@ def _deepest(dist: Array, pos: Vec, normal: Vec, most: int) -> tuple[Array, Vec,
     return dist[rows], pick(pos), pick(normal), more
 
 
-def _separated(prisms: Prisms, middle: Vec, rod: Vec | None) -> Way:
+def _best_separation(prisms: Prisms, middle: Vec, rod: Vec | None) -> Way:
     """Return the direction that separates each prism most from a rod, or from its centre alone."""
     slack = tiny(middle[0]) * jnp.max(jnp.stack([jnp.max(jnp.abs(c)) for c in prisms.corners]))
     slack = lax.stop_gradient(slack)
-    ways = [_faces(prisms, middle, rod, slack), *_ends(prisms, middle, rod)]
+    ways = [_face_directions(prisms, middle, rod, slack), *_end_directions(prisms, middle, rod)]
     if rod is not None:
-        ways += [_corners(prisms, middle, rod), *_edges(prisms, middle, rod, slack)]
+        ways += [
+            _corner_directions(prisms, middle, rod),
+            *_edge_directions(prisms, middle, rod, slack),
+        ]
     every = jax.tree.map(lambda *parts: jnp.concatenate(parts), *ways)
     best = jnp.argmax(lax.stop_gradient(every.score), 0)[None]
     return jax.tree.map(lambda a: jnp.take_along_axis(a, best, 0)[0], every)
 
 
-def _way(prisms: Prisms, middle: Vec, rod: Vec | None, normal: Vec, at: Array) -> Way:
+def _separation_along(prisms: Prisms, middle: Vec, rod: Vec | None, normal: Vec, at: Array) -> Way:
     """Return the separation of prisms and a rod along directions [K, N]."""
     far = [dot(normal, tuple(c[k][None] for c in prisms.corners)) for k in range(6)]
     while len(far) > 1:
@@ -182,7 +189,7 @@ def _way(prisms: Prisms, middle: Vec, rod: Vec | None, normal: Vec, at: Array) -
     return Way(normal, jnp.broadcast_to(at, apart.shape), apart, apart)
 
 
-def _faces(prisms: Prisms, middle: Vec, rod: Vec | None, slack: Array) -> Way:
+def _face_directions(prisms: Prisms, middle: Vec, rod: Vec | None, slack: Array) -> Way:
     """Return the directions normal to the five faces, which lose ties to edges and ends."""
     top = prisms.top
     side = minus(tuple(jnp.roll(c, -1, 0) for c in top), top)
@@ -193,41 +200,41 @@ def _faces(prisms: Prisms, middle: Vec, rod: Vec | None, slack: Array) -> Way:
     down = (still[0], still[0], still[0] - 1)
     normal = tuple(jnp.concatenate([a[None], b, c[None]]) for a, b, c in zip(upper, out, down))
     at = still[0] if rod is None else -jnp.sign(dot(normal, rod))
-    way = _way(prisms, middle, rod, normal, at)
+    way = _separation_along(prisms, middle, rod, normal, at)
     return way._replace(score=way.apart - slack)
 
 
-def _sides(prisms: Prisms) -> tuple[Vec, Vec]:
+def _prism_edges(prisms: Prisms) -> tuple[Vec, Vec]:
     """Return the starts of the nine edges, and their vectors, [9, N]."""
-    turn = lambda v: tuple(jnp.roll(c, -1, 0) for c in v)
-    start = _joined(prisms.top, prisms.bottom, prisms.top)
-    end = _joined(turn(prisms.top), turn(prisms.bottom), prisms.bottom)
+    next_corner = lambda v: tuple(jnp.roll(c, -1, 0) for c in v)
+    start = _concatenate(prisms.top, prisms.bottom, prisms.top)
+    end = _concatenate(next_corner(prisms.top), next_corner(prisms.bottom), prisms.bottom)
     return start, minus(end, start)
 
 
-def _ends(prisms: Prisms, middle: Vec, rod: Vec | None) -> list[Way]:
+def _end_directions(prisms: Prisms, middle: Vec, rod: Vec | None) -> list[Way]:
     """Return the directions from the closest points of edges to the ends of the rod."""
-    start, side = _sides(prisms)
+    start, side = _prism_edges(prisms)
     square = dot(side, side)
     ways = []
     for end in (0,) if rod is None else (-1, 1):
         point = middle if rod is None else plus(middle, rod, end)
         share = jnp.clip(ratio(dot(side, minus(point, start)), square), 0, 1)
         normal = direction(minus(point, plus(start, side, share)), Z)[0]
-        ways.append(_way(prisms, middle, rod, normal, jnp.asarray(end, square.dtype)))
+        ways.append(_separation_along(prisms, middle, rod, normal, jnp.asarray(end, square.dtype)))
     return ways
 
 
-def _corners(prisms: Prisms, middle: Vec, rod: Vec) -> Way:
+def _corner_directions(prisms: Prisms, middle: Vec, rod: Vec) -> Way:
     """Return the directions from corners to the closest points of the rod."""
     away = minus(middle, prisms.corners)
     at = jnp.clip(ratio(-dot(away, rod), dot(rod, rod)), -1, 1)
-    return _way(prisms, middle, rod, direction(plus(away, rod, at), Z)[0], at)
+    return _separation_along(prisms, middle, rod, direction(plus(away, rod, at), Z)[0], at)
 
 
-def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
+def _edge_directions(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
     """Return the directions normal to an edge and the rod, where both cross in projection."""
-    start, side = _sides(prisms)
+    start, side = _prism_edges(prisms)
     across = cross(side, rod)
     normal, length = direction(across, Z)
     square = length * length
@@ -238,7 +245,7 @@ def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
     crossed = (jnp.abs(at) <= 1) & (share >= 0) & (share <= 1) & (length > 0)
     ways = []
     for sign in (-1, 1):
-        way = _way(prisms, middle, rod, times(normal, sign), at)
+        way = _separation_along(prisms, middle, rod, times(normal, sign), at)
         # The edge itself must be the farthest part of the prism.
         own = dot(way.normal, away) - jnp.abs(dot(way.normal, rod))
         sound = crossed & (own - way.apart <= slack)
@@ -246,20 +253,22 @@ def _edges(prisms: Prisms, middle: Vec, rod: Vec, slack: Array) -> list[Way]:
     return ways
 
 
-def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool) -> tuple[Touch, Array]:
+def _hull_contacts(
+    one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool
+) -> tuple[Touch, Array]:
     """Return the contacts of a convex shape with prisms that no face separates from it.
 
     A prism has one contact, or several between flat faces. The number of dropped ones is second.
     """
     corners = jnp.stack(prisms.corners, -1)  # [6, N, 3]
-    far = lax.stop_gradient(_bound(one, prisms, other))
+    far = lax.stop_gradient(_distance_bound(one, prisms, other))
     more = jnp.zeros((), jnp.int32)
     if corners.shape[1] > most:
         _, rows = lax.top_k(-far, most)
         more = jnp.maximum(jnp.sum(far < 0, dtype=jnp.int32) - most, 0)
         corners = corners[:, rows]
 
-    def met(points: Array) -> Touch:
+    def collide_prism(points: Array) -> Touch:
         centre = jnp.mean(points, 0)
         zero = jnp.zeros_like(centre)
         prism = Hull(
@@ -274,7 +283,7 @@ def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool) -> tu
         dist, pos, normal = deepest(prism, other)
         return touch(dist[None], tuple(pos), tuple(normal))
 
-    found = jax.vmap(met, 1)(corners)
+    found = jax.vmap(collide_prism, 1)(corners)
     found = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
     if len(found.dist) > most:
         _, rows = lax.top_k(-lax.stop_gradient(found.dist), most)
@@ -283,21 +292,21 @@ def _hulls(one: Shape, prisms: Prisms, other: Hull, most: int, flat: bool) -> tu
     return found, more
 
 
-def _bound(one: Shape, prisms: Prisms, other: Hull) -> Array:
+def _distance_bound(one: Shape, prisms: Prisms, other: Hull) -> Array:
     """Return a lower bound [N] of the distance of prisms to a shape, along face normals."""
     still = jnp.zeros_like(other.pos)
-    faces = _faces(prisms, tuple(still), None, still[0])
+    faces = _face_directions(prisms, tuple(still), None, still[0])
     offset = other.pos - one.pos
 
-    def lowest(inner: Array) -> Array:
+    def support_distance(inner: Array) -> Array:
         n = turned(one.rot, inner)
         far = turned(other.rot, other.points[farthest(other, -n)]) + bulge(other, -n) + offset
         return along(n, far) - other.radius
 
     normals = jnp.stack(faces.normal, -1)  # [5, N, 3]
-    low: Callable[[Array], Array] = jax.vmap(jax.vmap(lowest))
+    low: Callable[[Array], Array] = jax.vmap(jax.vmap(support_distance))
     return jnp.max(low(normals) + faces.apart, 0)
 
 
-def _joined(*parts: Vec) -> Vec:
+def _concatenate(*parts: Vec) -> Vec:
     return tuple(jnp.concatenate(each) for each in zip(*parts))

@@ -34,7 +34,7 @@ class Hull:
 def hull(kind: str, shape: Shape, points: Array | None = None, count: int = 0) -> Hull:
     """Return the hull of a shape with at least `count` points; `points` are those of a mesh."""
     if points is None:
-        points, radii, radius = _simple(kind, shape.size)
+        points, radii, radius = _primitive_hull(kind, shape.size)
     else:
         radii, radius = jnp.zeros_like(shape.size), jnp.zeros_like(shape.size[0])
     spare = jnp.broadcast_to(points[:1], (max(count - len(points), 0), 3))
@@ -48,7 +48,7 @@ def reach(one: Hull) -> Array:
     return far + jnp.max(one.radii) + one.radius
 
 
-def _simple(kind: str, size: Array) -> tuple[Array, Array, Array]:
+def _primitive_hull(kind: str, size: Array) -> tuple[Array, Array, Array]:
     """Return the points [N, 3], radii [3] and radius of a simple shape of size [3]."""
     zero = jnp.zeros_like(size)
     if kind == "box":

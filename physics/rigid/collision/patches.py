@@ -55,42 +55,42 @@ def low(points: Array, height: Array, normal: Array) -> Kept:
     out = jnp.sqrt(along(points - points[lowest][None], points - points[lowest][None]))
     there = (height <= 0) | (height - height[lowest] <= SLANT * out)
     at = jnp.einsum("kj,ij->ki", points, tangents(normal), precision=HIGHEST)
-    rows = _spread(at, there, lowest)
-    return Kept(rows, there[rows] & ~_twice(at[rows], _square(at[rows])))
+    rows = _select_four(at, there, lowest)
+    return Kept(rows, there[rows] & ~_is_duplicate(at[rows], _max_square_distance(at[rows])))
 
 
 def patch(one: Hull, two: Hull, n: Array) -> Shared:
     """Return the contacts of the flats of two shapes along a normal from one to two."""
     axes = jnp.concatenate([tangents(n), n[None]])
-    a, b = _flat(one, n, axes, jnp.zeros_like(n)), _flat(two, -n, axes, two.pos - one.pos)
-    at, top, bottom, there = _corners(a, b)
+    a, b = _find_flat(one, n, axes, jnp.zeros_like(n)), _find_flat(two, -n, axes, two.pos - one.pos)
+    at, top, bottom, there = _intersection_corners(a, b)
     gap = bottom - top - one.radius - two.radius
-    keep = _spread(*jax.lax.stop_gradient((at, there, _outer(at, there))))
+    keep = _select_four(*jax.lax.stop_gradient((at, there, _farthest_from_mean(at, there))))
     middle = (top + one.radius + bottom - two.radius) / 2
     pos = jnp.concatenate([at, middle[:, None]], 1)[keep]
-    smaller = jnp.minimum(_square(a.at), _square(b.at))
-    chosen = there[keep] & ~_twice(at[keep], smaller)
+    smaller = jnp.minimum(_max_square_distance(a.at), _max_square_distance(b.at))
+    chosen = there[keep] & ~_is_duplicate(at[keep], smaller)
     return Shared(
         dist=jnp.where(chosen, gap[keep], FAR),
         pos=jnp.einsum("ki,ij->kj", pos, axes, precision=HIGHEST),
     )
 
 
-def _flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
+def _find_flat(shape: Hull, n: Array, axes: Array, offset: Array) -> Flat:
     """Return the flat of a shape along `n`, in the axes of the contact: its corners in order."""
     inner = local(shape.rot, n)
     ways = jnp.einsum("ij,ki->kj", shape.rot, axes[:2], precision=HIGHEST)
     ways = jnp.einsum("kc,cj->kj", jnp.asarray(CIRCLE, n.dtype), ways, precision=HIGHEST)
-    corners = shape.points[_outermost(*jax.lax.stop_gradient((shape.points, inner, ways)))]
-    ends_on = _ends_on(shape, inner)
-    near = turned(shape.rot, jnp.where(ends_on, _rim(shape, inner, ways), corners))
+    corners = shape.points[_outermost_indices(*jax.lax.stop_gradient((shape.points, inner, ways)))]
+    ends_on = _is_end_on(shape, inner)
+    near = turned(shape.rot, jnp.where(ends_on, _rim_points(shape, inner, ways), corners))
     near = near + (offset + jnp.where(ends_on, 0, bulge(shape, n)))[None]
     seen = jnp.einsum("ij,kj->ki", axes, near, precision=HIGHEST)
     at, height = seen[:, :2], seen[:, 2]
-    return Flat(at, height, _slope(at, height))
+    return Flat(at, height, _height_gradient(at, height))
 
 
-def _outermost(points: Array, inner: Array, ways: Array) -> Array:
+def _outermost_indices(points: Array, inner: Array, ways: Array) -> Array:
     """Return the indices of the flat's points along `inner` that are farthest along each way."""
     height = along(points, inner[None])
     far = jnp.argmax(height)
@@ -100,39 +100,39 @@ def _outermost(points: Array, inner: Array, ways: Array) -> Array:
     return jnp.argmax(jnp.where(flat[None], reach, -jnp.inf), 1)
 
 
-def _ends_on(shape: Hull, inner: Array) -> Array:
+def _is_end_on(shape: Hull, inner: Array) -> Array:
     """Return whether a shape is a cylinder that is seen along its axis."""
     disk = (shape.radii[0] > 0) & (shape.radii[2] == 0)
     return disk & (jnp.abs(inner[2]) > 1 - SLANT**2 / 2)
 
 
-def _rim(shape: Hull, inner: Array, ways: Array) -> Array:
+def _rim_points(shape: Hull, inner: Array, ways: Array) -> Array:
     """Return points [8, 3] around the cap of a cylinder, in order."""
     high = jnp.argmax(shape.points[:, 2] * jnp.sign(inner[2]))
     flat = ways.at[:, 2].set(0)
     return shape.points[high][None] + shape.radii[0] * flat
 
 
-def _slope(at: Array, height: Array) -> Array:
+def _height_gradient(at: Array, height: Array) -> Array:
     """Return the gradient of the height over a polygon; zero if it is an edge or a corner."""
     x, y = (at[:, k] - at[0, k] for k in (0, 1))
     z = height - height[0]
-    turn = lambda u, v: jnp.sum(u * jnp.roll(v, -1) - jnp.roll(u, -1) * v)
-    area = turn(x, y)
+    shoelace = lambda u, v: jnp.sum(u * jnp.roll(v, -1) - jnp.roll(u, -1) * v)
+    area = shoelace(x, y)
     size = jnp.max(x**2 + y**2)
     wide = area > 1e-6 * size
     divide = lambda v: jnp.where(wide, v / jnp.where(wide, area, 1), 0)
-    return jnp.stack([divide(-turn(y, z)), divide(turn(x, z))])
+    return jnp.stack([divide(-shoelace(y, z)), divide(shoelace(x, z))])
 
 
-def _corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
+def _intersection_corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
     """Return corners of the intersection of two flats: positions [M, 2], both heights, validity."""
     rise = lambda flat, at: (
         flat.height[0] + jnp.einsum("kj,j->k", at - flat.at[:1], flat.slope, precision=HIGHEST)
     )
-    slack = 1e-5 * jnp.sqrt(_square(a.at))
-    own = (a.at, a.height, rise(b, a.at), _within(a.at, b, slack))
-    its = (b.at, rise(a, b.at), b.height, _within(b.at, a, slack))
+    slack = 1e-5 * jnp.sqrt(_max_square_distance(a.at))
+    own = (a.at, a.height, rise(b, a.at), _is_inside_polygon(a.at, b, slack))
+    its = (b.at, rise(a, b.at), b.height, _is_inside_polygon(b.at, a, slack))
     p, q = a.at[:, None], b.at[None]
     u, v = jnp.roll(a.at, -1, 0)[:, None] - p, jnp.roll(b.at, -1, 0)[None] - q
     wedge = lambda s, t: s[..., 0] * t[..., 1] - s[..., 1] * t[..., 0]
@@ -149,7 +149,7 @@ def _corners(a: Flat, b: Flat) -> tuple[Array, Array, Array, Array]:
     return places, tops, bottoms, there
 
 
-def _within(points: Array, flat: Flat, slack: Array) -> Array:
+def _is_inside_polygon(points: Array, flat: Flat, slack: Array) -> Array:
     """Return a mask of points inside a polygon, an edge or a corner, up to a slack."""
     side = jnp.roll(flat.at, -1, 0) - flat.at
     length = jnp.sqrt(jnp.sum(side**2, 1))
@@ -161,7 +161,7 @@ def _within(points: Array, flat: Flat, slack: Array) -> Array:
     return inside & jnp.all((points >= low) & (points <= high), 1)
 
 
-def _spread(at: Array, there: Array, first: Array) -> Array:
+def _select_four(at: Array, there: Array, first: Array) -> Array:
     """Return indices of four valid points, far apart: the first, and three that may repeat."""
     best = lambda value: jnp.argmax(jnp.where(there, value, -jnp.inf))
     second = best(jnp.sum((at - at[first][None]) ** 2, 1))
@@ -170,19 +170,19 @@ def _spread(at: Array, there: Array, first: Array) -> Array:
     return jnp.stack([first, second, best(side), best(-side)])
 
 
-def _outer(at: Array, there: Array) -> Array:
+def _farthest_from_mean(at: Array, there: Array) -> Array:
     """Return the index of the valid point that is farthest from the mean of all valid ones."""
     number = jnp.maximum(jnp.sum(there, dtype=at.dtype), 1)
     middle = jnp.sum(jnp.where(there[:, None], at, 0), 0) / number
     return jnp.argmax(jnp.where(there, jnp.sum((at - middle[None]) ** 2, 1), -jnp.inf))
 
 
-def _square(at: Array) -> Array:
+def _max_square_distance(at: Array) -> Array:
     """Return the largest squared distance of points [N, 2] from the first."""
     return jnp.max(jnp.sum((at - at[:1]) ** 2, 1))
 
 
-def _twice(at: Array, square: Array) -> Array:
+def _is_duplicate(at: Array, square: Array) -> Array:
     """Return a mask of four points that repeat an earlier one, to a thousandth of the flats.
 
     The tolerance is relative to the flats, not to the points: two crossing edges meet in one point,

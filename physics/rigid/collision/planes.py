@@ -41,8 +41,8 @@ def plane_capsule(plane: Body, capsule: Body) -> Touch:
 def plane_ellipsoid(plane: Body, ellipsoid: Body) -> Touch:
     """Return the contact of a plane and the lowest point of an ellipsoid, one row."""
     down = times(ellipsoid.local(plane.along), -1.0)
-    scaled = lambda v: tuple(r * x for r, x in zip(ellipsoid.size, v))
-    lowest = scaled(direction(scaled(down), down)[0])
+    scale_by_radii = lambda v: tuple(r * x for r, x in zip(ellipsoid.size, v))
+    lowest = scale_by_radii(direction(scale_by_radii(down), down)[0])
     return points_on_plane(plane, stacked(ellipsoid.place(lowest)))
 
 
@@ -74,10 +74,10 @@ def plane_box(plane: Body, box: Body) -> Touch:
     """
     signs = jnp.asarray(CORNERS[:4].T, box.size[0].dtype)
     corner = box.turn(tuple(s * r for s, r in zip(signs, box.size)))
-    return points_on_plane(plane, plus(box.pos, _below(corner, plane.along)))
+    return points_on_plane(plane, plus(box.pos, _flip_down(corner, plane.along)))
 
 
-def _below(corner: Vec, normal: Vec) -> Vec:
+def _flip_down(corner: Vec, normal: Vec) -> Vec:
     """Return vectors, negated where they point along the normal."""
     return where(dot(corner, normal) > 0, times(corner, -1.0), corner)
 

@@ -76,10 +76,10 @@ def kernel(inner: Callable[[Body, Body], Touch]) -> Callable[[Shape, Shape], Tou
     """Wrap a collision function of `Body` arguments to take `Shape` arguments."""
 
     @wraps(inner)
-    def outer(one: Shape, two: Shape) -> Touch:
+    def wrapped(one: Shape, two: Shape) -> Touch:
         return inner(body(one), body(two))
 
-    return outer
+    return wrapped
 
 
 def body(shape: Shape) -> Body:
@@ -150,5 +150,5 @@ def touch(dist: Array, pos: Vec, normal: Vec, tangent: Vec | None = None) -> Tou
         tangent = where(jnp.abs(normal[1]) >= 0.5, Z, Y)
     first = direction(plus(tangent, normal, -dot(normal, tangent)), X)[0]
     rows = (normal, first, cross(normal, first))
-    wide = lambda v: jnp.stack([jnp.broadcast_to(x, dist.shape) for x in v], -1)
-    return Touch(dist, wide(pos), jnp.stack([wide(row) for row in rows], -2))
+    stack_columns = lambda v: jnp.stack([jnp.broadcast_to(x, dist.shape) for x in v], -1)
+    return Touch(dist, stack_columns(pos), jnp.stack([stack_columns(row) for row in rows], -2))

@@ -37,8 +37,8 @@ class Cone:
         if self.J.shape[1] == 1:
             return jnp.maximum(-self.D[:, None] * x, 0)
         if self.elliptic:
-            return _ellipse(self, x).force
-        plus, minus = _edges(self, x)
+            return _find_zones(self, x).force
+        plus, minus = _edge_residuals(self, x)
         push = self.D[:, None] * jnp.maximum(-plus, 0), self.D[:, None] * jnp.maximum(-minus, 0)
         normal = jnp.sum(push[0] + push[1], 1, keepdims=True)
         return jnp.concatenate([normal, self.friction * (push[0] - push[1])], 1)
@@ -48,13 +48,13 @@ class Cone:
         if self.J.shape[1] == 1:
             return jnp.where(x < 0, self.D[:, None], 0)[:, :, None]
         if self.elliptic:
-            return _ellipse_curvature(self, x)
-        plus, minus = (jnp.where(e < 0, self.D[:, None], 0) for e in _edges(self, x))
+            return _elliptic_curvature(self, x)
+        plus, minus = (jnp.where(e < 0, self.D[:, None], 0) for e in _edge_residuals(self, x))
         normal = jnp.sum(plus + minus, 1)
         across = self.friction * (plus - minus)
         own = self.friction**2 * (plus + minus)
         sides = own[:, :, None] * jnp.eye(own.shape[1], dtype=x.dtype)[None]
-        return _bordered(normal, across, sides)
+        return _assemble_bordered(normal, across, sides)
 
     @property
     def round(self) -> bool:
@@ -63,11 +63,11 @@ class Cone:
 
     def edges(self, x: Array) -> Array:
         """Return x of the edges of a pyramid, [C, 2 (d - 1)], or of the normal if d = 1."""
-        return x if x.shape[1] == 1 else jnp.concatenate(_edges(self, x), 1)
+        return x if x.shape[1] == 1 else jnp.concatenate(_edge_residuals(self, x), 1)
 
     def zones(self, x: Array) -> Array:
         """Return masks [C, 2] of elliptic contacts that stick and that slide."""
-        e = _ellipse(self, x)
+        e = _find_zones(self, x)
         return jnp.stack([e.bottom, e.middle], 1)
 
     def along(self, x: Array, way: Array) -> Array:
@@ -79,19 +79,19 @@ class Cone:
         if self.J.shape[1] == 1:
             return 0.5 * jnp.sum(self.D[:, None] * jnp.minimum(x, 0) ** 2)
         if self.elliptic:
-            return jnp.sum(_ellipse(self, x).cost)
-        plus, minus = (jnp.minimum(edge, 0) ** 2 for edge in _edges(self, x))
+            return jnp.sum(_find_zones(self, x).cost)
+        plus, minus = (jnp.minimum(edge, 0) ** 2 for edge in _edge_residuals(self, x))
         return 0.5 * jnp.sum(self.D[:, None] * (plus + minus))
 
 
-def _edges(cone: Cone, x: Array) -> tuple[Array, Array]:
+def _edge_residuals(cone: Cone, x: Array) -> tuple[Array, Array]:
     """Return x [C, d - 1] of the two pyramid edges of each friction direction."""
     side = cone.friction * x[:, 1:]
     return x[:, :1] + side, x[:, :1] - side
 
 
 @pytree
-class _Ellipse:
+class _EllipticZones:
     """Zones of elliptic contacts, with their forces and costs."""
 
     w: Array  # [C, d] scales of x: mu, friction
@@ -105,7 +105,7 @@ class _Ellipse:
     cost: Array  # [C]
 
 
-def _ellipse(cone: Cone, x: Array) -> _Ellipse:
+def _find_zones(cone: Cone, x: Array) -> _EllipticZones:
     """Return the zone of each elliptic contact: separated, sliding on the cone, sticking."""
     mu = cone.mu
     w = jnp.concatenate([mu[:, None], cone.friction], 1)
@@ -124,7 +124,7 @@ def _ellipse(cone: Cone, x: Array) -> _Ellipse:
     slide = (Dm * gap)[:, None] * slide
     own = (cone.D / mu**2)[:, None] * w**2
     held = 0.5 * jnp.sum(own * x * x, 1)
-    return _Ellipse(
+    return _EllipticZones(
         w=w,
         N=N,
         T=T,
@@ -137,20 +137,20 @@ def _ellipse(cone: Cone, x: Array) -> _Ellipse:
     )
 
 
-def _ellipse_curvature(cone: Cone, x: Array) -> Array:
+def _elliptic_curvature(cone: Cone, x: Array) -> Array:
     """Return minus the derivative of the forces.
 
     Across the axis it uses unit vectors: a power of T, clamped separately from the vector, would
     make it indefinite near the apex.
     """
-    e = _ellipse(cone, x)
+    e = _find_zones(cone, x)
     mu, w, d = cone.mu, e.w, x.shape[1]
     safe = jnp.where(e.T > 0, e.T, 1)
     k = mu * e.N / safe
     across = -mu[:, None] * e.away
     outer = k[:, None, None] * e.away[:, :, None] * e.away[:, None]
     outer = outer + (mu**2 - k)[:, None, None] * jnp.eye(d - 1, dtype=x.dtype)[None]
-    square = _bordered(jnp.ones_like(mu), across, outer)
+    square = _assemble_bordered(jnp.ones_like(mu), across, outer)
     sliding = e.Dm[:, None, None] * w[:, :, None] * w[:, None] * square
     own = (cone.D / mu**2)[:, None] * w**2
     sticking = own[:, :, None] * jnp.eye(d, dtype=x.dtype)[None]
@@ -159,7 +159,7 @@ def _ellipse_curvature(cone: Cone, x: Array) -> Array:
     )
 
 
-def _bordered(corner: Array, border: Array, inner: Array) -> Array:
+def _assemble_bordered(corner: Array, border: Array, inner: Array) -> Array:
     """Return symmetric matrices [C, d, d] from a corner [C], a border and an inner block.
 
     They are concatenated, because a GPU launches a kernel for every block written into zeros.

@@ -19,8 +19,8 @@ def solve(H: Array, b: Array) -> Array:
     Its derivatives are dx = H^-1 (db - dH x); the factor is not differentiated.
     """
     L = factored(lax.stop_gradient(H))
-    product = lambda x: jnp.einsum("vw,w->v", H, x, precision=HIGHEST)
-    return lax.custom_linear_solve(product, b, lambda _, b: solved(L, b), symmetric=True)
+    multiply = lambda x: jnp.einsum("vw,w->v", H, x, precision=HIGHEST)
+    return lax.custom_linear_solve(multiply, b, lambda _, b: solved(L, b), symmetric=True)
 
 
 def factored(H: Array) -> Array:

@@ -26,7 +26,7 @@ def safe_reference(model: Mechanism, solref: Array) -> Array:
 
 def impedance(solimp: Array, r: Array) -> Array:
     """Return d(r) [...] of `solimp` [..., 5]: its first value at r = 0, the second at the width."""
-    low, high, width, middle, power = _clean(solimp)
+    low, high, width, middle, power = _clip_solimp(solimp)
     flat = (low == high) | (width <= TINY)
     x = jnp.abs(r) / jnp.where(width <= TINY, 1, width)
     inside = jnp.clip(x, 0, 1)
@@ -45,7 +45,7 @@ def impedance(solimp: Array, r: Array) -> Array:
 def spring(model: Mechanism, solref: Array, solimp: Array) -> tuple[Array, Array]:
     """Return stiffness k and damping b [...] of rows with these parameters."""
     solref = safe_reference(model, solref)
-    high = _clean(solimp)[1]
+    high = _clip_solimp(solimp)[1]
     time, ratio = solref[..., 0], solref[..., 1]
     direct = time <= 0
     time, damp = jnp.where(direct, 1, time), jnp.where(ratio <= 0, 1, ratio)
@@ -60,7 +60,7 @@ def weight(solimp: Array, r: Array, inverse: Array) -> Array:
     return 1 / jnp.maximum((1 - d) / d * inverse, TINY)
 
 
-def _clean(solimp: Array) -> tuple[Array, ...]:
+def _clip_solimp(solimp: Array) -> tuple[Array, ...]:
     low, high, width, middle, power = (solimp[..., i] for i in range(5))
     keep = lambda x: jnp.clip(x, _LEAST, _MOST)
     return keep(low), keep(high), jnp.maximum(width, 0), keep(middle), jnp.maximum(power, 1)

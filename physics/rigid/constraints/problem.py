@@ -78,32 +78,32 @@ class Problem:
 def solve(problem: Problem, start: Array, iterations: int) -> Array:
     """Return the accelerations [V] at the minimum, after Newton iterations from `start`."""
 
-    def known(problem: Problem, start: Array) -> Array:
-        return lax.fori_loop(0, iterations, lambda _, a: _turn(problem, a)[0], start)
+    def solve_fixed(problem: Problem, start: Array) -> Array:
+        return lax.fori_loop(0, iterations, lambda _, a: _newton_iteration(problem, a)[0], start)
 
-    def settled(problem: Problem, start: Array) -> Array:
-        def turn(at: Any) -> Any:
-            return at[0] + 1, *_turn(problem, at[1])
+    def solve_adaptive(problem: Problem, start: Array) -> Array:
+        def iterate(at: Any) -> Any:
+            return at[0] + 1, *_newton_iteration(problem, at[1])
 
-        going = lambda at: (at[0] < iterations) & ~at[2]
-        return lax.while_loop(going, turn, (0, start, jnp.zeros((), bool)))[1]
+        is_unfinished = lambda at: (at[0] < iterations) & ~at[2]
+        return lax.while_loop(is_unfinished, iterate, (0, start, jnp.zeros((), bool)))[1]
 
-    return lax.platform_dependent(problem, start, cpu=settled, default=known)
+    return lax.platform_dependent(problem, start, cpu=solve_adaptive, default=solve_fixed)
 
 
-def _turn(problem: Problem, a: Array) -> tuple[Array, Array]:
+def _newton_iteration(problem: Problem, a: Array) -> tuple[Array, Array]:
     """Run one Newton iteration; return its result and whether it is the minimum.
 
     It is if the full step takes no row to another linear piece of its force, where the problem is
     quadratic. With elliptic cones the squared Newton decrement must be at rounding level, too.
     """
-    gradient, H = _system(problem, a)
+    gradient, H = _residual_and_hessian(problem, a)
     step = -factor.solved(factor.factored(H), gradient)
-    t, settled = _line(problem, a, step)
+    t, settled = _line_search(problem, a, step)
     better = a + t * step
     if any(cone.round for cone in problem.cones):
         left = -jnp.sum(gradient * step)
-        whole = jnp.sum(a * _along(H, a)) + jnp.sum(jnp.abs(step * problem.tau))
+        whole = jnp.sum(a * _apply_mass_matrix(H, a)) + jnp.sum(jnp.abs(step * problem.tau))
         settled &= left <= jnp.finfo(a.dtype).eps * whole
     # Where rounding has made the quadratic model singular, keep the last finite point.
     finite = jnp.all(jnp.isfinite(better))
@@ -111,28 +111,30 @@ def _turn(problem: Problem, a: Array) -> tuple[Array, Array]:
 
 
 @solve.defjvp
-def _derivative(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _solve_jvp(iterations: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
     problem, start = primals
     a = solve(problem, start, iterations)
     moved = jax.jvp(lambda p: residual(p, a), (problem,), (tangents[0],))[1]
-    return a, -factor.solve(_system(problem, a)[1], moved)
+    return a, -factor.solve(_residual_and_hessian(problem, a)[1], moved)
 
 
-def _along(M: Array, a: Array) -> Array:
+def _apply_mass_matrix(M: Array, a: Array) -> Array:
     """Return M a [V]."""
     return jnp.einsum("vw,w->v", M, a, precision=HIGHEST)
 
 
 def residual(problem: Problem, a: Array) -> Array:
     """Return M a - tau - J^T f [V]."""
-    return _along(problem.M, a) - problem.tau - forces(problem, a)
+    return _apply_mass_matrix(problem.M, a) - problem.tau - forces(problem, a)
 
 
 def forces(problem: Problem, a: Array) -> Array:
     """Return J^T f [V], the constraint forces on the dofs."""
     single, dense = problem.single, problem.dense
-    out = jnp.zeros_like(a).at[np.array(single.at, int)].add(single.sign * _clamped(single, a)[0])
-    out = out + jnp.einsum("nv,n->v", dense.J, _clamped(dense, a)[0], precision=HIGHEST)
+    out = (
+        jnp.zeros_like(a).at[np.array(single.at, int)].add(single.sign * _row_forces(single, a)[0])
+    )
+    out = out + jnp.einsum("nv,n->v", dense.J, _row_forces(dense, a)[0], precision=HIGHEST)
     for cone in problem.cones:
         out = out + cone.spread(cone.forces(cone.seen(a) - cone.aref))
     return out
@@ -140,36 +142,36 @@ def forces(problem: Problem, a: Array) -> Array:
 
 def cost(problem: Problem, a: Array) -> Array:
     """Return the objective [] without its constant a0^T M a0 / 2."""
-    total = jnp.sum(a * (0.5 * _along(problem.M, a) - problem.tau))
+    total = jnp.sum(a * (0.5 * _apply_mass_matrix(problem.M, a) - problem.tau))
     for rows in (problem.single, problem.dense):
         x = rows.seen(a) - rows.aref
-        f, _ = _clamped(rows, a)
+        f, _ = _row_forces(rows, a)
         acts = rows.D > 0
         total = total - jnp.sum(f * x + jnp.where(acts, f * f / jnp.where(acts, 2 * rows.D, 1), 0))
     return total + sum(cone.cost(cone.seen(a) - cone.aref) for cone in problem.cones)
 
 
-def _clamped(rows: Single | Dense, a: Array) -> tuple[Array, Array]:
+def _row_forces(rows: Single | Dense, a: Array) -> tuple[Array, Array]:
     """Return the forces [n] of scalar rows, and D where they are not clamped, else 0."""
-    return _spring(rows, rows.seen(a) - rows.aref)
+    return _clamp_spring(rows, rows.seen(a) - rows.aref)
 
 
-def _spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
+def _clamp_spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
     raw = -rows.D * x
     free = (raw > rows.low) & (raw < rows.high)
     return jnp.clip(raw, rows.low, rows.high), jnp.where(free, rows.D, 0)
 
 
-def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
+def _residual_and_hessian(problem: Problem, a: Array) -> tuple[Array, Array]:
     """Return the residual [V] and the Hessian [V, V]."""
     single, dense = problem.single, problem.dense
-    out = _along(problem.M, a) - problem.tau
+    out = _apply_mass_matrix(problem.M, a) - problem.tau
     at = np.array(single.at, int)
-    f, d = _clamped(single, a)
+    f, d = _row_forces(single, a)
     out = out.at[at].add(-single.sign * f)
     H = problem.M.at[at, at].add(d)
     if dense.J.shape[0]:
-        f, d = _clamped(dense, a)
+        f, d = _row_forces(dense, a)
         out = out - jnp.einsum("nv,n->v", dense.J, f, precision=HIGHEST)
         H = H + jnp.einsum("nv,n,nw->vw", dense.J, d, dense.J, precision=HIGHEST)
     for cone in problem.cones:
@@ -180,7 +182,7 @@ def _system(problem: Problem, a: Array) -> tuple[Array, Array]:
     return out, H
 
 
-def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
+def _line_search(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
     """Return the length to go along `step`, and whether a full step switches no row.
 
     The search ends where the slope, which only grows, is zero. Newton's method finds the zero
@@ -191,22 +193,22 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
     Newton's method would jump over it from both sides forever, so the rows that switch before the
     zero are found first.
     """
-    inertia = _along(problem.M, step)
+    inertia = _apply_mass_matrix(problem.M, step)
     slope0 = jnp.sum(inertia * a) - jnp.sum(step * problem.tau)
     square = jnp.sum(inertia * step)
-    x, y, low, high = _springs(problem, a, step)
+    x, y, low, high = _scaled_springs(problem, a, step)
     round_cones = [cone for cone in problem.cones if cone.round]
     start = [cone.seen(a) - cone.aref for cone in round_cones]
     way = [cone.seen(step) for cone in round_cones]
 
-    def held(t: Array) -> Array:
+    def cone_force(t: Array) -> Array:
         each = zip(round_cones, start, way)
         return sum((cone.along(p + t * q, q) for cone, p, q in each), jnp.zeros_like(t))
 
     def slope(t: Array, of_round: Array) -> Array:
         return slope0 + t * square - jnp.sum(jnp.clip(-x - t * y, low, high) * y) - of_round
 
-    def beyond(raw: Array) -> tuple[Array, Array]:
+    def bound_masks(raw: Array) -> tuple[Array, Array]:
         return raw <= low, raw >= high
 
     one = jnp.ones_like(square)
@@ -218,14 +220,14 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
         ends = jnp.concatenate([-least - x[at], -most - x[at]]) / jnp.tile(y[at], 2)
         ahead = jnp.isfinite(ends) & (ends > 0)
         ends = jnp.where(ahead, ends, 0)
-        g = jax.vmap(lambda t: slope(t, held(t)))(ends)
+        g = jax.vmap(lambda t: slope(t, cone_force(t)))(ends)
         before = jnp.max(jnp.where(ahead & (g < 0), ends, 0))
         behind = jnp.min(jnp.where(ahead & (g >= 0), ends, jnp.inf))
     middle = jnp.where(jnp.isfinite(behind), (before + behind) / 2, 2 * before)
     t = jnp.where((before < one) & (one < behind), one, middle)
     for _ in range(BENT if round_cones else STRAIGHT):
-        below, above = beyond(-x - t * y)
-        of_round, bend = jax.jvp(held, (t,), (one,))
+        below, above = bound_masks(-x - t * y)
+        of_round, bend = jax.jvp(cone_force, (t,), (one,))
         g = slope(t, of_round)
         rise = square + jnp.sum(jnp.where(below | above, 0, y * y)) - bend
         before, behind = jnp.where(g < 0, t, before), jnp.where(g < 0, behind, t)
@@ -233,13 +235,13 @@ def _line(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]:
         inside = jnp.where(g < 0, end < behind, end > before)
         middle = jnp.where(jnp.isfinite(behind), (before + behind) / 2, 2 * before)
         t = jnp.where(inside, end, middle)
-    same = jnp.all(jnp.stack([a == b for a, b in zip(beyond(-x), beyond(-x - y))]))
+    same = jnp.all(jnp.stack([a == b for a, b in zip(bound_masks(-x), bound_masks(-x - y))]))
     for cone, p, q in zip(round_cones, start, way):
         same &= jnp.all(cone.zones(p) == cone.zones(p + q))
     return t, same
 
 
-def _springs(
+def _scaled_springs(
     problem: Problem, a: Array, step: Array
 ) -> tuple[Array, Array, Array | float, Array | float]:
     """Return x, its change [n], minimum and maximum force of clamped springs and pyramid edges.

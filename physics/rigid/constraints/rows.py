@@ -23,7 +23,9 @@ def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
     rub = np.array(layout.rubbing, int)
     if rub.size and "frictionloss" not in layout.disabled:
         loss = free.frictionloss[rub]
-        row = _rubbing(model, qvel[rub], free.invweight[rub], free.solref[rub], free.solimp[rub])
+        row = _friction_loss_rows(
+            model, qvel[rub], free.invweight[rub], free.solref[rub], free.solimp[rub]
+        )
         parts.append((rub, jnp.ones_like(loss), *row, -loss, loss))
     ends = [
         joint
@@ -31,7 +33,7 @@ def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
         if layout.joint_limited[joint] and kind in ("hinge", "slide")
     ]
     if ends and "limit" not in layout.disabled:
-        parts.append(_ends(model, np.array(ends), qpos, qvel))
+        parts.append(_joint_limits(model, np.array(ends), qpos, qvel))
     if not parts:
         return no_single(qvel)
     at, *rest = zip(*parts)
@@ -41,7 +43,7 @@ def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
     return Single(at=places, losses=losses, sign=sign, aref=aref, D=D, low=low, high=high)
 
 
-def _rubbing(
+def _friction_loss_rows(
     model: Mechanism, speed: Array, inverse: Array, solref: Array, solimp: Array
 ) -> tuple[Array, Array]:
     """Return aref and D of friction-loss rows."""
@@ -49,7 +51,7 @@ def _rubbing(
     return -b * speed, impedance.weight(solimp, jnp.zeros_like(speed), inverse)
 
 
-def _pulled(
+def _limit_rows(
     model: Mechanism,
     dist: Array,
     margin: Array,
@@ -64,21 +66,25 @@ def _pulled(
     return aref, jnp.where(r < 0, impedance.weight(solimp, r, inverse), 0)
 
 
-def _ends(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tuple:
+def _joint_limits(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tuple:
     """Return the rows of the lower and upper limits of joints."""
     layout, joints = model.layout, model.joints
     at = layout.joint_v[joint]
-    twice = lambda x: jnp.concatenate([x, x])
+    duplicate = lambda x: jnp.concatenate([x, x])
     q, (low, high) = qpos[layout.joint_q[joint]], joints.range[joint].T
     sign = np.repeat([1.0, -1.0], len(joint)).astype(qpos.dtype)
     dist = jnp.concatenate([q - low, high - q])
     parameters = (
-        twice(model.freedoms.invweight[at]),
-        twice(joints.solref[joint]),
-        twice(joints.solimp[joint]),
+        duplicate(model.freedoms.invweight[at]),
+        duplicate(joints.solref[joint]),
+        duplicate(joints.solimp[joint]),
     )
-    row = _pulled(
-        model, dist, twice(joints.margin[joint]), jnp.asarray(sign) * twice(qvel[at]), parameters
+    row = _limit_rows(
+        model,
+        dist,
+        duplicate(joints.margin[joint]),
+        jnp.asarray(sign) * duplicate(qvel[at]),
+        parameters,
     )
     zero = jnp.zeros_like(dist)
     return np.concatenate([at, at]), jnp.asarray(sign), *row, zero, zero + jnp.inf
@@ -91,15 +97,15 @@ def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -
     if "equality" not in layout.disabled:
         for i, kind in enumerate(layout.equality_kind):
             if layout.equality_active[i]:
-                parts.append(_equality(model, i, kind, where, m, qpos, qvel))
+                parts.append(_equality_rows(model, i, kind, where, m, qpos, qvel))
     if layout.tendon_rubbing and "frictionloss" not in layout.disabled:
-        parts.append(_tendons_rub(model, qvel))
+        parts.append(_tendon_friction_loss(model, qvel))
     if "limit" not in layout.disabled:
         if layout.tendon_limited:
-            parts.append(_tendons_end(model, qpos, qvel))
+            parts.append(_tendon_limits(model, qpos, qvel))
         for joint, kind in enumerate(layout.joint_kind):
             if kind == "ball" and layout.joint_limited[joint]:
-                parts.append(_ball_ends(model, joint, qpos, qvel))
+                parts.append(_ball_limit(model, joint, qpos, qvel))
     if not parts:
         return no_dense(qvel)
     J, aref, D, low, high = (jnp.concatenate(x) for x in zip(*parts))
@@ -119,30 +125,34 @@ def no_dense(like: Array) -> Dense:
     return Dense(J=J, aref=none, D=none, low=none, high=none)
 
 
-def _along(J: Array, v: Array) -> Array:
+def _apply_jacobian(J: Array, v: Array) -> Array:
     return jnp.einsum("nv,v->n", J, v, precision=HIGHEST)
 
 
-def _tendons_rub(model: Mechanism, qvel: Array) -> tuple[Array, ...]:
+def _tendon_friction_loss(model: Mechanism, qvel: Array) -> tuple[Array, ...]:
     own, t = np.array(model.layout.tendon_rubbing), model.tendons
     J, loss = t.weight[own], t.frictionloss[own]
     parameters = t.invweight[own], t.solref_friction[own], t.solimp_friction[own]
-    return J, *_rubbing(model, _along(J, qvel), *parameters), -loss, loss
+    return J, *_friction_loss_rows(model, _apply_jacobian(J, qvel), *parameters), -loss, loss
 
 
-def _tendons_end(model: Mechanism, qpos: Array, qvel: Array) -> tuple[Array, ...]:
+def _tendon_limits(model: Mechanism, qpos: Array, qvel: Array) -> tuple[Array, ...]:
     own, t = np.array(model.layout.tendon_limited), model.tendons
-    twice = lambda x: jnp.concatenate([x, x])
+    duplicate = lambda x: jnp.concatenate([x, x])
     length, (low, high) = lengths(model, qpos)[own], t.range[own].T
     J = jnp.concatenate([t.weight[own], -t.weight[own]])
     dist = jnp.concatenate([length - low, high - length])
-    parameters = twice(t.invweight[own]), twice(t.solref_limit[own]), twice(t.solimp_limit[own])
-    row = _pulled(model, dist, twice(t.margin[own]), _along(J, qvel), parameters)
+    parameters = (
+        duplicate(t.invweight[own]),
+        duplicate(t.solref_limit[own]),
+        duplicate(t.solimp_limit[own]),
+    )
+    row = _limit_rows(model, dist, duplicate(t.margin[own]), _apply_jacobian(J, qvel), parameters)
     zero = jnp.zeros_like(dist)
     return J, *row, zero, zero + jnp.inf
 
 
-def _ball_ends(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[Array, ...]:
+def _ball_limit(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[Array, ...]:
     """Return the row that limits the angle of a ball joint from its reference."""
     layout, joints = model.layout, model.joints
     at, to = int(layout.joint_q[joint]), int(layout.joint_v[joint])
@@ -159,31 +169,31 @@ def _ball_ends(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[
     dist = (jnp.max(joints.range[joint]) - angle)[None]
     one = slice(joint, joint + 1)
     parameters = model.freedoms.invweight[to : to + 1], joints.solref[one], joints.solimp[one]
-    row = _pulled(model, dist, joints.margin[one], _along(J, qvel), parameters)
+    row = _limit_rows(model, dist, joints.margin[one], _apply_jacobian(J, qvel), parameters)
     zero = jnp.zeros_like(dist)
     return J, *row, zero, zero + jnp.inf
 
 
-def _equality(
+def _equality_rows(
     model: Mechanism, i: int, kind: str, where: Poses, m: Motion, qpos: Array, qvel: Array
 ) -> tuple[Array, ...]:
     """Return the rows of one equality: three, six or one."""
     e = model.equalities
     if kind in ("joint", "tendon"):
-        J, pos, inverse = _polynomial(model, i, kind, qpos)
+        J, pos, inverse = _polynomial_row(model, i, kind, qpos)
         curved, r = jnp.zeros_like(pos), pos
     else:
-        J, pos, inverse, curved = _bodies(model, i, kind, where, m, qvel)
+        J, pos, inverse, curved = _connect_rows(model, i, kind, where, m, qvel)
         r = jnp.full_like(pos, jnp.sqrt(jnp.maximum(jnp.sum(pos * pos), 1e-30)))
     solimp = e.solimp[i]
     k, b = impedance.spring(model, e.solref[i], solimp)
-    aref = -b * _along(J, qvel) - k * impedance.impedance(solimp, r) * pos - curved
+    aref = -b * _apply_jacobian(J, qvel) - k * impedance.impedance(solimp, r) * pos - curved
     D = impedance.weight(solimp, r, inverse)
     most = jnp.full_like(pos, jnp.inf)
     return J, aref, D, -most, most
 
 
-def _polynomial(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[Array, Array, Array]:
+def _polynomial_row(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[Array, Array, Array]:
     """Return the row of one coordinate as a polynomial of another, both relative to qpos0."""
     layout, t = model.layout, model.tendons
     first, second = layout.equality_first[i], layout.equality_second[i]
@@ -204,7 +214,7 @@ def _polynomial(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[Array
     return J[None], pos[None], seen[None]
 
 
-def _bodies(
+def _connect_rows(
     model: Mechanism, i: int, kind: str, where: Poses, m: Motion, qvel: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return J, pos, inverse inertia and J' v that connect or weld two bodies at anchors."""
@@ -215,8 +225,8 @@ def _bodies(
     at, _ = where.of(ends, anchors)
     shift, turn = m.jacobian(layout, at, jnp.asarray(layout.moves[ends], qvel.dtype))
     J, pos = shift[:, 0] - shift[:, 1], at[:, 0] - at[:, 1]
-    speed, spin = _speeds(m, at, ends)
-    bent = _curved(model, m, at, ends, qvel)
+    speed, spin = _point_velocities(m, at, ends)
+    bent = _point_accelerations(model, m, at, ends, qvel)
     curved = bent[0][:, 0] - bent[0][:, 1]
     inverse = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 0]), (3,))
     if not weld:
@@ -224,19 +234,21 @@ def _bodies(
     scale = data[10]
     back = where.quat[:, ends[1:]] * _CONJUGATE
     ahead = product(where.quat[:, ends[:1]], data[6:10, None])
-    half = lambda a, p=back, q=ahead: 0.5 * scale * product(product(p, _imaginary(a)), q)[1:]
+    relative_rotation = lambda a, p=back, q=ahead: (
+        0.5 * scale * product(product(p, _to_quaternion(a)), q)[1:]
+    )
     relative = turn[:, 0] - turn[:, 1]  # [3, V]
     n = relative.shape[1]
-    wide = lambda a: jnp.broadcast_to(a, (4, n))
-    rows = half(relative, wide(back), wide(ahead))
+    broadcast = lambda a: jnp.broadcast_to(a, (4, n))
+    rows = relative_rotation(relative, broadcast(back), broadcast(ahead))
     spins = spin[:, :1] - spin[:, 1:]
     # The time derivative of 1/2 q2* (w1 - w2) q1 has three terms, one for each factor.
-    ahead_rate = 0.5 * product(_imaginary(spin[:, :1]), ahead)
-    back_rate = -0.5 * product(back, _imaginary(spin[:, 1:]))
+    ahead_rate = 0.5 * product(_to_quaternion(spin[:, :1]), ahead)
+    back_rate = -0.5 * product(back, _to_quaternion(spin[:, 1:]))
     changing = (
-        half(bent[1][:, :1] - bent[1][:, 1:])
-        + half(spins, back_rate)
-        + half(spins, back, ahead_rate)
+        relative_rotation(bent[1][:, :1] - bent[1][:, 1:])
+        + relative_rotation(spins, back_rate)
+        + relative_rotation(spins, back, ahead_rate)
     )
     turning = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 1]), (3,))
     return (
@@ -247,24 +259,24 @@ def _bodies(
     )
 
 
-def _imaginary(a: Array) -> Array:
+def _to_quaternion(a: Array) -> Array:
     return jnp.concatenate([jnp.zeros_like(a[:1]), a])
 
 
-def _speeds(m: Motion, at: Array, body: np.ndarray) -> tuple[Array, Array]:
+def _point_velocities(m: Motion, at: Array, body: np.ndarray) -> tuple[Array, Array]:
     """Return linear and angular velocities [3, N] of points on bodies."""
     spin = m.velocity[:3, body]
     return m.velocity[3:, body] + _cross(spin, at - m.origin[:, body]), spin
 
 
-def _curved(
+def _point_accelerations(
     model: Mechanism, m: Motion, at: Array, body: np.ndarray, qvel: Array
 ) -> tuple[Array, Array]:
     """Return linear and angular accelerations [3, N] of points at zero qacc."""
     moves = np.asarray(model.layout.moves[body], qvel.dtype)
     a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel[None], precision=HIGHEST)
     arm = at - m.origin[:, body]
-    speed, spin = _speeds(m, at, body)
+    speed, spin = _point_velocities(m, at, body)
     return a[3:] + _cross(a[:3], arm) + _cross(spin, speed), a[:3]
 
 

@@ -17,7 +17,7 @@ from ..collision.fields import PATCHES, POINTS, Field, patches
 from ..collision.kernels import KINDS
 
 _DRAWN, _SHARP = 8192, 0.35  # candidate points; rad between faces at a sharp edge
-_EDGE = 16  # candidate points on each sharp edge
+_POINTS_PER_EDGE = 16  # candidate points on each sharp edge
 # A shape matches a mesh if this fraction of its points is this close, relative to the mesh's size.
 _SHARED, _NEAR = 0.1, 0.02
 
@@ -49,17 +49,17 @@ def fields(m: Any, sdf: Mapping[str, Any] | None, dtype: Any) -> tuple[Field, ..
     Raises:
         ValueError: a mesh that is not closed, or a spacing that is not positive.
     """
-    return tuple(_field(m, name, given, dtype) for name, given in (sdf or {}).items())
+    return tuple(_make_field(m, name, given, dtype) for name, given in (sdf or {}).items())
 
 
-def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
+def _make_field(m: Any, name: str, given: Any, dtype: Any) -> Field:
     trimesh = extra("trimesh", "mesh", f"load: sdf={{{name!r}}}")
     at = int(m.geom(name).dataid[0])
     corners = m.mesh_vert[m.mesh_vertadr[at] :][: m.mesh_vertnum[at]]
     faces = m.mesh_face[m.mesh_faceadr[at] :][: m.mesh_facenum[at]]
     mesh = trimesh.Trimesh(np.array(corners, float), np.array(faces))
     # MuJoCo has moved the mesh to its centre of mass and rotated it to its principal axes.
-    pos, rot, shape = np.array(m.mesh_pos[at]), _matrix(m.mesh_quat[at]), given
+    pos, rot, shape = np.array(m.mesh_pos[at]), _to_matrix(m.mesh_quat[at]), given
     said, thin = f"load: sdf[{name!r}]", float(min(mesh.extents))
     if isinstance(given, type) or not hasattr(given, "distance"):
         spacing = float(ranges.numbers(said, given, (), above=0, unit="m"))
@@ -70,15 +70,15 @@ def _field(m: Any, name: str, given: Any, dtype: Any) -> Field:
         pos, rot, shape = np.zeros(3), np.eye(3), voxels(mesh, spacing)
     else:
         ranges.check(said, given)
-    points, normals = _sampled(trimesh, mesh)
+    points, normals = _sample_surface(trimesh, mesh)
     cast = lambda leaf: jnp.asarray(leaf, dtype)
     cut = patches(points, normals, PATCHES)
     field = Field(shape=jax.tree.map(cast, shape), pos=cast(pos), rot=cast(rot), points=cast(cut))
-    _hold(said, field, float(max(mesh.extents)))
+    _check_match(said, field, float(max(mesh.extents)))
     return field
 
 
-def _hold(said: str, field: Field, size: float) -> None:
+def _check_match(said: str, field: Field, size: float) -> None:
     """Raise an error if a shape does not match the mesh, as with other units or axes."""
     try:
         off = np.asarray(field.distance(tuple(jnp.moveaxis(field.points, -1, 0))))
@@ -93,20 +93,20 @@ def _hold(said: str, field: Field, size: float) -> None:
         )
 
 
-def _matrix(quat: np.ndarray) -> np.ndarray:
+def _to_matrix(quat: np.ndarray) -> np.ndarray:
     turned = np.zeros(9)
     import_module("mujoco").mju_quat2Mat(turned, quat)
     return turned.reshape(3, 3)
 
 
-def _sampled(trimesh: Any, mesh: Any) -> tuple[np.ndarray, np.ndarray]:
+def _sample_surface(trimesh: Any, mesh: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return points of a surface by farthest-point sampling, and the normals there."""
     drawn, face = trimesh.sample.sample_surface(mesh, _DRAWN, seed=0)
     sharp = mesh.face_adjacency_angles > _SHARP
     ends = mesh.vertices[mesh.face_adjacency_edges[sharp]]  # [E, 2, 3]
-    share = np.linspace(0, 1, _EDGE)[None, :, None]
+    share = np.linspace(0, 1, _POINTS_PER_EDGE)[None, :, None]
     edges = (ends[:, None, 0] * (1 - share) + ends[:, None, 1] * share).reshape(-1, 3)
-    of_edge = np.repeat(mesh.face_adjacency[sharp][:, 0], _EDGE)
+    of_edge = np.repeat(mesh.face_adjacency[sharp][:, 0], _POINTS_PER_EDGE)
     points = np.concatenate([edges, drawn])
     normals = mesh.face_normals[np.concatenate([of_edge, face]).astype(int)]
     chosen, apart = [0], np.full(len(points), np.inf)

@@ -21,14 +21,15 @@ def corners(m: Any, which: tuple[int, ...]) -> np.ndarray:
     """Return the vertices [M, N, 3] of hulls in mesh frames, m, padded with the first vertex."""
     mesh = {hull: int(m.geom_dataid[i]) for i, hull in enumerate(which) if hull >= 0}
     points = [
-        np.array(m.mesh_vert[m.mesh_vertadr[i] :][_corners(m, i)]) for _, i in sorted(mesh.items())
+        np.array(m.mesh_vert[m.mesh_vertadr[i] :][_hull_vertex_indices(m, i)])
+        for _, i in sorted(mesh.items())
     ]
     most = max((len(each) for each in points), default=0)
     filled = (np.concatenate([x, np.tile(x[:1], (most - len(x), 1))]) for x in points)
     return np.array([*filled]).reshape(len(points), most, 3)
 
 
-def _corners(m: Any, mesh: int) -> np.ndarray:
+def _hull_vertex_indices(m: Any, mesh: int) -> np.ndarray:
     """Return the indices of the mesh vertices on its hull: all if MuJoCo built no hull."""
     at = int(m.mesh_graphadr[mesh])
     if at < 0:

@@ -70,8 +70,8 @@ class Layout:
 
     def __post_init__(self) -> None:
         kinds = self.joint_kind
-        known = lambda kind: isinstance(kind, str) and kind in WIDTH_Q
-        if not isinstance(kinds, tuple) or not all(map(known, kinds)):
+        is_known = lambda kind: isinstance(kind, str) and kind in WIDTH_Q
+        if not isinstance(kinds, tuple) or not all(map(is_known, kinds)):
             raise ValueError(
                 f"Layout: joint_kind={kinds!r:.80}; it must be a tuple of {', '.join(WIDTH_Q)}"
             )

@@ -18,15 +18,15 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
     `field` has the index of each geom's signed distance, or -1.
     """
     kind = geom_kinds(m, field)
-    named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_named(m))}
+    named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_explicit_pairs(m))}
     found: dict[tuple[str, str, int, int, int], list[tuple[int, int, int]]] = {}
     for a in range(m.ngeom):
         for b in range(a + 1, m.ngeom):
             pair = named.get((a, b), -1)
-            if pair < 0 and not _may_touch(m, a, b):
+            if pair < 0 and not _can_collide(m, a, b):
                 continue
             one, two = (a, b) if KINDS.index(kind[a]) <= KINDS.index(kind[b]) else (b, a)
-            condim = int(m.pair_dim[pair]) if pair >= 0 else _dimension(m, a, b)
+            condim = int(m.pair_dim[pair]) if pair >= 0 else _contact_dimension(m, a, b)
             batch = kinds(kind[one], kind[two])
             if batch in NEVER:
                 continue
@@ -60,26 +60,30 @@ def geom_kinds(m: Any, field: tuple[int, ...]) -> list[str]:
     return [KINDS[i] if at < 0 else "sdf" for i, at in zip(m.geom_type, field)]
 
 
-def _named(m: Any) -> Any:
+def _explicit_pairs(m: Any) -> Any:
     return zip(m.pair_geom1, m.pair_geom2)
 
 
-def _dimension(m: Any, a: int, b: int) -> int:
+def _contact_dimension(m: Any, a: int, b: int) -> int:
     one, two = m.geom_priority[a], m.geom_priority[b]
     if one == two:
         return int(max(m.geom_condim[a], m.geom_condim[b]))
     return int(m.geom_condim[a if one > two else b])
 
 
-def _may_touch(m: Any, a: int, b: int) -> bool:
-    wants = lambda x, y: bool(m.geom_contype[x] & m.geom_conaffinity[y])
-    if not (wants(a, b) or wants(b, a)):
+def _can_collide(m: Any, a: int, b: int) -> bool:
+    masks_match = lambda x, y: bool(m.geom_contype[x] & m.geom_conaffinity[y])
+    if not (masks_match(a, b) or masks_match(b, a)):
         return False
     body = m.geom_bodyid[[a, b]]
     weld = m.body_weldid[body]
     if weld[0] == weld[1]:
         return False
-    if not m.body_dofnum[weld].any() and not (m.body_mocapid[body] >= 0).any() and _still(m, weld):
+    if (
+        not m.body_dofnum[weld].any()
+        and not (m.body_mocapid[body] >= 0).any()
+        and _is_static(m, weld)
+    ):
         return False
     signature = (int(min(body)) << 16) + int(max(body))
     if signature in m.exclude_signature:
@@ -90,6 +94,6 @@ def _may_touch(m: Any, a: int, b: int) -> bool:
     return not (filtered and related)
 
 
-def _still(m: Any, weld: np.ndarray) -> bool:
+def _is_static(m: Any, weld: np.ndarray) -> bool:
     """Return whether both bodies are static, as they belong to no kinematic tree."""
     return all(m.body_treeid[i] < 0 for i in weld)

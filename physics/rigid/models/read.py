@@ -28,22 +28,22 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
     return dict(
         layout=layout,
         option=_option(m, cast),
-        bodies=_take(model.Bodies, m, "body", cast, invweight="invweight0"),
-        joints=_take(model.Joints, m, "jnt", cast),
-        freedoms=_take(model.Freedoms, m, "dof", cast, invweight="invweight0"),
+        bodies=_read_fields(model.Bodies, m, "body", cast, invweight="invweight0"),
+        joints=_read_fields(model.Joints, m, "jnt", cast),
+        freedoms=_read_fields(model.Freedoms, m, "dof", cast, invweight="invweight0"),
         geoms=_geoms(m, layout, sdf, dtype, cast),
-        pairs=_take(model.Pairs, m, "pair", cast),
-        sites=_take(model.Sites, m, "site", cast),
+        pairs=_read_fields(model.Pairs, m, "pair", cast),
+        sites=_read_fields(model.Sites, m, "site", cast),
         tendons=_tendons(m, cast),
-        equalities=_take(model.Equalities, m, "eq", cast),
-        actuators=_take(
+        equalities=_read_fields(model.Equalities, m, "eq", cast),
+        actuators=_read_fields(
             model.Actuators,
             m,
             "actuator",
             cast,
             gear=cast(m.actuator_gear[:, 0]),
-            gainprm=cast(_affine(m.actuator_gaintype, m.actuator_gainprm)),
-            biasprm=cast(_affine(m.actuator_biastype, m.actuator_biasprm, nothing=0)),
+            gainprm=cast(_affine_coefficients(m.actuator_gaintype, m.actuator_gainprm)),
+            biasprm=cast(_affine_coefficients(m.actuator_biastype, m.actuator_biasprm, nothing=0)),
             dynprm=cast(m.actuator_dynprm[:, 0]),
         ),
         qpos0=cast(m.qpos0),
@@ -52,7 +52,7 @@ def parts(m: Any, sizes: dict[str, Any], sdf: Any, dtype: Any) -> dict[str, Any]
     )
 
 
-def _take(kind: Any, m: Any, prefix: str, cast: Any, **known: Any) -> Any:
+def _read_fields(kind: Any, m: Any, prefix: str, cast: Any, **known: Any) -> Any:
     """Return one group of parameters: MuJoCo's `<prefix>_<name>`, except those in `known`.
 
     An entry of `known` is a value, or the name of the field in MuJoCo.
@@ -63,7 +63,7 @@ def _take(kind: Any, m: Any, prefix: str, cast: Any, **known: Any) -> Any:
 
 
 def _geoms(m: Any, layout: Layout, sdf: Any, dtype: Any, cast: Any) -> model.Geoms:
-    return _take(
+    return _read_fields(
         model.Geoms,
         m,
         "geom",
@@ -75,7 +75,7 @@ def _geoms(m: Any, layout: Layout, sdf: Any, dtype: Any, cast: Any) -> model.Geo
     )
 
 
-def _affine(kinds: np.ndarray, prm: np.ndarray, nothing: int = -1) -> np.ndarray:
+def _affine_coefficients(kinds: np.ndarray, prm: np.ndarray, nothing: int = -1) -> np.ndarray:
     """Return constant, length and velocity coefficients [U, 3] of gains or biases by type."""
     out = np.array(prm[:, :3])
     for row, kind in zip(out, kinds):
@@ -103,7 +103,7 @@ def _tendons(m: Any, cast: Any) -> model.Tendons:
     for tendon in range(m.ntendon):
         for k in range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon]):
             weight[tendon, m.jnt_dofadr[m.wrap_objid[k]]] += m.wrap_prm[k]
-    return _take(
+    return _read_fields(
         model.Tendons,
         m,
         "tendon",
@@ -118,7 +118,7 @@ def _tendons(m: Any, cast: Any) -> model.Tendons:
 
 
 def _layout(m: Any, field: tuple[int, ...], sizes: dict[str, Any]) -> Layout:
-    whole = lambda x: tuple(int(i) for i in x)
+    to_ints = lambda x: tuple(int(i) for i in x)
     kinds = [JOINTS[i] for i in m.jnt_type]
     springy = (s > 0 and k in ("ball", "free") for s, k in zip(m.jnt_stiffness, kinds))
     disabled = frozenset(f for i, f in enumerate(FLAGS) if m.opt.disableflags & (1 << i))
@@ -131,31 +131,31 @@ def _layout(m: Any, field: tuple[int, ...], sizes: dict[str, Any]) -> Layout:
     groups = touching(m, field) if "contact" not in disabled else ()
     which = hulls.numbered(m, groups)
     return Layout(
-        body_parent=whole(m.body_parentid),
-        body_root=whole(m.body_rootid),
-        body_weld=whole(m.body_weldid),
-        body_mocap=whole(m.body_mocapid),
-        sliding=whole(np.flatnonzero(m.body_simple == 2)),
+        body_parent=to_ints(m.body_parentid),
+        body_root=to_ints(m.body_rootid),
+        body_weld=to_ints(m.body_weldid),
+        body_mocap=to_ints(m.body_mocapid),
+        sliding=to_ints(np.flatnonzero(m.body_simple == 2)),
         joint_kind=tuple(kinds),
-        joint_body=whole(m.jnt_bodyid),
+        joint_body=to_ints(m.jnt_bodyid),
         joint_limited=tuple(bool(x) for x in m.jnt_limited),
         joint_springy=tuple(bool(x) for x in springy),
         geom_kind=tuple(geom_kinds(m, field)),
-        geom_body=whole(m.geom_bodyid),
+        geom_body=to_ints(m.geom_bodyid),
         geom_hull=which,
         geom_field=field,
         geom_ground=grounds.numbered(m, groups),
-        geom_priority=whole(m.geom_priority),
+        geom_priority=to_ints(m.geom_priority),
         groups=groups,
-        geom_wet=whole(np.flatnonzero(wet)),
-        site_body=whole(m.site_bodyid),
+        geom_wet=to_ints(np.flatnonzero(wet)),
+        site_body=to_ints(m.site_bodyid),
         site_kind=tuple(KINDS[i] for i in m.site_type),
-        rubbing=whole(np.flatnonzero(m.dof_frictionloss > 0)),
-        tendon_rubbing=whole(np.flatnonzero(m.tendon_frictionloss > 0)),
-        tendon_limited=whole(np.flatnonzero(m.tendon_limited)),
+        rubbing=to_ints(np.flatnonzero(m.dof_frictionloss > 0)),
+        tendon_rubbing=to_ints(np.flatnonzero(m.tendon_frictionloss > 0)),
+        tendon_limited=to_ints(np.flatnonzero(m.tendon_limited)),
         equality_kind=tuple(EQUALITIES[i] for i in m.eq_type),
-        equality_first=whole(m.eq_obj1id),
-        equality_second=whole(m.eq_obj2id),
+        equality_first=to_ints(m.eq_obj1id),
+        equality_second=to_ints(m.eq_obj2id),
         equality_active=tuple(bool(x) for x in m.eq_active0),
         motor_joint=tuple(int(i) if j else -1 for i, j in zip(trn, by_joint)),
         motor_tendon=tuple(-1 if j else int(i) for i, j in zip(trn, by_joint)),

@@ -13,7 +13,7 @@ _ENABLE = {0: "override", 3: "invdiscrete", 4: "sleep", 5: "diagexact", 6: "ipc"
 
 def refuse(m: Any) -> None:
     """Raise an error that names the first unsupported feature that would change the motion."""
-    for what, instead in _found(m):
+    for what, instead in _unsupported_features(m):
         raise ValueError(f"load: {what} is not simulated here; {instead}")
 
 
@@ -31,7 +31,7 @@ def refuse_pairs(layout: Layout) -> None:
         )
 
 
-def _found(m: Any) -> Iterator[tuple[str, str]]:
+def _unsupported_features(m: Any) -> Iterator[tuple[str, str]]:
     take_out = "take it out of the file"
     for count, what in (
         (m.nflex, "a flexible body (flex, composite)"),
@@ -41,10 +41,10 @@ def _found(m: Any) -> Iterator[tuple[str, str]]:
     ):
         if count:
             yield what, take_out
-    yield from _of_option(m, take_out)
-    yield from _of_actuators(m, take_out)
-    yield from _of_joints(m, take_out)
-    yield from _of_contacts(m)
+    yield from _unsupported_options(m, take_out)
+    yield from _unsupported_actuators(m, take_out)
+    yield from _unsupported_joints(m, take_out)
+    yield from _unsupported_contacts(m)
     for tendon in range(m.ntendon):
         start = m.tendon_adr[tendon]
         kinds = m.wrap_type[start : start + m.tendon_num[tendon]]
@@ -57,7 +57,7 @@ def _found(m: Any) -> Iterator[tuple[str, str]]:
             yield f"the equality {i} between sites", "name bodies and anchors instead"
 
 
-def _of_option(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
+def _unsupported_options(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
     if m.opt.integrator not in (0, 1, 3):
         yield "this integrator", 'choose "Euler", "RK4" or "implicitfast"'
     if m.opt.noslip_iterations:
@@ -69,7 +69,7 @@ def _of_option(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
         yield "actuatorgroupdisable", take_out
 
 
-def _of_actuators(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
+def _unsupported_actuators(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
     for i in range(m.nu):
         name = f"the actuator {m.actuator(i).name or i!r}"
         if m.actuator_trntype[i] not in (0, 1, 3):
@@ -85,7 +85,7 @@ def _of_actuators(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
             yield f"{field} of an actuator", "give it to the joint"
 
 
-def _of_joints(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
+def _unsupported_joints(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
     for what in ("jnt_stiffnesspoly", "dof_dampingpoly", "tendon_stiffnesspoly"):
         if np.any(getattr(m, what)):
             yield "a spring or damper that is not linear", "give one number"
@@ -98,7 +98,7 @@ def _of_joints(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
         yield "springyield", take_out
 
 
-def _of_contacts(m: Any) -> Iterator[tuple[str, str]]:
+def _unsupported_contacts(m: Any) -> Iterator[tuple[str, str]]:
     if np.any(m.geom_adhesion) or np.any(m.geom_surfacevel):
         yield "adhesion or a moving surface", "take it out of the file"
     if np.any(m.geom_gap) or np.any(m.pair_gap):

@@ -56,10 +56,10 @@ class Sensor:
 
 def sensors(m: Any) -> tuple[Sensor, ...]:
     """Return the sensors of a compiled MuJoCo model, in its order."""
-    return tuple(_sensor(m, i) for i in range(m.nsensor))
+    return tuple(_describe_sensor(m, i) for i in range(m.nsensor))
 
 
-def _sensor(m: Any, i: int) -> Sensor:
+def _describe_sensor(m: Any, i: int) -> Sensor:
     number, of, ref = int(m.sensor_type[i]), int(m.sensor_objtype[i]), int(m.sensor_reftype[i])
     kind = KINDS.get(number, "")
     framed = kind.startswith("frame")

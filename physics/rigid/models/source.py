@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-_DEEPEST = 64  # maximum nesting of XML elements
+_MAX_DEPTH = 64  # maximum nesting of XML elements
 
 
 def compiled(source: Any) -> Any:
@@ -45,12 +45,12 @@ def check_text(text: str) -> None:
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("load: the file declares a document type or entities; take them out")
-    steps = np.array([1] + [_depth_of(part) for part in text.split("<")[1:]])
-    if np.cumsum(steps).max() > _DEEPEST:
-        raise ValueError(f"load: elements are nested deeper than {_DEEPEST}; flatten the file")
+    steps = np.array([1] + [_depth_change(part) for part in text.split("<")[1:]])
+    if np.cumsum(steps).max() > _MAX_DEPTH:
+        raise ValueError(f"load: elements are nested deeper than {_MAX_DEPTH}; flatten the file")
 
 
-def _depth_of(tag: str) -> int:
+def _depth_change(tag: str) -> int:
     """Return 1 if the text after a "<" opens an element, -1 if it closes one, else 0."""
     if tag.startswith("/"):
         return -1

@@ -37,7 +37,7 @@ def actuation(
     limited = np.array(layout.motor_limited, bool).reshape(-1, 3)
     clamp = limited[:, 0] & ("clampctrl" not in layout.disabled)
     ctrl = jnp.where(clamp, jnp.clip(ctrl, *motors.ctrlrange.T), ctrl)
-    rate, driven = _activations(model, act, ctrl)
+    rate, driven = _activation_rates(model, act, ctrl)
     arm = arms(model)
     length = lengths(model, qpos)
     speed = jnp.einsum("uv,v->u", arm, qvel, precision=HIGHEST)
@@ -64,7 +64,7 @@ def lengths(model: Mechanism, qpos: Array) -> Array:
     return model.actuators.gear * length
 
 
-def _activations(model: Mechanism, act: Array, ctrl: Array) -> tuple[Array, Array]:
+def _activation_rates(model: Mechanism, act: Array, ctrl: Array) -> tuple[Array, Array]:
     """Return the rates [A] of the activations, and the input [U] to each actuator's gain."""
     layout, motors = model.layout, model.actuators
     kept = np.array([kind != "none" for kind in layout.motor_dynamics])

@@ -47,10 +47,10 @@ class Wet:
 def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
     """Return the fluid forces [V]."""
     total = jnp.zeros(model.layout.nv, where.pos.dtype)
-    for wet in _wet(model, where):
+    for wet in _fluid_points(model, where):
         moment, force = jnp.split(wet.law(wet.velocity(m, model.option.wind)), 2)
-        world = lambda a, wet=wet: jnp.sum(wet.frame * a[None], 1)
-        total = total + m.spread(model.layout, wet.body, wet.at, world(moment), world(force))
+        to_world = lambda a, wet=wet: jnp.sum(wet.frame * a[None], 1)
+        total = total + m.spread(model.layout, wet.body, wet.at, to_world(moment), to_world(force))
     return total
 
 
@@ -63,7 +63,7 @@ def resistance(model: Mechanism, where: Poses, m: Motion) -> Array:
     layout = model.layout
     alone = np.isin(np.arange(layout.nbody), layout.freedom_body[layout.lone])
     total = jnp.zeros((layout.nv, layout.nv), where.pos.dtype)
-    for wet in _wet(model, where):
+    for wet in _fluid_points(model, where):
         v = wet.velocity(m, model.option.wind)
         B = wet.slope(v)
         B = jnp.where(alone[wet.body], B, (B + B.swapaxes(0, 1)) / 2)
@@ -73,7 +73,7 @@ def resistance(model: Mechanism, where: Poses, m: Motion) -> Array:
     return total
 
 
-def _wet(model: Mechanism, where: Poses) -> list[Wet]:
+def _fluid_points(model: Mechanism, where: Poses) -> list[Wet]:
     """Return the boxes of bodies, and the geoms as ellipsoids, if there are any."""
     layout, geoms, bodies = model.layout, model.geoms, model.bodies
     shapes = np.array(layout.geom_wet, int)
@@ -82,14 +82,16 @@ def _wet(model: Mechanism, where: Poses) -> list[Wet]:
     boxes = np.setdiff1d(np.arange(layout.nbody), of_shape) if shapes.size else slice(None)
     if layout.nbody > len(set(of_shape)) + 1:  # the world has no box
         frame = matrices(product(where.quat[:, boxes], bodies.iquat[boxes].T))
-        out.append(Wet(boxes, where.centre[:, boxes], frame, lambda v: _box(model, boxes, v)))
+        out.append(
+            Wet(boxes, where.centre[:, boxes], frame, lambda v: _box_forces(model, boxes, v))
+        )
     if shapes.size:
         at, quat = where.of(of_shape, geoms.pos[shapes], geoms.quat[shapes])
-        out.append(Wet(of_shape, at, matrices(quat), lambda v: _ellipsoid(model, shapes, v)))
+        out.append(Wet(of_shape, at, matrices(quat), lambda v: _ellipsoid_forces(model, shapes, v)))
     return out
 
 
-def _box(model: Mechanism, body: np.ndarray | slice, v: Array) -> Array:
+def _box_forces(model: Mechanism, body: np.ndarray | slice, v: Array) -> Array:
     """Return torques and forces [6, N] on the inertia boxes of bodies.
 
     f_i = -3 beta pi s v_i - rho b_j b_k |v_i| v_i / 2 and
@@ -107,12 +109,12 @@ def _box(model: Mechanism, body: np.ndarray | slice, v: Array) -> Array:
     rho, beta = model.option.density, model.option.viscosity
     fourth = b**4
     pairs = jnp.sum(fourth, 0)[None] - fourth
-    force = -3 * beta * np.pi * s * v - 0.5 * rho * _others(b) * jnp.abs(v) * v
+    force = -3 * beta * np.pi * s * v - 0.5 * rho * _other_products(b) * jnp.abs(v) * v
     moment = -beta * np.pi * s**3 * w - rho / 64 * b * pairs * jnp.abs(w) * w
     return jnp.where(heavy[None], jnp.concatenate([moment, force]), 0)
 
 
-def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
+def _ellipsoid_forces(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
     """Return torques and forces [6, N] on geoms, as ellipsoids with semi-axes r.
 
     The added mass m_A and inertia I_A give the force rho (m_A v) x w and the torque
@@ -125,7 +127,7 @@ def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
     w, v = jnp.split(v, 2)
     c = model.geoms.fluid.T  # [12, N]
     blunt, slender, angular, kutta, magnus = (c[k][None] for k in range(1, 6))
-    r = _half_axes(model, geom)
+    r = _semi_axes(model, geom)
     rho, beta = model.option.density, model.option.viscosity
     speed = _norm(v)
     u = v / jnp.where(speed > 0, speed, 1)
@@ -134,10 +136,10 @@ def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
     moment = cross(along, v) + cross(c[9:12] * w, w)
     force = cross(along, w) + magnus * (4 / 3 * np.pi) * jnp.prod(r, 0)[None] * cross(w, v)
 
-    q = _others(r)
+    q = _other_products(r)
     largest = jnp.max(q, 0, keepdims=True)
     q = (q / largest) ** 2
-    second, fourth = _sum(q * u * u), _sum(q * q * u * u)
+    second, fourth = _sum_components(q * u * u), _sum_components(q * q * u * u)
     second, fourth = (jnp.where(speed > 0, x, 1) for x in (second, fourth))
     area = np.pi * largest * jnp.sqrt(fourth / second)
     lift = cross(cross(q * u, u), u) * (second / fourth)
@@ -152,12 +154,12 @@ def _ellipsoid(model: Mechanism, geom: np.ndarray, v: Array) -> Array:
     turned = _norm(w * (angular * about + slender * (most - about)))
     moment = rho * (moment - turned * w)
 
-    width = 2 / 3 * _sum(r)
+    width = 2 / 3 * _sum_components(r)
     viscous = -beta * np.pi * jnp.concatenate([width**3 * w, 3 * width * v])
     return c[:1] * (jnp.concatenate([moment, force]) + viscous)
 
 
-def _half_axes(model: Mechanism, geom: np.ndarray) -> Array:
+def _semi_axes(model: Mechanism, geom: np.ndarray) -> Array:
     """Return the semi-axes [3, N] of the ellipsoids that represent geoms."""
     size = model.geoms.size[geom]
     kind = np.array(model.layout.geom_kind)[geom]
@@ -168,16 +170,16 @@ def _half_axes(model: Mechanism, geom: np.ndarray) -> Array:
     return jnp.stack([x, thick, jnp.where(kind == "sphere", x, long)])
 
 
-def _others(a: Array) -> Array:
+def _other_products(a: Array) -> Array:
     """Return the products [3, N] of the two other components."""
     return jnp.stack([a[1] * a[2], a[0] * a[2], a[0] * a[1]])
 
 
-def _sum(a: Array) -> Array:
+def _sum_components(a: Array) -> Array:
     return jnp.sum(a, 0, keepdims=True)
 
 
 def _norm(a: Array) -> Array:
     """Return the norms [1, N]; their derivative at zero is zero."""
-    square = _sum(a * a)
+    square = _sum_components(a * a)
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)

@@ -23,7 +23,7 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
     if "damper" not in layout.disabled:
         total = total - model.freedoms.damping * qvel
     if layout.named("tendon"):
-        total = total + _tendons(model, qpos, qvel)
+        total = total + _tendon_forces(model, qpos, qvel)
     if "gravcomp" in layout.has and "gravity" not in layout.disabled:
         lift = -weight(model)[:, None] * (model.bodies.gravcomp * model.bodies.mass)[None]
         total = total + m.spread(layout, slice(None), where.centre, jnp.zeros_like(lift), lift)
@@ -77,7 +77,7 @@ def lengths(model: Mechanism, qpos: Array) -> Array:
     return jnp.einsum("tv,v->t", model.tendons.weight, coordinates(model, qpos), precision=HIGHEST)
 
 
-def _tendons(model: Mechanism, qpos: Array, qvel: Array) -> Array:
+def _tendon_forces(model: Mechanism, qpos: Array, qvel: Array) -> Array:
     """Return the forces [V] of tendon springs and dampers."""
     t = model.tendons
     length = lengths(model, qpos)

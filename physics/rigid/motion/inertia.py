@@ -57,12 +57,12 @@ class Motion:
 def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
     """Return axes, inertias and velocities at given poses."""
     layout, bodies = model.layout, model.bodies
-    origin = _origins(layout, bodies.mass, where)
-    inertia = _inertias(model, where, origin)
-    axes = _axes(layout, where, origin)
+    origin = _tree_origins(layout, bodies.mass, where)
+    inertia = _body_inertias(model, where, origin)
+    axes = _dof_axes(layout, where, origin)
     swept = axes * qvel[None]
-    velocity = _sum("bv,kv->kb", layout.moves, swept)
-    carried = _sum("wv,kv->kw", layout.turned_by, swept)
+    velocity = _masked_sum("bv,kv->kb", layout.moves, swept)
+    carried = _masked_sum("wv,kv->kw", layout.turned_by, swept)
     return Motion(
         origin=origin,
         inertia=inertia,
@@ -75,7 +75,7 @@ def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
 def mass_matrix(model: Mechanism, m: Motion) -> Array:
     """Return the joint-space mass matrix [V, V], including armature."""
     layout = model.layout
-    composite = _sum("bv,kb->kv", layout.moves, m.inertia)
+    composite = _masked_sum("bv,kb->kv", layout.moves, m.inertia)
     force = weighed(composite, m.axes)
     half = jnp.einsum("ki,kj->ij", m.axes, force, precision=HIGHEST)
     upper = np.asarray(layout.before.T, half.dtype)  # i before j
@@ -88,13 +88,13 @@ def accelerations(model: Mechanism, m: Motion, qvel: Array, qacc: Array) -> Arra
     """Return body accelerations [6, B] minus gravity, as accelerometers at the origins read."""
     layout, g = model.layout, weight(model)
     rise = jnp.concatenate([jnp.zeros_like(g), -g])[:, None]
-    return _sum("bv,kv->kb", layout.moves, m.rates * qvel[None] + m.axes * qacc[None]) + rise
+    return _masked_sum("bv,kv->kb", layout.moves, m.rates * qvel[None] + m.axes * qacc[None]) + rise
 
 
 def bias(model: Mechanism, m: Motion, qvel: Array) -> Array:
     """Return the bias forces [V]: Coriolis, centrifugal and gravitational, `qfrc_bias`."""
     acceleration = accelerations(model, m, qvel, jnp.zeros_like(qvel))
-    gathered = _sum("bv,kb->kv", model.layout.moves, forces(m, acceleration))
+    gathered = _masked_sum("bv,kb->kv", model.layout.moves, forces(m, acceleration))
     return jnp.sum(m.axes * gathered, 0)
 
 
@@ -137,7 +137,7 @@ def weighed(inertia: Array, v: Array) -> Array:
     return jnp.concatenate([turn + cross(h, u), mass[None] * u - cross(h, w)])
 
 
-def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
+def _tree_origins(layout: Layout, mass: Array, where: Poses) -> Array:
     """Return the centre of mass [3, B] of each body's tree; of its root if it has no mass."""
     root = np.array(layout.body_root)
     tree = np.asarray(layout.below[:, root].T, mass.dtype)  # [B, B] body j in the tree of i
@@ -147,20 +147,22 @@ def _origins(layout: Layout, mass: Array, where: Poses) -> Array:
     return jnp.where(heavy[None], sums / jnp.where(heavy, whole, 1)[None], where.centre[:, root])
 
 
-def _inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
+def _body_inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
     """Return the inertias [10, B] about the origins, in world axes."""
     bodies = model.bodies
     own = matrices(product(where.quat, bodies.iquat.T))  # principal axes are columns
     scaled = own * bodies.inertia.T[None]
-    pick = lambda i, j: jnp.sum(scaled[i] * own[j], 0)
+    rotated_entry = lambda i, j: jnp.sum(scaled[i] * own[j], 0)
     c, mass = where.centre - origin, bodies.mass
     square = jnp.sum(c * c, 0)
-    about = lambda i, j: pick(i, j) + mass * ((square if i == j else 0) - c[i] * c[j])
-    entries = [about(*ij) for ij in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    shifted_entry = lambda i, j: (
+        rotated_entry(i, j) + mass * ((square if i == j else 0) - c[i] * c[j])
+    )
+    entries = [shifted_entry(*ij) for ij in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return jnp.stack([*entries, *(mass[None] * c), mass])
 
 
-def _axes(layout: Layout, where: Poses, origin: Array) -> Array:
+def _dof_axes(layout: Layout, where: Poses, origin: Array) -> Array:
     """Return the axes [6, V] of hinges, slides, balls and free joints, in the order of the dofs."""
     parts: list[Array] = []
     for kind in ("hinge", "slide", "ball", "free"):
@@ -184,10 +186,10 @@ def _axes(layout: Layout, where: Poses, origin: Array) -> Array:
                 shift = jnp.zeros((6, own.size), arm.dtype).at[3 + k].set(1)
                 parts.append(shift)
         parts += [jnp.concatenate([frame[:, k], cross(frame[:, k], arm)]) for k in range(3)]
-    return jnp.concatenate(parts, 1)[:, _order(layout)]
+    return jnp.concatenate(parts, 1)[:, _dof_order(layout)]
 
 
-def _order(layout: Layout) -> np.ndarray:
+def _dof_order(layout: Layout) -> np.ndarray:
     """Return the index [V] of each dof among the axes sorted by joint type."""
     at, place = 0, np.zeros(layout.nv, int)
     for kind, width in (("hinge", 1), ("slide", 1), ("ball", 3), ("free", 6)):
@@ -198,6 +200,6 @@ def _order(layout: Layout) -> np.ndarray:
     return place
 
 
-def _sum(equation: str, chosen: np.ndarray, a: Array) -> Array:
+def _masked_sum(equation: str, chosen: np.ndarray, a: Array) -> Array:
     """Sum over the entries that a constant mask of zeros and ones selects."""
     return jnp.einsum(equation, np.asarray(chosen, a.dtype), a, precision=HIGHEST)

@@ -88,7 +88,7 @@ def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = Non
         pos = pos.at[held].set(mocap[0])
         quat = quat.at[held].set(mocap[1])
     quat = rotations.unit(quat.T)
-    shift, turn = _motions(model, qpos)
+    shift, turn = _joint_motions(model, qpos)
     shift, turn = shift[:, tree.source], turn[:, tree.source]
     begin = quat[:, tree.offset]
     pos, quat = pos.T[:, tree.offset] + turned(begin, shift), product(begin, turn)
@@ -105,7 +105,7 @@ def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = Non
     return Poses(pos=x, quat=q, centre=centre, anchor=anchor, axis=axis)
 
 
-def _motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
+def _joint_motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
     """Return joint translations [3, 1 + J] and rotations [4, 1 + J], in `Nodes.source` order."""
     layout, joints = model.layout, model.joints
     zero = jnp.zeros((3, 1), qpos.dtype)

@@ -33,7 +33,7 @@ def contact_forces(model: Mechanism, d: Dynamics) -> Array:
     each = jnp.arange(model.layout.nbody, dtype=jnp.int32)
     total = jnp.zeros((6, model.layout.nbody), d.qacc.dtype)
     for c, push in zip(d.contacts, d.pushes):
-        force, turn = _in_world(c, push)
+        force, turn = _to_world(c, push)
         for side, sign in enumerate((-1, 1)):  # the second body has the positive sign
             of = body[c.geoms[:, side]]
             moment = turn + cross(c.pos.T - d.motion.origin[:, of], force)
@@ -43,13 +43,13 @@ def contact_forces(model: Mechanism, d: Dynamics) -> Array:
     return jnp.where((each > 0)[None], total, 0).T
 
 
-def _in_world(c: Contacts, push: Array) -> tuple[Array, Array]:
+def _to_world(c: Contacts, push: Array) -> tuple[Array, Array]:
     """Return world forces and torques [3, C] of contact-frame forces [C, d]."""
-    into = lambda part: jnp.einsum(
+    to_axes = lambda part: jnp.einsum(
         "cij,ci->jc", c.frame[:, : part.shape[1]], part, precision=HIGHEST
     )
-    force = into(push[:, :3])
-    return force, into(push[:, 3:]) if push.shape[1] > 3 else jnp.zeros_like(force)
+    force = to_axes(push[:, :3])
+    return force, to_axes(push[:, 3:]) if push.shape[1] > 3 else jnp.zeros_like(force)
 
 
 def joint_forces(model: Mechanism, qvel: Array, d: Dynamics) -> Array:

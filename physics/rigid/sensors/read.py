@@ -18,7 +18,7 @@ from .forces import joint_forces
 from .frames import frames, seen
 from .touch import touch
 
-_TURNS = frozenset("ballquat framequat framexaxis frameyaxis framezaxis".split())
+_ORIENTATIONS = frozenset("ballquat framequat framexaxis frameyaxis framezaxis".split())
 
 
 def read(model: Mechanism, state: State, d: Dynamics) -> Array:
@@ -38,24 +38,24 @@ def read(model: Mechanism, state: State, d: Dynamics) -> Array:
         kinds.setdefault(sensor.kind, []).append(i)
     rows: dict[int, Array] = {}
     for kind, own in kinds.items():
-        values = _of_kind(model, state, d, kind, [sensors[i] for i in own])  # [width, n]
-        rows |= {i: _cut(sensors[i], value) for i, value in zip(own, values.T)}
+        values = _read_type(model, state, d, kind, [sensors[i] for i in own])  # [width, n]
+        rows |= {i: _clip_to_cutoff(sensors[i], value) for i, value in zip(own, values.T)}
     return jnp.concatenate([jnp.zeros(0, state.qpos.dtype), *(rows[i] for i in sorted(rows))])
 
 
-def _cut(sensor: Sensor, value: Array) -> Array:
-    if not sensor.cutoff or sensor.kind in _TURNS:
+def _clip_to_cutoff(sensor: Sensor, value: Array) -> Array:
+    if not sensor.cutoff or sensor.kind in _ORIENTATIONS:
         return value
     return jnp.clip(value, None if sensor.positive else -sensor.cutoff, sensor.cutoff)
 
 
-def _of_kind(model: Mechanism, state: State, d: Dynamics, kind: str, own: list[Sensor]) -> Array:
+def _read_type(model: Mechanism, state: State, d: Dynamics, kind: str, own: list[Sensor]) -> Array:
     """Return the readings [width, n] of sensors of one type."""
     which = np.array([sensor.at for sensor in own], int)
     if kind in _PLAIN:
         return _PLAIN[kind](model, state, d, which)
     if kind.startswith("subtree"):
-        return _subtrees(model, d)[kind][:, which]
+        return _subtree_readings(model, d)[kind][:, which]
     frame = frames(model, d, [sensor.of for sensor in own], which.tolist())
     if kind in ("framelinacc", "frameangacc"):
         return frame.acceleration(model, state.qvel, d)[kind == "framelinacc"]
@@ -73,7 +73,7 @@ def _of_kind(model: Mechanism, state: State, d: Dynamics, kind: str, own: list[S
     return frame.inward(held[3:] if kind == "force" else held[:3] - cross(arm, held[3:]))
 
 
-def _subtrees(model: Mechanism, d: Dynamics) -> dict[str, Array]:
+def _subtree_readings(model: Mechanism, d: Dynamics) -> dict[str, Array]:
     """Return centre of mass, velocity and angular momentum [3, B] of each body's subtree."""
     below = model.layout.below | (np.arange(model.layout.nbody) == 0)[None]
     tree = jnp.asarray(below.T, d.qacc.dtype)
@@ -91,16 +91,18 @@ def _subtrees(model: Mechanism, d: Dynamics) -> dict[str, Array]:
     }
 
 
-def _at_joints(values: Callable[[State, Dynamics], Array], width: int = 1) -> Callable[..., Array]:
+def _make_dof_reader(
+    values: Callable[[State, Dynamics], Array], width: int = 1
+) -> Callable[..., Array]:
     """Make a reader of values at the dofs of joints."""
 
-    def reads(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+    def read_values(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
         return values(state, d)[model.layout.joint_v[which] + np.arange(width)[:, None]]
 
-    return reads
+    return read_values
 
 
-def _coordinates(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+def _joint_positions(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
     return state.qpos[model.layout.joint_q[which]][None]
 
 
@@ -108,34 +110,34 @@ def _quaternions(model: Mechanism, state: State, d: Dynamics, which: np.ndarray)
     return rotations.unit(state.qpos[model.layout.joint_q[which] + np.arange(4)[:, None]])
 
 
-def _lengths(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+def _tendon_lengths(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
     return forces.lengths(model, state.qpos)[which][None]
 
 
-def _lengthening(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+def _tendon_velocities(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
     weight = model.tendons.weight[which]
     return jnp.einsum("tv,v->t", weight, state.qvel, precision=HIGHEST)[None]
 
 
-def _motors(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+def _actuator_lengths(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
     return actuators.lengths(model, state.qpos)[which][None]
 
 
-def _speeds(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
+def _actuator_velocities(model: Mechanism, state: State, d: Dynamics, which: np.ndarray) -> Array:
     arms = actuators.arms(model)[which]
     return jnp.einsum("uv,v->u", arms, state.qvel, precision=HIGHEST)[None]
 
 
 _PLAIN: dict[str, Callable[..., Array]] = {
-    "jointpos": _coordinates,
-    "jointvel": _at_joints(lambda state, d: state.qvel),
-    "jointactuatorfrc": _at_joints(lambda state, d: d.actuator),
+    "jointpos": _joint_positions,
+    "jointvel": _make_dof_reader(lambda state, d: state.qvel),
+    "jointactuatorfrc": _make_dof_reader(lambda state, d: d.actuator),
     "ballquat": _quaternions,
-    "ballangvel": _at_joints(lambda state, d: state.qvel, 3),
-    "tendonpos": _lengths,
-    "tendonvel": _lengthening,
-    "actuatorpos": _motors,
-    "actuatorvel": _speeds,
+    "ballangvel": _make_dof_reader(lambda state, d: state.qvel, 3),
+    "tendonpos": _tendon_lengths,
+    "tendonvel": _tendon_velocities,
+    "actuatorpos": _actuator_lengths,
+    "actuatorvel": _actuator_velocities,
     "actuatorfrc": lambda model, state, d, which: d.motor[which][None],
     "clock": lambda model, state, d, which: jnp.full((1, len(which)), state.time),
 }

@@ -26,35 +26,38 @@ def touch(model: Mechanism, site: Frames, which: np.ndarray, d: Dynamics) -> Arr
                 turn = conjugate(site.quat[:, n : n + 1])
                 begin = turned(turn, c.pos.T - site.pos[:, n : n + 1])
                 along = turned(turn, sign * c.frame[:, 0].T)
-                met = _meets(model.layout.site_kind[i], model.sites.size[i], begin, along)
+                met = _is_site_hit(model.layout.site_kind[i], model.sites.size[i], begin, along)
                 own = (of == int(site.body[n])) & met
                 total = total.at[n].add(jnp.sum(jnp.where(own, pressed, 0)))
     return total
 
 
-def _meets(kind: str, size: Array, begin: Array, along: Array) -> Array:
+def _is_site_hit(kind: str, size: Array, begin: Array, along: Array) -> Array:
     """Return a mask [C] of rays [3, C] that meet a site's shape at the origin."""
     if kind in ("sphere", "ellipsoid"):
         radii = size[:, None] if kind == "ellipsoid" else size[0]
-        return _ball(begin / radii, along / radii)
+        return _is_ball_hit(begin / radii, along / radii)
     if kind == "box":
-        return _between(*_slabs(begin, along, size[:, None]))
-    lower, upper = _slabs(begin[2:], along[2:], size[1])
+        return _is_ahead(*_slab_crossings(begin, along, size[:, None]))
+    lower, upper = _slab_crossings(begin[2:], along[2:], size[1])
     wide = begin[:2] / size[0], along[:2] / size[0]
-    near, far, meets = _roots(*wide)
-    body = meets & _between(jnp.maximum(lower, near), jnp.minimum(upper, far))
+    near, far, meets = _ball_crossings(*wide)
+    body = meets & _is_ahead(jnp.maximum(lower, near), jnp.minimum(upper, far))
     if kind == "cylinder":
         return body
-    ends = [_ball(begin.at[2].add(-sign * size[1]) / size[0], along / size[0]) for sign in (1, -1)]
+    ends = [
+        _is_ball_hit(begin.at[2].add(-sign * size[1]) / size[0], along / size[0])
+        for sign in (1, -1)
+    ]
     return body | ends[0] | ends[1]
 
 
-def _ball(begin: Array, along: Array) -> Array:
-    near, far, meets = _roots(begin, along)
-    return meets & _between(near, far)
+def _is_ball_hit(begin: Array, along: Array) -> Array:
+    near, far, meets = _ball_crossings(begin, along)
+    return meets & _is_ahead(near, far)
 
 
-def _roots(begin: Array, along: Array) -> tuple[Array, Array, Array]:
+def _ball_crossings(begin: Array, along: Array) -> tuple[Array, Array, Array]:
     """Return where rays [k, C] enter and leave the unit ball, and a mask of rays that meet it."""
     a, b = jnp.sum(along * along, 0), jnp.sum(along * begin, 0)
     c = jnp.sum(begin * begin, 0) - 1
@@ -66,7 +69,7 @@ def _roots(begin: Array, along: Array) -> tuple[Array, Array, Array]:
     return near, far, jnp.where(tilted, square >= 0, c <= 0)
 
 
-def _slabs(begin: Array, along: Array, half: Array) -> tuple[Array, Array]:
+def _slab_crossings(begin: Array, along: Array, half: Array) -> tuple[Array, Array]:
     """Return where rays [k, C] enter and leave the intersection of k slabs."""
     tilted = jnp.abs(along) > 1e-15
     safe = jnp.where(tilted, along, 1)
@@ -77,5 +80,5 @@ def _slabs(begin: Array, along: Array, half: Array) -> tuple[Array, Array]:
     return jnp.max(enter, 0), jnp.min(leave, 0)
 
 
-def _between(near: Array, far: Array) -> Array:
+def _is_ahead(near: Array, far: Array) -> Array:
     return (far >= jnp.maximum(near, 0)) & (far >= 0)

@@ -70,10 +70,10 @@ class Acrobot:
         """Advance one step by the classical Runge-Kutta method."""
         torque = self.torque * (action - 1).astype(state.x.dtype)
         x, h = state.x, self.dt
-        k1 = self._rate(x, torque)
-        k2 = self._rate(x + h / 2 * k1, torque)
-        k3 = self._rate(x + h / 2 * k2, torque)
-        k4 = self._rate(x + h * k3, torque)
+        k1 = self._time_derivative(x, torque)
+        k2 = self._time_derivative(x + h / 2 * k1, torque)
+        k3 = self._time_derivative(x + h / 2 * k2, torque)
+        k4 = self._time_derivative(x + h * k3, torque)
         x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         angles = jnp.mod(x[:2] + np.pi, 2 * np.pi) - np.pi
         speed = jnp.asarray(np.array([4 * np.pi, 9 * np.pi]), x.dtype)
@@ -84,7 +84,7 @@ class Acrobot:
         truncated = (t >= self.max_steps) & ~up
         return Step(State(x, t), _observe(x), reward, up, truncated, {"success": up})
 
-    def _rate(self, x: Array, torque: Array) -> Array:
+    def _time_derivative(self, x: Array, torque: Array) -> Array:
         """Return the time derivative of the state, as in the book by Sutton and Barto."""
         a, b, va, vb = x
         m, l, c, g = self.mass, self.length, self.length / 2, self.gravity

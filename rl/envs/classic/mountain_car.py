@@ -50,12 +50,12 @@ class MountainCar:
 
     def scene(self, state: State) -> Capsules:
         """Return the hill, the car, and the flag, green once it is reached."""
-        return _draw(state.x[0], self.goal)
+        return _draw_hill(state.x[0], self.goal)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one step."""
         push = self.power * (action - 1).astype(state.x.dtype)
-        x, arrived = _drive(state.x, push, self.gravity, self.goal)
+        x, arrived = _advance_car(state.x, push, self.gravity, self.goal)
         t = state.t + 1
         truncated = (t >= self.max_steps) & ~arrived
         return Step(
@@ -88,12 +88,12 @@ class MountainCarContinuous:
 
     def scene(self, state: State) -> Capsules:
         """Return the hill, the car, and the flag, green once it is reached."""
-        return _draw(state.x[0], self.goal)
+        return _draw_hill(state.x[0], self.goal)
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one step."""
-        x, arrived = _drive(state.x, action[0] * self.power, self.gravity, self.goal)
+        x, arrived = _advance_car(state.x, action[0] * self.power, self.gravity, self.goal)
         t = state.t + 1
         reward = jnp.where(arrived, 100.0, 0.0) - 0.1 * action[0] ** 2
         truncated = (t >= self.max_steps) & ~arrived
@@ -108,7 +108,7 @@ def _reset(key: Array) -> tuple[State, Array]:
     return State(x, jnp.int32(0)), x
 
 
-def _drive(
+def _advance_car(
     x: Array, push: Array, gravity: Array | float, goal: Array | float
 ) -> tuple[Array, Array]:
     v = jnp.clip(x[1] + push - gravity * jnp.cos(3 * x[0]), -0.07, 0.07)
@@ -117,7 +117,7 @@ def _drive(
     return jnp.stack([position, v]), (position >= goal) & (v >= 0)
 
 
-def _draw(x: Array, flag: Array | float) -> Capsules:
+def _draw_hill(x: Array, flag: Array | float) -> Capsules:
     """Return a car at `x` on the hill of Gymnasium's rendering, and the flag."""
     height = lambda x: 0.45 * jnp.sin(3 * x) + 0.55
     ways = [float(x) for x in np.linspace(-1.2, 0.6, 25)]

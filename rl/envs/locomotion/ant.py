@@ -35,19 +35,19 @@ class Ant(Robot):
     healthy_reward: Array | float = number(default=1.0)  # []
     reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale, normal=True)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale, normal=True)
 
-    def _look(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Seen:
         forces = jnp.clip(contact_forces(self.model, d), -1, 1)
         return {"place": d.where.pos[:2, 1], "contact": forces}
 
-    def _first(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Seen:
         where = self.model.poses(body)
         forces = jnp.zeros((self.model.layout.nbody, 6), where.pos.dtype)
         return {"place": where.pos[:2, 1], "contact": forces}
 
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         layout = self.model.layout
         return layout.nq - 2 + layout.nv + 6 * (layout.nbody - 1)
 
@@ -62,12 +62,12 @@ class Ant(Robot):
             "reward_forward": self.forward_reward_weight * speed,
             "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
             "reward_contact": -self.contact_cost_weight * square(after.seen["contact"]),
-            "reward_survive": share(self._healthy(after), self.healthy_reward),
+            "reward_survive": share(self._is_healthy(after), self.healthy_reward),
         }
         gains = parts["reward_forward"] + parts["reward_survive"]
         return parts, [gains, parts["reward_ctrl"] + parts["reward_contact"]]
 
-    def _healthy(self, state: State) -> Array:
+    def _is_healthy(self, state: State) -> Array:
         """Return whether the height is in 0.2 ... 1 m and the state is finite."""
         qpos, qvel = state.body.qpos, state.body.qvel
         finite = jnp.all(jnp.isfinite(qpos)) & jnp.all(jnp.isfinite(qvel))

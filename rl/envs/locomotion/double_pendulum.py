@@ -30,18 +30,18 @@ class InvertedDoublePendulum(Robot):
     healthy_reward: Array | float = number(default=10.0)  # []
     reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale, normal=True)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale, normal=True)
 
-    def _look(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Seen:
         sites, body = self.model.sites, np.array(self.model.layout.site_body)
         tip = d.where.of(body, sites.pos)[0][:, 0]
         return {"tip": tip, "constraint": d.constraint[0]}
 
-    def _first(self, body: forward.State) -> Seen:
-        return self._look(self.model.forward(body))
+    def _initial_measurements(self, body: forward.State) -> Seen:
+        return self._measure(self.model.forward(body))
 
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         return 9
 
     def _observe(self, state: State) -> Array:
@@ -53,7 +53,7 @@ class InvertedDoublePendulum(Robot):
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
         x, _, z = after.seen["tip"]
         _, v1, v2 = after.body.qvel
-        bonus = share(self._healthy(after), self.healthy_reward)
+        bonus = share(self._is_healthy(after), self.healthy_reward)
         parts = {
             "reward_survive": bonus,
             "distance_penalty": -(0.01 * x**2 + (z - 2) ** 2),
@@ -61,6 +61,6 @@ class InvertedDoublePendulum(Robot):
         }
         return parts, [bonus + parts["distance_penalty"], bonus + parts["velocity_penalty"]]
 
-    def _healthy(self, state: State) -> Array:
+    def _is_healthy(self, state: State) -> Array:
         """Return whether the tip is above 1 m."""
         return state.seen["tip"][2] > 1

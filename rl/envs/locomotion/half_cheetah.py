@@ -29,5 +29,5 @@ class HalfCheetah(Runner):
     model: Model = robot("half_cheetah.xml")
     reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale, normal=True)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale, normal=True)

@@ -31,12 +31,12 @@ class Hopper(UprightRunner):
     model: Model = robot("hopper.xml")
 
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        parts = self._upright_parts(before, after, ctrl)
+        parts = self._upright_reward_terms(before, after, ctrl)
         bonus = parts["reward_survive"]
         rise = after.body.qpos[1] - self.model.qpos0[1]
         return parts, [parts["reward_forward"] + bonus, 10 * rise + bonus, bonus - square(ctrl)]
 
-    def _healthy(self, state: State) -> Array:
+    def _is_healthy(self, state: State) -> Array:
         """Return whether z > 0.7 m, |tilt| < 0.2 rad, and all other states are within 100."""
         z, angle = state.body.qpos[1], state.body.qpos[2]
         others = jnp.concatenate([state.body.qpos[2:], state.body.qvel])

@@ -20,7 +20,7 @@ from .robot import Parts, Robot, Seen, State, robot, share, square
 
 
 @pytree
-class _Humanoid(Robot):
+class _HumanoidTask(Robot):
     """Observations common to the humanoid tasks."""
 
     @property
@@ -28,22 +28,25 @@ class _Humanoid(Robot):
         """Box of the actuators' controls; their gears give each joint its torque."""
         return Box(-0.4, 0.4, (self.model.layout.nu,))
 
-    def _look(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Seen:
         forces = contact_forces(self.model, d)
-        return self._seen(d.where, d.motion) | {"actuator": d.actuator, "contact": forces}
+        return self._body_measurements(d.where, d.motion) | {
+            "actuator": d.actuator,
+            "contact": forces,
+        }
 
-    def _first(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Seen:
         where = self.model.poses(body)
-        seen = self._seen(where, inertia.motion(self.model, where, body.qvel))
+        seen = self._body_measurements(where, inertia.motion(self.model, where, body.qvel))
         forces = jnp.zeros((self.model.layout.nbody, 6), body.qvel.dtype)
         return seen | {"actuator": jnp.zeros_like(body.qvel), "contact": forces}
 
-    def _seen(self, where: Poses, motion: inertia.Motion) -> Seen:
+    def _body_measurements(self, where: Poses, motion: inertia.Motion) -> Seen:
         mass = self.model.bodies.mass
         place = jnp.sum(mass[None] * where.centre[:2], 1) / jnp.sum(mass)
         return {"place": place, "inertia": motion.inertia.T, "velocity": motion.velocity.T}
 
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         layout = self.model.layout
         return layout.nq - 2 + 2 * layout.nv - 6 + (10 + 6 + 6) * (layout.nbody - 1)
 
@@ -61,7 +64,7 @@ class _Humanoid(Robot):
 
 @register("humanoid")
 @pytree
-class Humanoid(_Humanoid):
+class Humanoid(_HumanoidTask):
     """Humanoid: 1.25 forward velocity plus 5 while upright, minus action and contact costs.
 
     The action cost is 0.1 action^2, the contact cost at most 10. Objectives, as in MoRobtrol, each
@@ -80,21 +83,21 @@ class Humanoid(_Humanoid):
     healthy_reward: Array | float = number(default=5.0)  # []
     reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and per s
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale)
 
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
         speed = (after.seen["place"][0] - before.seen["place"][0]) / self._dt()
-        bonus = share(self._healthy(after), self.healthy_reward)
+        bonus = share(self._is_healthy(after), self.healthy_reward)
         parts = {
             "reward_forward": self.forward_reward_weight * speed,
             "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
-            "reward_contact": -_impact(self.contact_cost_weight, after),
+            "reward_contact": -_contact_cost(self.contact_cost_weight, after),
             "reward_survive": bonus,
         }
         return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]
 
-    def _healthy(self, state: State) -> Array:
+    def _is_healthy(self, state: State) -> Array:
         """Return whether the torso's height is in 1 ... 2 m."""
         z = state.body.qpos[2]
         return (z > 1.0) & (z < 2.0)
@@ -102,7 +105,7 @@ class Humanoid(_Humanoid):
 
 @register("humanoid-standup")
 @pytree
-class HumanoidStandup(_Humanoid):
+class HumanoidStandup(_HumanoidTask):
     """Humanoid standup: height over the model's time step, plus 1, minus both costs.
 
     Never terminates. Objectives, as in MoRobtrol: the height term and the action cost.
@@ -118,20 +121,20 @@ class HumanoidStandup(_Humanoid):
     impact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] per N^2 and (N m)^2
     reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and per s
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale)
 
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
         rise = after.body.qpos[2] / self.model.option.timestep
         parts = {
             "reward_linup": rise,
             "reward_quadctrl": -self.ctrl_cost_weight * square(ctrl),
-            "reward_impact": -_impact(self.impact_cost_weight, after),
+            "reward_impact": -_contact_cost(self.impact_cost_weight, after),
             "reward_survive": jnp.ones_like(rise),
         }
         return parts, [rise, parts["reward_quadctrl"]]
 
 
-def _impact(weight: Array | float, state: State) -> Array:
+def _contact_cost(weight: Array | float, state: State) -> Array:
     """Return the contact cost, at most 10."""
     return jnp.minimum(weight * square(state.seen["contact"]), 10)

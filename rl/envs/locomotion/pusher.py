@@ -41,7 +41,7 @@ class Pusher(Robot):
         """Box of the actuators' torques, N m."""
         return Box(-2.0, 2.0, (self.model.layout.nu,))
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
         """Return the arm at rest, and the object to its left, at least 0.17 m from the goal."""
         place, speed = jax.random.split(key)
         rest, layout = self.model.qpos0, self.model.layout
@@ -53,7 +53,7 @@ class Pusher(Robot):
         zero = jnp.zeros(2, rest.dtype)
         return jnp.concatenate([rest[:-4], found, zero]), jnp.concatenate([qvel, zero, zero])
 
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         return 23
 
     def _observe(self, state: State) -> Array:
@@ -71,5 +71,5 @@ class Pusher(Robot):
         }
         return parts, [-near, -way, -effort]
 
-    def _success(self, state: State) -> Array:
+    def _is_success(self, state: State) -> Array:
         return distance(state.seen["object"], state.seen["goal"]) < self.tolerance

@@ -33,10 +33,10 @@ class Reacher(Robot):
 
     seen_bodies = {"tip": "fingertip", "target": "target"}
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
         """Return joints within 0.1 rad of straight, and a target in a disc of radius 0.2 m."""
         place, noise = jax.random.split(key)
-        qpos, qvel = self._noisy(noise, 1.0)
+        qpos, qvel = self._sample_near_rest(noise, 1.0)
         u, turn = jax.random.uniform(place, (2,), qpos.dtype)
         angle = 2 * np.pi * turn
         target = 0.2 * jnp.sqrt(u) * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
@@ -44,7 +44,7 @@ class Reacher(Robot):
         qpos = jnp.concatenate([rest[:2] + 0.1 * (qpos - rest)[:2], target])
         return qpos, jnp.concatenate([0.005 * qvel[:2], jnp.zeros_like(target)])
 
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         return 10
 
     def _observe(self, state: State) -> Array:
@@ -61,5 +61,5 @@ class Reacher(Robot):
         }
         return parts, [-way, -effort]
 
-    def _success(self, state: State) -> Array:
+    def _is_success(self, state: State) -> Array:
         return distance(state.seen["tip"], state.seen["target"]) < self.tolerance

@@ -53,7 +53,7 @@ class Robot(ABC):
     @property
     def observation_space(self) -> Box:
         """Unbounded box [O]."""
-        return Box(-np.inf, np.inf, (self._width(),))
+        return Box(-np.inf, np.inf, (self._observation_size(),))
 
     @property
     def action_space(self) -> Box:
@@ -62,13 +62,13 @@ class Robot(ABC):
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """Start close to the pose of the file, at random."""
-        state = self.begin(*self._start(key))
+        state = self.begin(*self._sample_start(key))
         return state, self._observe(state)
 
     def begin(self, qpos: Any, qvel: Any = None) -> State:
         """Return the initial state at coordinates [Q] and velocities [V] of the robot."""
         body = self.model.init(qpos, qvel)
-        return State(body, self._first(body), jnp.int32(0))
+        return State(body, self._initial_measurements(body), jnp.int32(0))
 
     @whole_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
@@ -76,16 +76,16 @@ class Robot(ABC):
         ctrl = jnp.asarray(action, state.body.qpos.dtype)
         none = jnp.zeros_like(state.body.qvel)
 
-        def go(known: tuple[forward.State, Seen], _: None) -> tuple[tuple, None]:
-            return integrators.seen(self.model, known[0], ctrl, none, self._look), None
+        def substep(known: tuple[forward.State, Seen], _: None) -> tuple[tuple, None]:
+            return integrators.seen(self.model, known[0], ctrl, none, self._measure), None
 
-        (body, seen), _ = lax.scan(go, (state.body, state.seen), None, length=self.frame_skip)
+        (body, seen), _ = lax.scan(substep, (state.body, state.seen), None, length=self.frame_skip)
         after = State(body, seen, state.t + 1)
         parts, objectives = self._rewards(state, after, ctrl)
         reward = jnp.stack(objectives) if self.vector else jnp.sum(jnp.stack([*parts.values()]))
-        terminated = ~self._healthy(after)
+        terminated = ~self._is_healthy(after)
         truncated = (after.t >= self.max_steps) & ~terminated
-        info = parts | {"success": self._success(after) & ~terminated}
+        info = parts | {"success": self._is_success(after) & ~terminated}
         return Step(after, self._observe(after), reward, terminated, truncated, info)
 
     def scene(self, state: State) -> Capsules:
@@ -96,34 +96,36 @@ class Robot(ABC):
         """Return the duration of a step, s."""
         return self.model.option.timestep * self.frame_skip
 
-    def _noisy(self, key: Array, scale: Any, normal: bool = False) -> tuple[Array, Array]:
+    def _sample_near_rest(
+        self, key: Array, scale: Any, normal: bool = False
+    ) -> tuple[Array, Array]:
         """Return coordinates and velocities within `scale` of rest; velocities may be normal."""
         rest, (place, speed) = self.model.qpos0, jax.random.split(key)
-        draw = lambda key, n: jax.random.uniform(key, (n,), rest.dtype, -1, 1)
+        sample = lambda key, n: jax.random.uniform(key, (n,), rest.dtype, -1, 1)
         layout = self.model.layout
-        qvel = draw(speed, layout.nv)
+        qvel = sample(speed, layout.nv)
         if normal:
             qvel = jax.random.normal(speed, (layout.nv,), rest.dtype)
-        return rest + scale * draw(place, layout.nq), scale * qvel
+        return rest + scale * sample(place, layout.nq), scale * qvel
 
     @abstractmethod
-    def _start(self, key: Array) -> tuple[Array, Array]:
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
         """Sample initial coordinates [Q] and velocities [V]."""
 
-    def _look(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Seen:
         """Return the measurements taken when forces are evaluated."""
-        return self._positions(d.where)
+        return self._body_positions(d.where)
 
-    def _first(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Seen:
         """Return the measurements at the start of an episode."""
-        return self._positions(self.model.poses(body)) if self.seen_bodies else {}
+        return self._body_positions(self.model.poses(body)) if self.seen_bodies else {}
 
-    def _positions(self, where: Poses) -> Seen:
+    def _body_positions(self, where: Poses) -> Seen:
         index = lambda body: self.model.index("body", body)
         return {name: where.pos[:, index(body)] for name, body in self.seen_bodies.items()}
 
     @abstractmethod
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         """Return O, the length of an observation."""
 
     @abstractmethod
@@ -134,23 +136,23 @@ class Robot(ABC):
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
         """Return the terms of the reward, and the objectives."""
 
-    def _healthy(self, state: State) -> Array:
+    def _is_healthy(self, state: State) -> Array:
         """Return whether the robot is healthy, so that the episode does not terminate."""
         return jnp.bool_(True)
 
-    def _success(self, state: State) -> Array:
+    def _is_success(self, state: State) -> Array:
         """Return the success flag: by default, that the episode reached its time limit."""
         return state.t >= self.max_steps
 
 
 @lru_cache(maxsize=16)
-def _read(file: str) -> Any:
+def _compile_asset(file: str) -> Any:
     return compiled(Path(__file__).parent / "assets" / file)
 
 
 def robot(file: str, **options: Any) -> Any:
     """Return a dataclass field whose default is the model of an asset file."""
-    return dataclasses.field(default_factory=lambda: load(_read(file), **options))
+    return dataclasses.field(default_factory=lambda: load(_compile_asset(file), **options))
 
 
 def square(a: Array) -> Array:

@@ -17,7 +17,7 @@ class Runner(Robot):
 
     unobserved = 1  # number of leading coordinates to omit: x, or x and y
 
-    def _width(self) -> int:
+    def _observation_size(self) -> int:
         layout = self.model.layout
         return layout.nq - self.unobserved + layout.nv
 
@@ -26,13 +26,13 @@ class Runner(Robot):
         return jnp.concatenate([state.body.qpos[self.unobserved :], state.body.qvel])
 
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        parts = self._parts(self._speed(before, after), ctrl)
+        parts = self._reward_terms(self._forward_velocity(before, after), ctrl)
         return parts, [*parts.values()]
 
-    def _speed(self, before: State, after: State) -> Array:
+    def _forward_velocity(self, before: State, after: State) -> Array:
         return (after.body.qpos[0] - before.body.qpos[0]) / self._dt()
 
-    def _parts(self, speed: Array, ctrl: Array) -> Parts:
+    def _reward_terms(self, speed: Array, ctrl: Array) -> Parts:
         return {
             "reward_forward": self.forward_reward_weight * speed,
             "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
@@ -48,19 +48,19 @@ class UprightRunner(Runner):
     healthy_reward: Array | float = number(default=1.0)  # []
     reset_noise_scale: Array | float = number(default=5e-3, least=0)  # [] m, rad and per s
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale)
 
     def _observe(self, state: State) -> Array:
         """Return all coordinates except x, and velocities clipped to 10."""
         return jnp.concatenate([state.body.qpos[1:], jnp.clip(state.body.qvel, -10, 10)])
 
-    def _upright_parts(self, before: State, after: State, ctrl: Array) -> Parts:
-        speed = self._speed(before, after)
-        bonus = share(self._healthy(after), self.healthy_reward)
-        return self._parts(speed, ctrl) | {"reward_survive": bonus}
+    def _upright_reward_terms(self, before: State, after: State, ctrl: Array) -> Parts:
+        speed = self._forward_velocity(before, after)
+        bonus = share(self._is_healthy(after), self.healthy_reward)
+        return self._reward_terms(speed, ctrl) | {"reward_survive": bonus}
 
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        parts = self._upright_parts(before, after, ctrl)
+        parts = self._upright_reward_terms(before, after, ctrl)
         bonus = parts["reward_survive"]
         return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]

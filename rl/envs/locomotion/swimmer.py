@@ -33,5 +33,5 @@ class Swimmer(Runner):
 
     unobserved = 2  # x and y
 
-    def _start(self, key: Array) -> tuple[Array, Array]:
-        return self._noisy(key, self.reset_noise_scale)
+    def _sample_start(self, key: Array) -> tuple[Array, Array]:
+        return self._sample_near_rest(key, self.reset_noise_scale)

@@ -26,7 +26,7 @@ class Walker2d(UprightRunner):
 
     model: Model = robot("walker2d_v5.xml")
 
-    def _healthy(self, state: State) -> Array:
+    def _is_healthy(self, state: State) -> Array:
         """Return whether the height is in 0.8 ... 2 m and the tilt is below 1 rad."""
         z, angle = state.body.qpos[1], state.body.qpos[2]
         return (z > 0.8) & (z < 2.0) & (jnp.abs(angle) < 1.0)

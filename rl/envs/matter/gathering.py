@@ -80,8 +80,8 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     dx = LENGTH / cells
     grid = Grid(dx, (cells, cells * 9 // 20, cells * 3 // 10)[:d])
     wide = grid.upper[-1]  # of the tank, in 3-D
-    duck = lambda i: sdf.Moved(sdf.Ball(DUCK), _at(d, PLACES[i], i, wide))
-    ducks = sdf.Union(tuple(duck(i) for i in range(len(PLACES))))
+    duck_shape = lambda i: sdf.Moved(sdf.Ball(DUCK), _duck_center(d, PLACES[i], i, wide))
+    ducks = sdf.Union(tuple(duck_shape(i) for i in range(len(PLACES))))
     plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
     wet = sdf.Outside(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
     spacing, volume = dx / 2, (dx / 2) ** d
@@ -94,14 +94,14 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     gravity = (0.0, -9.81, 0.0)[:d]
     dt = jnp.float32(FRAME / substeps)
     scene = Scene(bodies, grid, gravity=gravity, colliders=(plate,), dt=dt)
-    script = _lifts(d, 2)
+    script = _lift_schedule(d, 2)
     margin = (0.03, 0.0, 0.04)[:d]
     workspace = BoxWorkspace(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
     return Matter(
         scene.prepare(),
         Gather(GOAL, 0.06),
         speed=(SPEED,) * (d - 1),
-        initial_plan=_strokes(d, 2),
+        initial_plan=_stroke_actions(d, 2),
         script=script,
         workspace=workspace,
         max_steps=len(script),
@@ -112,12 +112,12 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     )
 
 
-def _at(d: int, x: float, i: int, wide: float) -> tuple[float, ...]:
+def _duck_center(d: int, x: float, i: int, wide: float) -> tuple[float, ...]:
     """Return the center of duck `i`: a third of it is under water, side by side in 3-D."""
     return (x, DEPTH + DUCK / 3, wide * (1 + i) / 3)[:d]
 
 
-def _lifts(d: int, strokes: int) -> np.ndarray:
+def _lift_schedule(d: int, strokes: int) -> np.ndarray:
     """Return the scheduled velocity [T, D] of the plate, m/s: zero in x, up and down in y."""
     y = {"down": 0.0, "up": 1.0, "high": 0.0, "down again": -1.0}
     height = np.concatenate([np.full(n, y[stage] * LIFT / (n * FRAME)) for stage, n in STROKE])
@@ -125,7 +125,7 @@ def _lifts(d: int, strokes: int) -> np.ndarray:
     return np.tile(one, (strokes, 1)).astype(np.float32)
 
 
-def _strokes(d: int, strokes: int) -> np.ndarray:
+def _stroke_actions(d: int, strokes: int) -> np.ndarray:
     """Return actions [T, A] that push half as far as needed and return in the air."""
     x = {"down": 0.4, "up": 0.0, "high": -0.5, "down again": 0.0}
     along = np.concatenate([np.full(n, x[stage]) for stage, n in STROKE])

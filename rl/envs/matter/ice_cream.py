@@ -40,7 +40,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     spacing = dx / 2
     place = lambda x, y, z: (x, y, z)[:d]
     middle = WIDTH / 2
-    demo, start = _spiral(d, frames)
+    demo, start = _spiral_actions(d, frames)
     tip = LOW + DISH[0] + 0.008  # initial height of the nozzle's opening
     nozzle = Collider(
         sdf.Box((OPENING, NOZZLE)) if d == 2 else sdf.Cylinder(NOZZLE, OPENING, axis=1),
@@ -76,7 +76,7 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     )
 
 
-def _spiral(d: int, frames: int) -> tuple[np.ndarray, float]:
+def _spiral_actions(d: int, frames: int) -> tuple[np.ndarray, float]:
     """Return actions [T, D] along a spiral that narrows and rises, and its starting x, m."""
     t = np.linspace(0, 1, frames + 1)
     radius, angle = WIDE * (1 - 0.9 * t), 2 * np.pi * TURNS * t

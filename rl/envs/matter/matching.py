@@ -51,18 +51,19 @@ class Match:
         """Simulate the demonstration and zero actions; return the positions to match."""
         demo = jnp.asarray(self.demo, state.t.dtype)
         runs = jax.lax.map(
-            lambda actions: play(actions, self._places), jnp.stack([demo, jnp.zeros_like(demo)])
+            lambda actions: play(actions, self._counted_positions),
+            jnp.stack([demo, jnp.zeros_like(demo)]),
         )
         (x, filled), (idle, _) = (jax.tree.map(lambda a, i=i: a[i], runs) for i in (0, 1))
-        return Demonstration(x, filled, jnp.mean(_mean(_square_distance(x, idle), filled)))
+        return Demonstration(x, filled, jnp.mean(_filled_mean(_square_distance(x, idle), filled)))
 
     def loss(self, state: State, reference: Demonstration) -> Array:
         """Return the mean of |x - x*(t)|^2, m^2; at the start relative to the first frame."""
         frames = reference.filled.shape[0]
         i = jnp.clip(jnp.int32(jnp.round(state.t / self.frame)) - 1, 0, frames - 1)
-        x, filled = self._places(state)
+        x, filled = self._counted_positions(state)
         shown = tuple(a[i] for a in reference.x)
-        return _mean(_square_distance(x, shown), filled & reference.filled[i])
+        return _filled_mean(_square_distance(x, shown), filled & reference.filled[i])
 
     def baseline(self, state: State, reference: Demonstration) -> Array:
         """Return the mean over the frames of the loss of zero actions, m^2."""
@@ -72,12 +73,12 @@ class Match:
         """Return whether the loss is below a fraction `tolerance` of the loss of zero actions."""
         return self.loss(state, reference) < self.tolerance * reference.idle
 
-    def _places(self, state: State) -> tuple[tuple[Array, ...], Array]:
+    def _counted_positions(self, state: State) -> tuple[tuple[Array, ...], Array]:
         """Return positions D x [N] of the slots that count, and the mask [N] of filled slots."""
         counted = [state.bodies[i] for i in self.bodies]
-        join = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
-        x = tuple(join(a) for a in zip(*(b.x.T for b in counted)))
-        return x, join([b.m for b in counted]) > 0
+        concatenate = lambda arrays: jnp.concatenate([a.ravel() for a in arrays])[:: self.every]
+        x = tuple(concatenate(a) for a in zip(*(b.x.T for b in counted)))
+        return x, concatenate([b.m for b in counted]) > 0
 
 
 def _square_distance(x: tuple[Array, ...], y: tuple[Array, ...]) -> Array:
@@ -85,7 +86,7 @@ def _square_distance(x: tuple[Array, ...], y: tuple[Array, ...]) -> Array:
     return sum(((a - b) ** 2 for a, b in zip(x, y)), jnp.zeros_like(x[0]))
 
 
-def _mean(quantity: Array, filled: Array) -> Array:
+def _filled_mean(quantity: Array, filled: Array) -> Array:
     """Return the mean over the filled slots of the last axis; zero if none is filled."""
     count = jnp.sum(filled, -1).astype(quantity.dtype)
     return jnp.sum(jnp.where(filled, quantity, 0), -1) / jnp.maximum(count, 1)

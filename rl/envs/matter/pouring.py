@@ -71,11 +71,11 @@ class Pour:
     def success(self, state: State, reference: Any) -> Array:
         """Return whether 90 % of the water are out of the glass and 90 % of the milk in it."""
         (milk, water), (_, of_milk, of_water) = state.bodies, reference
-        held = lambda p: self._inside(p, state.tools[0]).astype(p.m.dtype)
-        inside = lambda p, filled: masked_mean(held(p), filled)
-        return (inside(milk, of_milk) > 0.9) & (inside(water, of_water) < 0.1)
+        inside_mask = lambda p: self._is_inside_glass(p, state.tools[0]).astype(p.m.dtype)
+        inside_fraction = lambda p, filled: masked_mean(inside_mask(p), filled)
+        return (inside_fraction(milk, of_milk) > 0.9) & (inside_fraction(water, of_water) < 0.1)
 
-    def _inside(self, p: Particles, tool: Any) -> Array:
+    def _is_inside_glass(self, p: Particles, tool: Any) -> Array:
         local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x.T)))
         within = p.m > 0
         for i, a in enumerate(local):
@@ -99,14 +99,14 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     box = (cells, cells * 7 // 8, cells // 2)[:d]
     grid = Grid(dx, box)
     bottom = middle[1] - half
-    fill = lambda low, deep: _layer(d, middle, radius, low, low + deep, dx / 2)
+    fill_layer = lambda low, deep: _layer_points(d, middle, radius, low, low + deep, dx / 2)
     # Linear pressure keeps the stiffness constant.
-    liquid = lambda density, viscosity: Liquid(density * sound**2, viscosity, exponent=1.0)
+    make_liquid = lambda density, viscosity: Liquid(density * sound**2, viscosity, exponent=1.0)
     volume = (dx / 2) ** d
     deep = [round(depth / (dx / 2)) * (dx / 2) for depth in DEPTHS]  # whole layers of particles
     bodies = (
-        Body(fill(bottom, deep[0]), liquid(MILK, THICK), volume, MILK),
-        Body(fill(bottom + deep[0], deep[1]), liquid(WATER, 0.0), volume, WATER),
+        Body(fill_layer(bottom, deep[0]), make_liquid(MILK, THICK), volume, MILK),
+        Body(fill_layer(bottom + deep[0], deep[1]), make_liquid(WATER, 0.0), volume, WATER),
     )
     tool = Collider(shape, middle)
     dt = 0.02 / substeps
@@ -121,20 +121,22 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
         scene,
         goal,
         speed=(0.1, 0.1, 4.0),
-        initial_plan=_tilt(FRAMES),
+        initial_plan=_tilt_actions(FRAMES),
         max_steps=FRAMES,
         substeps=substeps,
         **parameters,
     )
 
 
-def _tilt(frames: int) -> np.ndarray:
+def _tilt_actions(frames: int) -> np.ndarray:
     """Return actions [T, 3] that tilt by 71 degrees and back, which pours part of the water."""
     turn = -0.65 * np.sin(2 * np.pi * (np.arange(frames) + 0.5) / frames)
     return np.stack([0 * turn, 0 * turn, turn], 1).astype(np.float32)
 
 
-def _layer(d: int, middle: Any, radius: float, low: float, high: float, spacing: float) -> Array:
+def _layer_points(
+    d: int, middle: Any, radius: float, low: float, high: float, spacing: float
+) -> Array:
     """Return points of a layer inside the glass."""
     lower = tuple(low if i == 1 else m - radius for i, m in enumerate(middle))
     upper = tuple(high if i == 1 else m + radius for i, m in enumerate(middle))

@@ -26,7 +26,7 @@ ANGLE = 0.62  # rad, of the field of view
 
 def fit_camera(grid: Grid, direction: tuple[float, ...], width: int, height: int) -> Camera:
     """Return the camera in `direction` from the center whose image contains the whole grid."""
-    middle, away = _middle(grid), _distance(grid, width, height)
+    middle, away = _grid_center(grid), _camera_distance(grid, width, height)
     eye = middle + away * np.array(direction)
     return Camera(eye, middle, angle=ANGLE, width=width, height=height)
 
@@ -49,30 +49,30 @@ def draw_matter(
         depths = (np.arange(SLICES) - (SLICES - 1) / 2) * spacing
         x = jnp.concatenate([x + jnp.array([[0.0, 0.0, z]]) for z in depths])
         paint, filled = jnp.tile(paint, (SLICES, 1)), jnp.tile(filled, SLICES)
-    away = _distance(grid, camera.width, camera.height)
+    away = _camera_distance(grid, camera.width, camera.height)
     pixels = camera.height / 2 / np.tan(ANGLE / 2) / away
     look = Look(
         jnp.where(filled, 1.15 * spacing, 0.0),
         reach=int(np.ceil(1.4 * spacing * pixels)) + 1,
         smoothing=10,
     )
-    solids = [_solid(c.shape, t, thick) for c, t in zip(simulation.colliders, matter.tools)]
+    solids = [_tool_solid(c.shape, t, thick) for c, t in zip(simulation.colliders, matter.tools)]
     low = float(np.asarray(grid.lower)[1])
     return Balls(x, paint, look, tuple(solids), floor=low, far=4 * float(away))
 
 
-def _middle(grid: Grid) -> np.ndarray:
+def _grid_center(grid: Grid) -> np.ndarray:
     """Return the center of a grid, [3] m."""
     return np.append(np.asarray(grid.lower) + np.asarray(grid.cells) * grid.dx / 2, [0.0])[:3]
 
 
-def _distance(grid: Grid, width: int, height: int) -> float:
+def _camera_distance(grid: Grid, width: int, height: int) -> float:
     """Return the distance at which the image contains the whole grid, m."""
     size = np.asarray(grid.cells) * grid.dx
     return 1.65 * max(size[0] * height / width, size[1])
 
 
-def _solid(shape: Any, tool: Tool, thick: float) -> tuple[Any, Array, Array]:
+def _tool_solid(shape: Any, tool: Tool, thick: float) -> tuple[Any, Array, Array]:
     """Return shape, position and orientation of a tool in 3-D; a 2-D tool becomes a prism."""
     if tool.x.shape == (3,):
         return shape, tool.x, tool.turn

@@ -30,10 +30,10 @@ def glass(d: int, half: float, radius: float, wall: float) -> Any:
     The origin is the center of the inside; walls and bottom are `wall` thick.
     """
     solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0], axis=1)
-    outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _up(d, -wall / 2))
-    inner = sdf.Moved(solid((radius, half + wall)), _up(d, wall))
+    outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _vertical_offset(d, -wall / 2))
+    inner = sdf.Moved(solid((radius, half + wall)), _vertical_offset(d, wall))
     return sdf.Intersection((outer, sdf.Outside(inner)))
 
 
-def _up(d: int, y: float) -> tuple[float, ...]:
+def _vertical_offset(d: int, y: float) -> tuple[float, ...]:
     return (0.0, y, 0.0)[:d]

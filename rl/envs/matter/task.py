@@ -140,7 +140,7 @@ class Matter:
             shift = jax.random.uniform(k, body.x.shape, body.x.dtype, -1, 1)
             bodies.append(dataclasses.replace(body, x=body.x + self.jitter * spacing * shift))
         matter = dataclasses.replace(self.simulation, bodies=tuple(bodies)).init()
-        play = lambda actions, measure: self._run(matter, actions, 0, measure)[1]
+        play = lambda actions, measure: self._simulate(matter, actions, 0, measure)[1]
         reference = self.goal.reference(matter, play)
         baseline = self.goal.baseline(matter, reference)
         state = State(matter, reference, baseline, jnp.int32(0))
@@ -165,7 +165,7 @@ class Matter:
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one frame with the tool at the velocity of `action`."""
         action = action.astype(state.baseline.dtype)  # the dtype is that of the scene
-        end, _ = self._run(state.matter, action[None], state.t, lambda _: ())
+        end, _ = self._simulate(state.matter, action[None], state.t, lambda _: ())
         new = State(end, state.reference, state.baseline, state.t + 1)
         loss = self.goal.loss(end, state.reference)
         over = new.t >= self.max_steps
@@ -173,11 +173,11 @@ class Matter:
         reward = (1 - loss / state.baseline) / self.max_steps
         return Step(new, self._observe(new), reward, jnp.zeros_like(over), over, info)
 
-    def _run(
+    def _simulate(
         self, matter: continuum.State, actions: Array, first: Array | int, measure: Any
     ) -> tuple[continuum.State, Any]:
         """Simulate actions [T, A]; return the final state and measures [T, ...] of the frames."""
-        drive = lambda scene, matter, control: (scene, self._led(matter, *control))
+        drive = lambda scene, matter, control: (scene, self._drive_tool(matter, *control))
         frames = first + jnp.arange(actions.shape[0], dtype=jnp.int32)
         end, seen = rollout(
             self.simulation,
@@ -190,7 +190,7 @@ class Matter:
         )
         return end, jax.tree.map(lambda a: a[1:], seen)  # without the start
 
-    def _led(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
+    def _drive_tool(self, matter: continuum.State, action: Array, frame: Array) -> continuum.State:
         """Set the first tool's velocity for a frame from the action and the script."""
         tool, *others = matter.tools
         script = jnp.asarray(self.script, tool.v.dtype)
@@ -252,10 +252,10 @@ def masked_mean(quantity: Array, filled: Array) -> Array:
     """
     if not jnp.issubdtype(jnp.result_type(filled), jnp.bool_):
         raise TypeError(f"masked_mean: filled={shown(filled)}; it must be an array of truth values")
-    when_known(_refuse_empty, filled)
+    when_known(_check_not_empty, filled)
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)
 
 
-def _refuse_empty(filled: Array) -> None:
+def _check_not_empty(filled: Array) -> None:
     if not np.any(np.asarray(filled)):
         raise ValueError("masked_mean: filled has no slot in it; it must mark one or more")

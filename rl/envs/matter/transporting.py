@@ -83,7 +83,9 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
     place = lambda x, y, z: (x, y, z)[:d]
     middle = tuple(0.5 * a for a in grid.upper)
     deep = middle[-1]
-    nozzle = Collider(sdf.Box((NOZZLE, OPENING, OPENING)[:d]), place(*START, deep), turn=_up(d))
+    nozzle = Collider(
+        sdf.Box((NOZZLE, OPENING, OPENING)[:d]), place(*START, deep), turn=_quarter_turn(d)
+    )
     layer = nozzle_layer(d, OPENING, dx / 2, 0, NOZZLE + dx)
     interval = dx / 2 / JET
     liquid = Liquid(WATER * SOUND**2, exponent=1.0)
@@ -96,7 +98,7 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
     scene = Scene(
         (water,),
         grid,
-        colliders=(nozzle, _block(place(*PLACE, deep))),
+        colliders=(nozzle, _make_block(place(*PLACE, deep))),
         dt=jnp.float32(FRAME / substeps),
         sources=sources,
     )
@@ -105,7 +107,7 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
         scene.prepare(),
         Transport(GOAL, 0.03),
         speed=(0.2, 0.2, 5.0),
-        initial_plan=_rise_and_turn(frames),
+        initial_plan=_rise_and_turn_actions(frames),
         workspace=BoxWorkspace(away, tuple(a - b for a, b in zip(grid.upper, away))),
         max_steps=frames,
         substeps=substeps,
@@ -114,7 +116,7 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
     )
 
 
-def _block(at: tuple[float, ...]) -> Collider:
+def _make_block(at: tuple[float, ...]) -> Collider:
     """Return a free cube, in 2-D a square one metre deep."""
     d = len(at)
     mass = DENSITY[d] * (2 * BLOCK) ** d
@@ -122,12 +124,12 @@ def _block(at: tuple[float, ...]) -> Collider:
     return Collider(sdf.Box((BLOCK,) * d), at, mass=mass, inertia=inertia)
 
 
-def _rise_and_turn(frames: int) -> np.ndarray:
+def _rise_and_turn_actions(frames: int) -> np.ndarray:
     """Return actions [T, 3] that rise to the block's height and turn halfway towards it."""
     early = np.arange(frames) < 20
     return np.stack([0 * early, 0.5 * early, -0.4 * early], 1).astype(np.float32)
 
 
-def _up(d: int) -> tuple[float, ...]:
+def _quarter_turn(d: int) -> tuple[float, ...]:
     """Return a quarter turn, from along x to along y."""
     return (np.pi / 2,) if d == 2 else (0.5**0.5, 0.0, 0.0, 0.5**0.5)

@@ -46,10 +46,10 @@ def ways(boxes: Array, thing: np.ndarray) -> np.ndarray:
     >>> bool(over < 0.4), bool(under > 0.7)
     (True, True)
     """
-    found = np.asarray(_ways(boxes, jnp.asarray(thing, jnp.float32)))
+    found = np.asarray(_compute_path_lengths(boxes, jnp.asarray(thing, jnp.float32)))
     lost = ~np.isfinite(found)
     if lost.all():
-        return np.linalg.norm(_middles(), axis=-1).astype(np.float32).ravel()
+        return np.linalg.norm(_cell_centers(), axis=-1).astype(np.float32).ravel()
     ndimage = importlib.import_module("scipy.ndimage")  # imports in half a second
     search: Any = ndimage.distance_transform_edt(lost, return_indices=True)
     beyond, nearest = search
@@ -68,7 +68,7 @@ def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Arra
         x: [3] m, position relative to the center of the cube.
         over: [3] m, vector to there from the nearest point of the target.
 
-    >>> straight = np.linalg.norm(_middles(), axis=-1).reshape(1, -1)  # where nothing is known
+    >>> straight = np.linalg.norm(_cell_centers(), axis=-1).reshape(1, -1)  # where nothing is known
     >>> x = jnp.array([0.3, 0.0, 0.4])
     >>> length, slope = way(jnp.asarray(straight), jnp.int32(0), x, x)
     >>> round(float(length), 2), [round(float(a), 1) for a in slope]
@@ -81,19 +81,19 @@ def way(fields: Array, which: Array, x: Array, over: Array) -> tuple[Array, Arra
     first = (low[0] * CELLS + low[1]) * CELLS + low[2]
     near = fields[which, first + AROUND].astype(x.dtype)
     u, v, w = held - low.astype(x.dtype)
-    between = lambda pair, share: pair[0] + share * (pair[1] - pair[0])
-    face = between(near, u)
-    line = between(face, v)
+    interpolate = lambda pair, share: pair[0] + share * (pair[1] - pair[0])
+    face = interpolate(near, u)
+    line = interpolate(face, v)
     along = jnp.stack(
         [
-            between(between(near[1] - near[0], v), w),
-            between(face[1] - face[0], w),
+            interpolate(interpolate(near[1] - near[0], v), w),
+            interpolate(face[1] - face[0], w),
             line[1] - line[0],
         ]
     )
     off = WIDTH * (at - held)
     slope = unit(jnp.where(off == 0, along / WIDTH, 0.0) + unit(off))
-    length, straight = between(line, w) + rows.length(off), rows.length(over)
+    length, straight = interpolate(line, w) + rows.length(off), rows.length(over)
     share = jnp.clip((straight - LAST[0]) / (LAST[1] - LAST[0]), 0.0, 1.0)
     mixed = share * slope + (1 - share) * unit(over)
     return share * length + (1 - share) * straight, unit(mixed)
@@ -109,20 +109,20 @@ def unit(x: Array) -> Array:
     return x / jnp.where(length > 0, length, 1.0)
 
 
-def _middles() -> np.ndarray:
+def _cell_centers() -> np.ndarray:
     """Return the centers of the cells relative to the center of the cube, [C, C, C, 3] m."""
     along = (np.arange(CELLS) - (CELLS - 1) / 2) * WIDTH
     return np.stack(np.meshgrid(along, along, along, indexing="ij"), -1)
 
 
 @jax.jit
-def _ways(boxes: Array, thing: Array) -> Array:
+def _compute_path_lengths(boxes: Array, thing: Array) -> Array:
     place = thing[:3]
     nearest = jax.lax.top_k(-contact.point(Boxes(boxes), place), min(BOXES, len(boxes)))[1]
     close = Boxes(boxes[nearest])
     gap = jax.vmap(lambda x: jnp.min(contact.point(close, x)))
 
-    offs = jnp.asarray(_middles().reshape(-1, 3), place.dtype)
+    offs = jnp.asarray(_cell_centers().reshape(-1, 3), place.dtype)
     middles = place[None] + offs
     free = (gap(middles) > ROOM) & (middles[:, 2] > ROOM)
     box = Boxes(thing)
@@ -133,5 +133,5 @@ def _ways(boxes: Array, thing: Array) -> Array:
     on = [middles - share * over for share in np.arange(LOOKS) / LOOKS]
     clear = jnp.min(jnp.stack([gap(x) for x in on]), 0) > 0
     start = jnp.where(clear & (straight < SIGHT), straight, jnp.inf)
-    cube = lambda x: x.reshape(CELLS, CELLS, CELLS)
-    return spread(cube(free), cube(start), WIDTH)
+    to_cube = lambda x: x.reshape(CELLS, CELLS, CELLS)
+    return spread(to_cube(free), to_cube(start), WIDTH)

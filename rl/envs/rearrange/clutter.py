@@ -66,7 +66,7 @@ def surfaces(placed: list[Placed]) -> list[Surface]:
     for one in placed:
         for surface in found:
             if one.parent == surface.of.group:
-                rest = _inside(surface.of, one.place[:2]) - surface.middle
+                rest = _to_furniture_frame(surface.of, one.place[:2]) - surface.middle
                 surface.discs.append((rest, float(np.hypot(*one.item.size[:2]) / 2)))
     return found
 
@@ -89,12 +89,12 @@ def strewn(
             while count < MOST_ALIKE and rng.random() <= (chance if count == 0 else odds):
                 k = places[rng.integers(len(places))]
                 sizes = tables.sizes[child]
-                _lay(rng, child, sizes[rng.integers(len(sizes))], tops[k], k, found)
+                _place_object(rng, child, sizes[rng.integers(len(sizes))], tops[k], k, found)
                 count += 1
     return found
 
 
-def _lay(
+def _place_object(
     rng: np.random.Generator,
     name: str,
     size: np.ndarray,
@@ -126,7 +126,7 @@ def _lay(
             return
 
 
-def _inside(placed: Placed, xy: np.ndarray) -> np.ndarray:
+def _to_furniture_frame(placed: Placed, xy: np.ndarray) -> np.ndarray:
     """Transform a point of the house into the frame of a piece, m."""
     c, s = np.cos(placed.yaw), np.sin(placed.yaw)
     x, y = xy - placed.place[:2]

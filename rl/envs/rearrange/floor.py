@@ -36,7 +36,7 @@ class Floor:
         """
         x, y, width, depth, yaw = rectangle
         reach = np.hypot(width + ROBOT, depth + ROBOT)
-        part = self._near(x - reach, y - reach, x + reach, y + reach)
+        part = self._cells_in_rectangle(x - reach, y - reach, x + reach, y + reach)
         c, s = np.cos(yaw), np.sin(yaw)
         dx, dy = self.x[part[0]] - x, self.y[:, part[1]] - y
         hit = (np.abs(c * dx + s * dy) < width + ROBOT) & (np.abs(c * dy - s * dx) < depth + ROBOT)
@@ -44,11 +44,13 @@ class Floor:
         free[part] &= ~hit
         return free
 
-    def _near(self, x0: float, y0: float, x1: float, y1: float) -> tuple[slice, slice]:
+    def _cells_in_rectangle(
+        self, x0: float, y0: float, x1: float, y1: float
+    ) -> tuple[slice, slice]:
         """Return the cells that intersect a rectangle."""
-        first = lambda a: max(int(np.floor(a / CELL)), 0)
-        last = lambda a: max(int(np.ceil(a / CELL)) + 1, 0)
-        return slice(first(x0), last(x1)), slice(first(y0), last(y1))
+        first_index = lambda a: max(int(np.floor(a / CELL)), 0)
+        last_index = lambda a: max(int(np.ceil(a / CELL)) + 1, 0)
+        return slice(first_index(x0), last_index(x1)), slice(first_index(y0), last_index(y1))
 
     def reached(self, free: np.ndarray, room: int, corners: np.ndarray) -> np.ndarray | None:
         """Return the cells [w, d] of a room, padded by one cell, that are reachable from its doors.
@@ -57,7 +59,7 @@ class Floor:
         """
         x0, y0, x1, y1 = corners
         part = free[max(x0 - 1, 0) : x1 + 1, max(y0 - 1, 0) : y1 + 1]
-        parts = _parts(part)
+        parts = _label_components(part)
         offset = (max(x0 - 1, 0), max(y0 - 1, 0))
         found = {int(parts[i - offset[0], j - offset[1]]) for i, j in self.gates[room]}
         if not found:
@@ -68,7 +70,7 @@ class Floor:
 
     def navigable(self) -> np.ndarray:
         """Return all cells [CELLS, CELLS] that are reachable from the doors."""
-        parts = _parts(self.free)
+        parts = _label_components(self.free)
         gates = [cell for room in self.gates for cell in room]
         counts = np.bincount(parts.ravel())
         counts[0] = 0
@@ -78,7 +80,7 @@ class Floor:
         return found
 
 
-def _parts(free: np.ndarray) -> np.ndarray:
+def _label_components(free: np.ndarray) -> np.ndarray:
     """Label the connected components of free cells; 0 where a cell is not free."""
     from scipy import ndimage
 

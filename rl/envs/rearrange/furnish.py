@@ -84,13 +84,13 @@ class _Room:
         most = self.rng.choice(MOST, p=ODDS)
         for name in FIRST[self.name]:
             if name not in self.types and len(self.taken) < most:
-                self._tried(self._first(name), found)
+                self._place_first_fitting(self._candidates_of_type(name), found)
         for _ in range(2 * most):
             if len(self.taken) >= most:
                 break
-            self._tried(self._next(), found)
+            self._place_first_fitting(self._sample_candidates(), found)
 
-    def _first(self, name: str) -> list[Piece]:
+    def _candidates_of_type(self, name: str) -> list[Piece]:
         """Return the pieces by which a type can be placed, the preferred first."""
         groups = [g for g in self.groups if any(m.type == name for m in g.members)]
         ways = []
@@ -102,54 +102,54 @@ class _Room:
             ways.append(single(self.rng, self.tables, name))
         return ways
 
-    def _next(self) -> list[Piece]:
+    def _sample_candidates(self) -> list[Piece]:
         """Return another random group or piece that fits the room."""
-        fit = lambda t: t not in self.types or t in self.tables.flags["many"]
+        fits = lambda t: t not in self.types or t in self.tables.flags["many"]
         if self.rng.random() < AS_GROUP:
-            groups = [g for g in self.groups if all(fit(m.type) for m in g.members)]
+            groups = [g for g in self.groups if all(fits(m.type) for m in g.members)]
             if groups:
                 return [grouped(self.rng, groups[self.rng.integers(len(groups))])]
         kinds = self.rare if self.rng.random() < RARE else self.usual
-        kinds = [t for t in kinds if fit(t)]
+        kinds = [t for t in kinds if fits(t)]
         if not kinds:
             return []
         return [single(self.rng, self.tables, kinds[self.rng.integers(len(kinds))])]
 
-    def _tried(self, ways: list[Piece], found: list[Placed]) -> None:
+    def _place_first_fitting(self, ways: list[Piece], found: list[Placed]) -> None:
         """Place the first of the candidates that fits at one of a few random positions."""
         for piece in ways:
             for _ in range(TRIES):
-                if self._placed(piece, found):
+                if self._try_to_place(piece, found):
                     return
 
-    def _placed(self, piece: Piece, found: list[Placed]) -> bool:
+    def _try_to_place(self, piece: Piece, found: list[Placed]) -> bool:
         """Try to place the piece at a random position; return whether it succeeded."""
         quarter = int(self.rng.integers(4))
         half = piece.extent if quarter % 2 == 0 else piece.extent[::-1]
         low, high = self.low + half, self.high - half
         if (low > high).any() or piece.height > self.ceiling - 0.1:
             return False
-        at, spot = self._spot(piece.where, quarter, low, high)
+        at, spot = self._sample_spot(piece.where, quarter, low, high)
         corners = (at - half, at + half)
-        apart = _apart(corners, spot, quarter)
-        if any(_overlap(apart, other) for other in self.taken):
+        apart = _reserved_rectangle(corners, spot, quarter)
+        if any(_has_overlap(apart, other) for other in self.taken):
             return False
-        return self._kept(piece, at, quarter, corners, apart, found)
+        return self._place_if_navigable(piece, at, quarter, corners, apart, found)
 
-    def _spot(
+    def _sample_spot(
         self, where: tuple[str, ...], quarter: int, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, str]:
         """Sample a position for the center of a piece in a quarter turn, its back to the wall."""
         at = self.rng.uniform(low, high)
         spot = where[self.rng.integers(len(where))]
-        axis, least = _back(quarter)
+        axis, least = _wall_side(quarter)
         if spot != "middle":
             at[axis] = low[axis] if least else high[axis]
         if spot == "corner":
             at[1 - axis] = (low, high)[self.rng.integers(2)][1 - axis]
         return at, spot
 
-    def _kept(
+    def _place_if_navigable(
         self,
         piece: Piece,
         at: np.ndarray,
@@ -161,16 +161,18 @@ class _Room:
         """Place the piece if the room stays navigable; return whether it was placed."""
         turn = quarter * np.pi / 2
         groups = 1 + max((one.group for one in found), default=-1)
-        placed = [_moved(one, at, turn, self.room, groups, k) for k, one in enumerate(piece.items)]
+        placed = [
+            _place_item(one, at, turn, self.room, groups, k) for k, one in enumerate(piece.items)
+        ]
         free = self.floor.free
         for one in placed:
             for rectangle in footprints(one):  # a television may overhang its stand
                 free = self.floor.blocked(free, rectangle)
         reached = self.floor.reached(free, self.room, self.corners[self.room])
-        if reached is None or not self._near(reached, corners):
+        if reached is None or not self._is_piece_reachable(reached, corners):
             return False
         lost = self.floor.free & ~free
-        if not all(self._walked(free, lost, room) for room in range(len(self.corners))):
+        if not all(self._is_room_reachable(free, lost, room) for room in range(len(self.corners))):
             return False
         self.floor.free = free
         self.taken.append(apart)
@@ -178,7 +180,7 @@ class _Room:
         found += placed
         return True
 
-    def _walked(self, free: np.ndarray, lost: np.ndarray, room: int) -> bool:
+    def _is_room_reachable(self, free: np.ndarray, lost: np.ndarray, room: int) -> bool:
         """Return whether enough of a room is reachable; a piece at a door affects two rooms."""
         x0, y0, x1, y1 = corners = self.corners[room]
         if not lost[x0:x1, y0:y1].any():
@@ -187,7 +189,9 @@ class _Room:
         area = np.prod(corners[2:] - corners[:2])
         return reached is not None and bool(reached.sum() >= LEAST * area)
 
-    def _near(self, reached: np.ndarray, corners: tuple[np.ndarray, np.ndarray]) -> bool:
+    def _is_piece_reachable(
+        self, reached: np.ndarray, corners: tuple[np.ndarray, np.ndarray]
+    ) -> bool:
         """Return whether a reachable cell is close to the piece."""
         offset = np.maximum(self.corners[self.room, :2] - 1, 0)
         cells = (np.argwhere(reached) + offset + 0.5) * CELL
@@ -195,30 +199,30 @@ class _Room:
         return bool((np.hypot(*beyond.T) < NEAR).any())
 
 
-def _back(quarter: int) -> tuple[int, bool]:
+def _wall_side(quarter: int) -> tuple[int, bool]:
     """Return the axis normal to the back after quarter turns, and whether the back is at low."""
     return (1, 0, 1, 0)[quarter], quarter in (0, 3)
 
 
-def _apart(
+def _reserved_rectangle(
     corners: tuple[np.ndarray, np.ndarray], spot: str, quarter: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rectangle of a piece and the space to leave free around it."""
     low, high = corners[0].copy(), corners[1].copy()
     if spot == "middle":
         return low - AROUND, high + AROUND
-    axis, least = _back(quarter)
+    axis, least = _wall_side(quarter)
     low[axis], high[axis] = (
         (low[axis], high[axis] + MARGIN) if least else (low[axis] - MARGIN, high[axis])
     )
     return low, high
 
 
-def _overlap(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> bool:
+def _has_overlap(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> bool:
     return bool((a[0] < b[1] - 1e-6).all() and (b[0] < a[1] - 1e-6).all())
 
 
-def _moved(item: Item, at: np.ndarray, turn: float, room: int, groups: int, k: int) -> Placed:
+def _place_item(item: Item, at: np.ndarray, turn: float, room: int, groups: int, k: int) -> Placed:
     c, s = np.cos(turn), np.sin(turn)
     x, y, z = item.place
     place = np.array([at[0] + c * x - s * y, at[1] + s * x + c * y, z])

@@ -54,7 +54,7 @@ class Statistics:
 
     def index(self, name: str) -> int:
         """Return the number of a type in arrays."""
-        return _order(self.types)[name]
+        return _type_indices(self.types)[name]
 
 
 @functools.cache
@@ -77,7 +77,7 @@ def statistics() -> Statistics:
         flags={name: frozenset(kinds) for name, kinds in held["flags"].items()},
         odds=held["odds"],
         holes={name: metres(sizes) for name, sizes in held["holes"].items()},
-        groups=tuple(_group(one) for one in held["groups"]),
+        groups=tuple(_parse_group(one) for one in held["groups"]),
         plans={one["name"]: (one["weight"], one["rooms"]) for one in held["plans"]},
     )
 
@@ -92,20 +92,20 @@ def types() -> tuple[str, ...]:
 
 
 @functools.cache
-def _order(types: tuple[str, ...]) -> dict[str, int]:
+def _type_indices(types: tuple[str, ...]) -> dict[str, int]:
     return {name: i for i, name in enumerate(types)}
 
 
-def _group(held: dict) -> Group:
+def _parse_group(held: dict) -> Group:
     return Group(
         name=held["name"],
         rooms=tuple(held["rooms"]),
         where=tuple(held["where"]),
-        members=tuple(_member(one) for one in held["members"]),
+        members=tuple(_parse_member(one) for one in held["members"]),
     )
 
 
-def _member(held: dict) -> Member:
+def _parse_member(held: dict) -> Member:
     """Return a member; x and rotations are mirrored because the source's axes are left-handed."""
     x, y = held.get("offset", (0, 0))
     across, along = held.get("align", (1, 1))

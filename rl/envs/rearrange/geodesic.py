@@ -99,25 +99,25 @@ def spread(free: Array, start: Array, width: float) -> Array:
     costs = []
     for step in steps:
         between = itertools.product(*({0, i} for i in step))
-        clear = functools.reduce(jnp.logical_and, (_beside(free, at) for at in between))
+        clear = functools.reduce(jnp.logical_and, (_shift_cells(free, at) for at in between))
         costs.append(jnp.where(clear, width * np.linalg.norm(step), jnp.inf))
 
-    def relaxed(field: Array) -> Array:
+    def relax(field: Array) -> Array:
         for _ in range(ROUNDS):
-            ways = [_beside(field, step) + cost for step, cost in zip(steps, costs)]
+            ways = [_shift_cells(field, step) + cost for step, cost in zip(steps, costs)]
             for way in ways:
                 field = jnp.minimum(field, way)
         return field
 
     def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         field, _ = carry
-        new = relaxed(field)
+        new = relax(field)
         return new, jnp.any(new < field)
 
     return lax.while_loop(lambda carry: carry[1], body, (start, jnp.array(True)))[0]
 
 
-def _beside(cells: Array, step: tuple[int, ...]) -> Array:
+def _shift_cells(cells: Array, step: tuple[int, ...]) -> Array:
     """Shift cells to the neighbour at a step; outside they are infinite, or not free."""
     padded = jnp.pad(cells, 1, constant_values=False if cells.dtype == jnp.bool_ else jnp.inf)
     return padded[tuple(slice(1 + i, 1 + i + n) for i, n in zip(step, cells.shape))]

@@ -53,7 +53,7 @@ def generate(
     >>> house.centre.shape, bool(house.nav.any())
     ((512, 3), True)
     """
-    made = _drawn(_seed("houses.generate: seed", seed), plan, rows, objects, surfaces)
+    made = _sample_house(_check_seed("houses.generate: seed", seed), plan, rows, objects, surfaces)
     return jax.tree.map(jnp.asarray, made)
 
 
@@ -81,10 +81,10 @@ def generate_many(
     name = "houses.generate_many: seeds"
     if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
         raise TypeError(f"{name}={arguments.shown(seeds)}; it must be numbers, as range(100)")
-    checked = [_seed(name, one) for one in seeds]
+    checked = [_check_seed(name, one) for one in seeds]
     if not checked:
         raise ValueError(f"{name} is empty; give at least one, as range(100)")
-    made = [_drawn(seed, plan, rows, objects, surfaces) for seed in checked]
+    made = [_sample_house(seed, plan, rows, objects, surfaces) for seed in checked]
     return jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *made)
 
 
@@ -97,12 +97,12 @@ def plans() -> dict[str, tuple[str, ...]]:
     return {name: tuple(plan.leaves(tree)) for name, (_, tree) in statistics().plans.items()}
 
 
-def _seed(name: str, seed: Any) -> int:
+def _check_seed(name: str, seed: Any) -> int:
     ranges.numbers(name, seed, (), least=0, whole=True)
     return int(seed)
 
 
-def _drawn(seed: int, name: str | None, rows: int, objects: int, surfaces: int) -> House:
+def _sample_house(seed: int, name: str | None, rows: int, objects: int, surfaces: int) -> House:
     """Sample a house of NumPy arrays."""
     for word, size in (("rows", rows), ("objects", objects), ("surfaces", surfaces)):
         ranges.numbers(f"houses.generate: {word}", size, (), least=1, whole=True)
@@ -111,28 +111,30 @@ def _drawn(seed: int, name: str | None, rows: int, objects: int, surfaces: int) 
         arguments.word("houses.generate: plan", name, tuple(tables.plans))
     rng = np.random.default_rng(seed)
     drawn = plan.drawn(rng, tables, name)
-    boxes = _table("rows", rows, kind=np.int8(-1), type=np.int16(-1), group=np.int16(-1))
+    boxes = _empty_table("rows", rows, kind=np.int8(-1), type=np.int16(-1), group=np.int16(-1))
     floor = Floor(drawn)
-    doors = _built(drawn, boxes, floor)
+    doors = _build_walls(drawn, boxes, floor)
     placed = furnish.furnished(rng, tables, drawn, floor)
     for one in placed:
-        _parts(tables, one, boxes)
+        _add_furniture(tables, one, boxes)
     tops = clutter.surfaces(placed)
     small = clutter.strewn(rng, tables, drawn.rooms, tops)
     nav: Any = floor.navigable()
     return House(
         **boxes.arrays(),
-        rooms=_padded(drawn.corners / 10, MOST_ROOMS, np.float32(0)),
-        room_type=_padded(np.array([ROOMS.index(r) for r in drawn.rooms]), MOST_ROOMS, np.int8(-1)),
-        doors=_padded(np.array(doors).reshape(-1, 5), MOST_DOORS, np.float32(-1)),
+        rooms=_pad_rows(drawn.corners / 10, MOST_ROOMS, np.float32(0)),
+        room_type=_pad_rows(
+            np.array([ROOMS.index(r) for r in drawn.rooms]), MOST_ROOMS, np.int8(-1)
+        ),
+        doors=_pad_rows(np.array(doors).reshape(-1, 5), MOST_DOORS, np.float32(-1)),
         nav=nav,
-        ceiling=_padded(np.array([drawn.ceiling]), 1, np.float32(0))[0],
-        objects=_objects(tables, small, objects),
-        surfaces=_surfaces(tables, tops, nav, surfaces),
+        ceiling=_pad_rows(np.array([drawn.ceiling]), 1, np.float32(0))[0],
+        objects=_object_arrays(tables, small, objects),
+        surfaces=_surface_arrays(tables, tops, nav, surfaces),
     )
 
 
-def _table(name: str, most: int, **more: Any) -> Rows:
+def _empty_table(name: str, most: int, **more: Any) -> Rows:
     """Return an empty table of boxes."""
     absent = {
         "centre": np.array(GONE, np.float32),
@@ -143,16 +145,16 @@ def _table(name: str, most: int, **more: Any) -> Rows:
     return Rows(name, most, absent | more)
 
 
-def _built(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
+def _build_walls(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
     """Add floor, ceiling and walls, block the floor under them, and return the doors."""
     width, depth = (a / 10 for a in drawn.size)
     half = (width / 2 + THICK, depth / 2 + THICK, SLAB / 2)
     for kind, z in ((Kind.FLOOR, -SLAB / 2), (Kind.CEILING, drawn.ceiling + SLAB / 2)):
-        _box(boxes, (width / 2, depth / 2, z), half, kind)
+        _add_box(boxes, (width / 2, depth / 2, z), half, kind)
     doors = []
     for side in drawn.sides:
         at, along = side.at / 10, side.low / 10
-        wall = _Wall(side, boxes, floor)
+        wall = _WallBuilder(side, boxes, floor)
         for hole in sorted(side.holes, key=lambda hole: hole.low):
             wall.part(along, hole.low, 0.0, drawn.ceiling, Kind.WALL)
             wall.part(hole.low, hole.high, hole.top, drawn.ceiling, Kind.LINTEL)
@@ -170,7 +172,7 @@ def _built(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
     return doors
 
 
-class _Wall:
+class _WallBuilder:
     """Wall built from boxes."""
 
     def __init__(self, side: plan.Side, boxes: Rows, floor: Floor) -> None:
@@ -185,17 +187,17 @@ class _Wall:
         centre, half = np.zeros(3), np.zeros(3)
         centre[[axis, 1 - axis, 2]] = self.side.at / 10, (low + high) / 2, (bottom + top) / 2
         half[[axis, 1 - axis, 2]] = thick / 2, (high - low) / 2, (top - bottom) / 2
-        _box(self.boxes, centre, half, kind, self.side.room)
+        _add_box(self.boxes, centre, half, kind, self.side.room)
         if kind != Kind.LINTEL:
             block = np.array([*centre[:2], *half[:2], 0.0])
             self.floor.free = self.floor.blocked(self.floor.free, block)
 
 
-def _box(boxes: Rows, centre: Any, half: Any, kind: int, room: int = -1) -> None:
+def _add_box(boxes: Rows, centre: Any, half: Any, kind: int, room: int = -1) -> None:
     boxes.add(centre=centre, half=half, yaw=0.0, kind=kind, room=room, type=-1, group=-1)
 
 
-def _parts(tables: Statistics, one: furnish.Placed, boxes: Rows) -> None:
+def _add_furniture(tables: Statistics, one: furnish.Placed, boxes: Rows) -> None:
     """Add the parts of a piece of furniture."""
     for part in built(one.item.type, *one.item.size).parts:
         low, high = np.array(part[:3]), np.array(part[3:])
@@ -211,8 +213,8 @@ def _parts(tables: Statistics, one: furnish.Placed, boxes: Rows) -> None:
         )
 
 
-def _objects(tables: Statistics, small: list[clutter.Small], most: int) -> Objects:
-    table = _table("objects", most, type=np.int16(-1), surface=np.int16(-1))
+def _object_arrays(tables: Statistics, small: list[clutter.Small], most: int) -> Objects:
+    table = _empty_table("objects", most, type=np.int16(-1), surface=np.int16(-1))
     for one in small:
         table.add(
             centre=one.place + np.array([0, 0, one.size[2] / 2]),
@@ -225,11 +227,11 @@ def _objects(tables: Statistics, small: list[clutter.Small], most: int) -> Objec
     return Objects(**table.arrays())
 
 
-def _surfaces(
+def _surface_arrays(
     tables: Statistics, tops: list[clutter.Surface], nav: np.ndarray, most: int
 ) -> Surfaces:
     more = {"group": np.int16(-1), "clear": np.float32(0), "gap": np.float32(np.inf)}
-    table = _table("surfaces", most, type=np.int16(-1), **more)
+    table = _empty_table("surfaces", most, type=np.int16(-1), **more)
     table.absent["half"] = np.array(ABSENT[:2], np.float32)
     cells = (np.argwhere(nav) + 0.5) / 10
     for top in tops:
@@ -251,7 +253,7 @@ def _surfaces(
     return Surfaces(**table.arrays())
 
 
-def _padded(rows: np.ndarray, most: int, absent: Any) -> Any:
+def _pad_rows(rows: np.ndarray, most: int, absent: Any) -> Any:
     """Pad rows to `most` with a value, in its dtype."""
     found = np.full((most, *rows.shape[1:]), absent)
     found[: len(rows)] = rows

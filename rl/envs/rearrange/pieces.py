@@ -53,32 +53,32 @@ def grouped(rng: np.random.Generator, group: Group) -> Piece:
         place = np.zeros(3)
         if member.parent >= 0:
             parent = items[member.parent]
-            around, own = _bounds(parent.size, parent.yaw), _bounds(size, yaw)
+            around, own = _half_extent(parent.size, parent.yaw), _half_extent(size, yaw)
             row, column = divmod(member.anchor, 3)
             at = around * np.array([1 - column, row - 1])
             side = np.array([member.align[0] - 1, member.align[1] - 1])
             place[:2] = parent.place[:2] + at + np.array(member.offset) + own * side
-            place[2] = _bearing(parent) if member.above else 0.0
+            place[2] = _support_height(parent) if member.above else 0.0
         on = member.parent if member.above else -1
         items.append(Item(type=member.type, size=size, place=place, yaw=yaw, parent=on))
-    return _centred(items, group.where)
+    return _center_piece(items, group.where)
 
 
-def _bounds(size: np.ndarray, yaw: float) -> np.ndarray:
+def _half_extent(size: np.ndarray, yaw: float) -> np.ndarray:
     """Return half width and half depth of the bounding rectangle of a rotated object."""
     c, s = abs(np.cos(yaw)), abs(np.sin(yaw))
     return np.array([c * size[0] + s * size[1], s * size[0] + c * size[1]]) / 2
 
 
-def _bearing(item: Item) -> float:
+def _support_height(item: Item) -> float:
     """Return the height at which an item supports others."""
     made = built(item.type, *item.size)
     return max([top[4] for top in made.tops] or [part[5] for part in made.parts])
 
 
-def _centred(items: list[Item], where: tuple[str, ...]) -> Piece:
+def _center_piece(items: list[Item], where: tuple[str, ...]) -> Piece:
     """Return the piece with the center of its bounding rectangle at the origin."""
-    halves = [_bounds(one.size, one.yaw) for one in items]
+    halves = [_half_extent(one.size, one.yaw) for one in items]
     low = np.min([one.place[:2] - half for one, half in zip(items, halves)], 0)
     high = np.max([one.place[:2] + half for one, half in zip(items, halves)], 0)
     shift = np.append((low + high) / 2, 0.0)

@@ -72,29 +72,29 @@ def drawn(rng: np.random.Generator, tables: Statistics, name: str | None) -> Pla
     name = name or names[rng.choice(len(names), p=weights / weights.sum())]
     ceiling = min(2.5 + 4.5 * rng.beta(1.25, 5.5), 4.0)
     for _ in range(TRIES):
-        rooms, size = _rooms(rng, tables.plans[name][1])
+        rooms, size = _sample_rooms(rng, tables.plans[name][1])
         corners = np.array([room[1] for room in rooms])
         sides = np.sort(corners[:, 2:] - corners[:, :2], 1)
         if sides[:, 0].min() < SHORTEST or (sides[:, 1] > SLENDER * sides[:, 0]).any():
             continue
-        inner = _inner(corners)
-        joined = _joined(rng, rooms, inner)
+        inner = _inner_walls(corners)
+        joined = _choose_doors(rng, rooms, inner)
         if joined is not None:
             names = tuple(room[0] for room in rooms)
-            made = [_doors(rng, tables, s, names, ceiling) if s in joined else s for s in inner]
-            outer = _outer(rng, tables, corners, names, size, ceiling)
+            made = [_add_door(rng, tables, s, names, ceiling) if s in joined else s for s in inner]
+            outer = _outer_walls(rng, tables, corners, names, size, ceiling)
             walls = (*made, *outer)
             return Plan(size=size, rooms=names, corners=corners, sides=walls, ceiling=ceiling)
     raise RuntimeError(f"houses.generate: no plan {name!r} in {TRIES} tries; give another seed")
 
 
-def _rooms(rng: np.random.Generator, tree: list) -> tuple[list, tuple[int, int]]:
+def _sample_rooms(rng: np.random.Generator, tree: list) -> tuple[list, tuple[int, int]]:
     """Return name, corners and suite of every room, and the size of the house."""
     area = sum(AREA[room] for room in leaves(tree)) * rng.uniform(1.6, 2.2) ** 2
     aspect = rng.uniform(0.65, 1.5)
     width, depth = (round(10 * np.sqrt(area * k)) for k in (aspect, 1 / aspect))
     size = (min(width, LONGEST), min(depth, LONGEST))
-    return _cut(rng, (0, 0, *size), tree, ()), size
+    return _split_rectangle(rng, (0, 0, *size), tree, ()), size
 
 
 def leaves(tree: list) -> list[str]:
@@ -105,13 +105,13 @@ def leaves(tree: list) -> list[str]:
     return found
 
 
-def _cut(rng: np.random.Generator, corners: tuple, nodes: list, suite: tuple) -> list:
+def _split_rectangle(rng: np.random.Generator, corners: tuple, nodes: list, suite: tuple) -> list:
     """Split the rectangle among the nodes of a tree."""
     if len(nodes) == 1:
         inner = nodes[0][1]
         if isinstance(inner, str):
             return [(inner, corners, suite)]
-        return _cut(rng, corners, inner, (*suite, id(inner)))
+        return _split_rectangle(rng, corners, inner, (*suite, id(inner)))
     sums = np.cumsum([share for share, _ in nodes])
     k = 1 + int(np.argmin(np.abs(sums[:-1] - sums[-1] / 2)))
     part = sums[k - 1] / sums[-1]
@@ -126,10 +126,10 @@ def _cut(rng: np.random.Generator, corners: tuple, nodes: list, suite: tuple) ->
     one, two = (
         ((x0, y0, at, y1), (at, y0, x1, y1)) if across else ((x0, y0, x1, at), (x0, at, x1, y1))
     )
-    return _cut(rng, one, first, suite) + _cut(rng, two, second, suite)
+    return _split_rectangle(rng, one, first, suite) + _split_rectangle(rng, two, second, suite)
 
 
-def _inner(corners: np.ndarray) -> list[Side]:
+def _inner_walls(corners: np.ndarray) -> list[Side]:
     """Return the walls between rooms."""
     found = []
     for i, a in enumerate(corners):
@@ -147,7 +147,7 @@ def _inner(corners: np.ndarray) -> list[Side]:
     return found
 
 
-def _joined(rng: np.random.Generator, rooms: list, inner: list[Side]) -> set[Side] | None:
+def _choose_doors(rng: np.random.Generator, rooms: list, inner: list[Side]) -> set[Side] | None:
     """Return the walls that get a door, or None if the rooms cannot all be connected."""
     public = [room[0] in ("Kitchen", "LivingRoom") for room in rooms]
     wet = [room[0] == "Bathroom" for room in rooms]
@@ -161,21 +161,21 @@ def _joined(rng: np.random.Generator, rooms: list, inner: list[Side]) -> set[Sid
 
     root = list(range(len(rooms)))
 
-    def top(i: int) -> int:
-        return i if root[i] == i else top(root[i])
+    def find_root(i: int) -> int:
+        return i if root[i] == i else find_root(root[i])
 
     joined = set()
     fit = [side for side in inner if side.length >= DOOR_WALL]
     for _, side in sorted(((cost(s), s) for s in fit), key=lambda pair: pair[0]):
-        i, j = top(side.room), top(side.other)
+        i, j = find_root(side.room), find_root(side.other)
         further = public[side.room] and public[side.other] and rng.random() < 0.5
         if i != j or further:
             root[i] = j
             joined.add(side)
-    return joined if len({top(i) for i in range(len(rooms))}) == 1 else None
+    return joined if len({find_root(i) for i in range(len(rooms))}) == 1 else None
 
 
-def _doors(
+def _add_door(
     rng: np.random.Generator, tables: Statistics, side: Side, names: tuple, ceiling: float
 ) -> Side:
     """Return the wall with its door, or an opening between kitchen and living room."""
@@ -188,11 +188,11 @@ def _doors(
     else:
         wide = side.length >= 26 and rng.random() < 0.4
         kinds = tables.holes["double" if wide else "door"]
-        hole = _hole(rng, "door", kinds[rng.integers(len(kinds))], (low, high), 0.0, ceiling)
-    return _with(side, hole)
+        hole = _sample_hole(rng, "door", kinds[rng.integers(len(kinds))], (low, high), 0.0, ceiling)
+    return _add_holes(side, hole)
 
 
-def _hole(
+def _sample_hole(
     rng: np.random.Generator,
     kind: str,
     size: np.ndarray,
@@ -205,11 +205,11 @@ def _hole(
     return Hole(kind=kind, low=start, high=start + size[0], bottom=bottom, top=top)
 
 
-def _with(side: Side, *holes: Hole) -> Side:
+def _add_holes(side: Side, *holes: Hole) -> Side:
     return replace(side, holes=holes)
 
 
-def _outer(
+def _outer_walls(
     rng: np.random.Generator,
     tables: Statistics,
     corners: np.ndarray,
@@ -234,14 +234,14 @@ def _outer(
         if side == entrance:
             kinds = tables.holes["door"]
             size_ = kinds[rng.integers(len(kinds))]
-            side = _with(side, _hole(rng, "entrance", size_, span, 0.0, ceiling))
+            side = _add_holes(side, _sample_hole(rng, "entrance", size_, span, 0.0, ceiling))
         elif names[side.room] != "Bathroom" and wanted[side.room] > 0:
             kinds = tables.holes["window"]
             fit = kinds[kinds[:, 0] < side.length / 10 - 2 * CORNER - 0.1]
             if len(fit):
                 size_ = fit[rng.integers(len(fit))]
                 bottom = max(min(SILL, ceiling - 0.1 - size_[1]), 0.3)
-                side = _with(side, _hole(rng, "window", size_, span, bottom, ceiling))
+                side = _add_holes(side, _sample_hole(rng, "window", size_, span, bottom, ceiling))
                 wanted[side.room] -= 1
         found.append(side)
     return found

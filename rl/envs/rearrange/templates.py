@@ -49,8 +49,8 @@ def _chest(w: float, d: float, h: float) -> Built:
 
 def _legs(w: float, d: float, h: float, thick: float) -> tuple[Part, ...]:
     """Return four legs under a rectangle."""
-    ends = lambda half: ((-half, -half + thick), (half - thick, half))
-    return tuple((x0, y0, 0.0, x1, y1, h) for x0, x1 in ends(w) for y0, y1 in ends(d))
+    edges = lambda half: ((-half, -half + thick), (half - thick, half))
+    return tuple((x0, y0, 0.0, x1, y1, h) for x0, x1 in edges(w) for y0, y1 in edges(d))
 
 
 def _table(w: float, d: float, h: float) -> Built:

@@ -61,7 +61,7 @@ class Arm:
         return (q - low) / (high - low) * 2 - 1
 
 
-def _ranges(
+def _joint_ranges(
     lower: tuple[float, ...], upper: tuple[float, ...], insertion: int
 ) -> dict[str, tuple[float, ...]]:
     """Return limits, and their middle half as working range, or 50 to 200 mm of insertion."""
@@ -82,7 +82,7 @@ PSM = Arm(
     ),
     prismatic=(False, False, True, False, False, False),
     tip=(0.0, 0.0102, 0.0),
-    **_ranges(
+    **_joint_ranges(
         lower=(-1.588, -0.925, 0.0, -4.538, -1.396, -1.396),
         upper=(1.588, 0.925, 0.24, 4.538, 1.396, 1.396),
         insertion=2,
@@ -97,14 +97,14 @@ ECM = Arm(
     ),
     prismatic=(False, False, True, False),
     tip=(0.0, 0.0, 0.0),
-    **_ranges(
+    **_joint_ranges(
         lower=(-_HALF, -0.768, 0.0, -1.552),
         upper=(_HALF, 1.134, 0.255, 1.552),
         insertion=2,
     ),
 )
-_REACH = np.deg2rad([170.0, 120.0, 170.0, 120.0, 170.0, 120.0, 175.0])
-_OVER = np.deg2rad([0.0, 30.0, 0.0, -90.0, 0.0, 60.0, 0.0])  # the tool points down
+_STAR_LIMITS = np.deg2rad([170.0, 120.0, 170.0, 120.0, 170.0, 120.0, 175.0])
+_STAR_POSTURE = np.deg2rad([0.0, 30.0, 0.0, -90.0, 0.0, 60.0, 0.0])  # the tool points down
 STAR = Arm(
     dh=(
         (0.0, 0.0, 0.0, 0.36),
@@ -116,9 +116,9 @@ STAR = Arm(
         (_HALF, 0.0, 0.0, 0.126),
     ),
     prismatic=(False,) * 7,
-    lower=tuple(-_REACH),
-    upper=tuple(_REACH),
+    lower=tuple(-_STAR_LIMITS),
+    upper=tuple(_STAR_LIMITS),
     tip=(0.0, 0.0, 0.30),
-    working_lower=tuple(_OVER - 0.3),
-    working_upper=tuple(_OVER + 0.3),
+    working_lower=tuple(_STAR_POSTURE - 0.3),
+    working_upper=tuple(_STAR_POSTURE + 0.3),
 )

@@ -38,7 +38,7 @@ class ArmDynamics:
     damping: Any = number(least=0)  # [J] N m s/rad or N s/m
 
 
-def _shaft(mass: float, length: float) -> tuple[float, ...]:
+def _shaft_link(mass: float, length: float) -> tuple[float, ...]:
     """Return mass, inertia and center of a rod that ends in the origin of its frame."""
     across = mass * length**2 / 12
     return (mass, across, across, 1e-5, 0.0, 0.0, -length / 2)
@@ -47,8 +47,8 @@ def _shaft(mass: float, length: float) -> tuple[float, ...]:
 # One row per link: mass, kg; inertia along x, y and z, kg m^2; center of mass, m.
 _CARRIAGE = np.array([[0.0] * 7, [0.0] * 7, [0.5, *[0.0] * 6]])
 _WRIST = (0.005, 1e-7, 1e-7, 1e-7, 0.0, 0.0045, 0.0)
-_PSM = np.array([*_CARRIAGE, _shaft(0.1, 0.4162), _WRIST, _WRIST])
-_ECM = np.array([*_CARRIAGE, _shaft(0.6, 0.3829)])
+_PSM = np.array([*_CARRIAGE, _shaft_link(0.1, 0.4162), _WRIST, _WRIST])
+_ECM = np.array([*_CARRIAGE, _shaft_link(0.6, 0.3829)])
 _STAR = np.array(
     [
         (5.76, 0.0333, 0.033, 0.0123, 0.0, -0.03, -0.0825),
@@ -63,7 +63,7 @@ _STAR = np.array(
 _DVRK_ARMATURE = np.array([0.1, 0.1, 0.0, 1e-4, 1e-4, 1e-4])
 
 
-def _dynamics(links: np.ndarray, armature: Any, stiffness: Any, damping: Any) -> ArmDynamics:
+def _make_dynamics(links: np.ndarray, armature: Any, stiffness: Any, damping: Any) -> ArmDynamics:
     return ArmDynamics(
         mass=links[:, 0],
         com=links[:, 4:],
@@ -74,16 +74,16 @@ def _dynamics(links: np.ndarray, armature: Any, stiffness: Any, damping: Any) ->
     )
 
 
-def _dvrk(arm: Arm, links: np.ndarray) -> ArmDynamics:
+def _dvrk_dynamics(arm: Arm, links: np.ndarray) -> ArmDynamics:
     """Return an arm with the servos of Surgical Gym, softer for sliding joints."""
     slides = np.array(arm.prismatic)
     stiffness, damping = np.where(slides, 1e3, 1e4), np.where(slides, 10.0, 1e3)
-    return _dynamics(links, _DVRK_ARMATURE[: arm.joints], stiffness, damping)
+    return _make_dynamics(links, _DVRK_ARMATURE[: arm.joints], stiffness, damping)
 
 
-PSM_DYNAMICS = _dvrk(PSM, _PSM)
-ECM_DYNAMICS = _dvrk(ECM, _ECM)
-STAR_DYNAMICS = _dynamics(_STAR, np.zeros(7), np.full(7, 2000.0), np.full(7, 200.0))
+PSM_DYNAMICS = _dvrk_dynamics(PSM, _PSM)
+ECM_DYNAMICS = _dvrk_dynamics(ECM, _ECM)
+STAR_DYNAMICS = _make_dynamics(_STAR, np.zeros(7), np.full(7, 2000.0), np.full(7, 200.0))
 
 
 @lru_cache(maxsize=16)
@@ -96,7 +96,7 @@ def description(arm: Arm) -> str:
         turn = (ca * ct, sa * ct, -sa * st, ca * st)  # about x by alpha, then about the new z
         place = (a, -np.sin(alpha) * d, np.cos(alpha) * d)
         opened.append(
-            f"<body name='link{i}' pos='{_text(place)}' quat='{_text(turn)}'>"
+            f"<body name='link{i}' pos='{_format_numbers(place)}' quat='{_format_numbers(turn)}'>"
             "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>"
             f"<joint name='joint{i}' type='{'slide' if slides else 'hinge'}' axis='0 0 1' "
             f"range='{arm.lower[i]:.17g} {arm.upper[i]:.17g}'/>"
@@ -125,7 +125,7 @@ def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
             f"mechanism: dynamics.mass has shape {list(jnp.shape(dynamics.mass))}; it must be "
             f"[{arm.joints}], one a joint; give the dynamics of this arm"
         )
-    model = _loaded(arm, jnp.dtype(dtype).name)
+    model = _load_model(arm, jnp.dtype(dtype).name)
     cast = lambda x: jnp.asarray(x, dtype)
     bodies = model.bodies
     none = jnp.zeros_like(cast(dynamics.stiffness))
@@ -147,11 +147,11 @@ def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
 
 
 @lru_cache(maxsize=16)
-def _loaded(arm: Arm, dtype: str) -> rigid.Model:
+def _load_model(arm: Arm, dtype: str) -> rigid.Model:
     """Return the mechanism of the description, as constants even during tracing."""
     with jax.ensure_compile_time_eval():
         return rigid.load(description(arm), dtype=dtype)
 
 
-def _text(numbers: Any) -> str:
+def _format_numbers(numbers: Any) -> str:
     return " ".join(f"{x:.17g}" for x in numbers)

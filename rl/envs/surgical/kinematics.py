@@ -11,7 +11,7 @@ from jaxgpu.inputs.doors import explained
 
 from .arms import PSM, Arm
 
-_SHORT = PSM.dh[2][3] + PSM.dh[3][3]  # length of the shaft at zero insertion, m
+_SHAFT_LENGTH = PSM.dh[2][3] + PSM.dh[3][3]  # length of the shaft at zero insertion, m
 _LINK, _JAW = PSM.dh[5][1], PSM.tip[1]  # m
 
 
@@ -74,7 +74,7 @@ def inverse_kinematics(tip: Array, R: Array) -> Array:
     tilt = jnp.sqrt(W[0, 2] ** 2 + W[1, 2] ** 2)
     wrists = [jnp.arctan2(W[1, 2], W[0, 2]), jnp.arctan2(-W[2, 2], tilt)]
     wrists.append(jnp.arctan2(W[2, 0], W[2, 1]))
-    shoulder = [jnp.arctan2(x, -z), -jnp.arctan2(y, level), depth - _SHORT]
+    shoulder = [jnp.arctan2(x, -z), -jnp.arctan2(y, level), depth - _SHAFT_LENGTH]
     return jnp.stack([*shoulder, *wrists])
 
 
@@ -88,19 +88,21 @@ def _frames(arm: Arm, q: Array) -> Iterator[tuple[list, list]]:
     p = [0 * q[0]] * 3
     for (alpha, a, theta, d), slides, value in zip(arm.dh, arm.prismatic, q):
         turn, shift = (theta, d + value) if slides else (theta + value, d)
-        step, offset = _row(alpha, a, turn, shift)
+        step, offset = _dh_transform(alpha, a, turn, shift)
         p = [p[i] + sum(R[i][k] * offset[k] for k in range(3)) for i in range(3)]
         R = [[sum(R[i][k] * step[k][j] for k in range(3)) for j in range(3)] for i in range(3)]
         yield p, R
 
 
-def _row(alpha: float, a: float, theta: Array | float, d: Array | float) -> tuple[list, list]:
+def _dh_transform(
+    alpha: float, a: float, theta: Array | float, d: Array | float
+) -> tuple[list, list]:
     """Return rotation and offset of one row: about and along x, then about and along z."""
-    ca, sa = _exact(np.cos(alpha)), _exact(np.sin(alpha))
+    ca, sa = _round_exact(np.cos(alpha)), _round_exact(np.sin(alpha))
     c, s = jnp.cos(theta), jnp.sin(theta)
     return [[c, -s, 0.0], [s * ca, c * ca, -sa], [s * sa, c * sa, ca]], [a, -sa * d, ca * d]
 
 
-def _exact(x: float) -> float:
+def _round_exact(x: float) -> float:
     """Round, so that right angles have the cosine 0, not 6e-17."""
     return float(np.round(x, 15))

@@ -73,11 +73,11 @@ class PegTransfer(PickPlace):
         rest = FLOOR + HALF_HEIGHT
         lowest = rest + state.tip[2] - state.position[2]
         tip = jnp.where(state.held, tip.at[2].max(lowest), tip)
-        hits = state.held & _blocked_on_the_way(state, tip, yaw)
+        hits = state.held & _is_path_blocked(state, tip, yaw)
         # If possible, it slides along the peg.
         only_up = state.tip.at[2].set(tip[2])
         tip, yaw = jnp.where(hits, only_up, tip), jnp.where(hits, state.yaw, yaw)
-        hits = state.held & _blocked_on_the_way(state, tip, yaw)
+        hits = state.held & _is_path_blocked(state, tip, yaw)
         return jnp.where(hits, state.tip, tip), jnp.where(hits, state.yaw, yaw)
 
     def rest_position(self, position: Array) -> Array:
@@ -116,11 +116,11 @@ class PegTransfer(PickPlace):
         )
 
 
-def _blocked_on_the_way(state: State, tip: Array, yaw: Array) -> Array:
+def _is_path_blocked(state: State, tip: Array, yaw: Array) -> Array:
     """Return whether the held block hits a peg on its path; a step may jump over a wall."""
     parts = [k / 4 for k in range(1, 5)]
-    go = lambda k: (state.tip + k * (tip - state.tip), state.yaw + k * (yaw - state.yaw))
-    return jnp.any(jnp.stack([blocked(carried(state, *go(k))) for k in parts]))
+    interpolate = lambda k: (state.tip + k * (tip - state.tip), state.yaw + k * (yaw - state.yaw))
+    return jnp.any(jnp.stack([blocked(carried(state, *interpolate(k))) for k in parts]))
 
 
 def on_peg(off: Array, aside: Any, height: Any) -> Array:

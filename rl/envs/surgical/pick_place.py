@@ -87,7 +87,7 @@ class PickPlace(ABC):
         carried_to = carried(state, tip, yaw)
         position = jnp.where(state.held, carried_to, state.position)
         object_yaw = state.object_yaw + jnp.where(state.held, yaw - state.yaw, 0.0)
-        taken = ~state.closed & self._grasps(tip, yaw, position, object_yaw)
+        taken = ~state.closed & self._can_grasp(tip, yaw, position, object_yaw)
         held = closed & (state.held | taken)
         position = jnp.where(held, position, self.rest_position(position))
         new = replace(
@@ -101,7 +101,7 @@ class PickPlace(ABC):
             t=state.t + 1,
         )
         success = self.is_success(new)
-        gain = self.shaping * (self._distance_left(state) - self._distance_left(new))
+        gain = self.shaping * (self._remaining_distance(state) - self._remaining_distance(new))
         truncated = new.t >= self.max_steps
         info = {"success": success, "distance": distance(position, state.goal), "held": held}
         reward = jnp.where(success, 0.0, -1.0).astype(position.dtype) + gain
@@ -137,7 +137,7 @@ class PickPlace(ABC):
     def observe(self, state: State) -> Array:
         """Return tip, vectors to object and from there to goal, angles, flags closed and held."""
         where, across = self.grasp_pose(state.position, state.object_yaw)
-        ways = [20 * (state.tip - _centre(state.tip.dtype)), 20 * (where - state.tip)]
+        ways = [20 * (state.tip - _workspace_center(state.tip.dtype)), 20 * (where - state.tip)]
         ways.append(20 * (state.goal - state.position))
         turns = [
             f(2 * a) for a in (state.yaw, across, across - state.yaw) for f in (jnp.cos, jnp.sin)
@@ -163,12 +163,12 @@ class PickPlace(ABC):
         )
         return state, self.observe(state)
 
-    def _grasps(self, tip: Array, yaw: Array, position: Array, object_yaw: Array) -> Array:
+    def _can_grasp(self, tip: Array, yaw: Array, position: Array, object_yaw: Array) -> Array:
         where, across = self.grasp_pose(position, object_yaw)
         straight = jnp.abs(jnp.sin(across - yaw)) < jnp.sin(self.grasp_angle)  # or opposite
         return straight & (distance(tip, where) < self.grasp_distance)
 
-    def _distance_left(self, state: State) -> Array:
+    def _remaining_distance(self, state: State) -> Array:
         """Return the remaining distance, m: tip to object, unless held, and object to goal."""
         where, _ = self.grasp_pose(state.position, state.object_yaw)
         to_it = jnp.where(state.held, 0.0, distance(state.tip, where))
@@ -200,5 +200,5 @@ def workspace(dtype: jnp.dtype) -> tuple[Array, Array]:
     return jnp.asarray(low, dtype), jnp.asarray(high, dtype)
 
 
-def _centre(dtype: jnp.dtype) -> Array:
+def _workspace_center(dtype: jnp.dtype) -> Array:
     return jnp.asarray([0.0, 0.0, FLOOR + HEIGHT / 2], dtype)

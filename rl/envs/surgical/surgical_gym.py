@@ -79,7 +79,7 @@ class SurgicalGymReach:
         joints = target * jnp.asarray(self.model.scale, real())
         goal = jnp.asarray(self.model.goal_centre, real())
         goal = goal + self.goal_spread * jax.random.normal(key, (3,), real())
-        state = self._state(joints, jnp.int32(0), target, goal)
+        state = self._make_state(joints, jnp.int32(0), target, goal)
         return state, self._observe(state, jnp.zeros_like(joints))
 
     def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:
@@ -98,7 +98,7 @@ class SurgicalGymReach:
         v = jnp.clip(v, -model.max_velocity, model.max_velocity)
         after = jnp.clip(joints + model.dt * v, model.lower, model.upper)
         v = (after - joints) / model.dt
-        new = self._state(after, state.t + 1, target, state.goal)
+        new = self._make_state(after, state.t + 1, target, state.goal)
         seen = self._observe(new, v)
         error = seen[-3:]
         cost = jnp.sum(jnp.abs(error)) + self.speed_cost * jnp.sum(jnp.abs(v))
@@ -108,7 +108,7 @@ class SurgicalGymReach:
         info = {"success": distance < self.tolerance, "distance": distance}
         return Step(new, seen, -cost, jnp.zeros_like(truncated), truncated, info)
 
-    def _state(self, joints: Array, t: Array, target: Array, goal: Array) -> State:
+    def _make_state(self, joints: Array, t: Array, target: Array, goal: Array) -> State:
         count = self.arm.joints
         return State(q=joints[:count], t=t, distal=joints[count:], target=target, goal=goal)
 

@@ -45,7 +45,7 @@ class GymArm:
         return np.shape(self.scale)[-1]
 
 
-def _gym_arm(arm: Arm, **numbers: Any) -> GymArm:
+def _make_gym_arm(arm: Arm, **numbers: Any) -> GymArm:
     """Return the arm with its parameters as arrays."""
     return GymArm(arm=arm, **{name: np.array(value) for name, value in numbers.items()})
 
@@ -53,7 +53,7 @@ def _gym_arm(arm: Arm, **numbers: Any) -> GymArm:
 _TILT = float(np.arcsin(0.043 / 0.15))  # of the link behind the parallelogram
 _PSM_LOWER = (-np.pi, -1.6050, -0.9356, -0.9425, -0.9356, 0.0)
 _PSM_UPPER = (np.pi, 1.5994, 0.9425, 0.9356, 0.9425, 0.24)
-GYM_PSM = _gym_arm(
+GYM_PSM = _make_gym_arm(
     Arm(
         dh=(
             (0.0, 0.0, 0.0, 0.1524),
@@ -87,7 +87,7 @@ _LEAN, _LONG = float(np.arctan2(0.103, 0.286805)), float(np.hypot(0.103, 0.28680
 _LEVEL = float(np.arctan2(0.3404, 0.000136))
 _ECM_LOWER = (-1.5952, -0.7837, -1.1577, -0.7837, 0.0)
 _ECM_UPPER = (1.5817, 1.1577, 0.7837, 1.1577, 0.25419)
-GYM_ECM = _gym_arm(
+GYM_ECM = _make_gym_arm(
     Arm(
         dh=(
             (0.0, 0.10146, -0.00159, 0.2722),
@@ -114,7 +114,7 @@ GYM_ECM = _gym_arm(
     initial_target=(0.0,) * 6,
 )
 
-GYM_STAR = _gym_arm(
+GYM_STAR = _make_gym_arm(
     STAR,
     goal_centre=(1.0, 0.0, 0.3),
     dt=0.0025,

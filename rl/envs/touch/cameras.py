@@ -30,8 +30,8 @@ FACES = ((1, (0.5, 0.5, 0.5, -0.5)), (-1, (0.5, -0.5, 0.5, 0.5)))
 def pixels(sensor: touch.GelSight) -> Array:
     """Return the points of the pad's face at the sensor's pixels, [H W, 3] m, row by row."""
     high, wide = sensor.gel.shape
-    along = lambda n, full: (np.arange(n) + 0.5) / n * full - 0.5 * full
-    x, y = np.meshgrid(along(wide, REFERENCE[1]), along(high, REFERENCE[0]))
+    pixel_centers = lambda n, full: (np.arange(n) + 0.5) / n * full - 0.5 * full
+    x, y = np.meshgrid(pixel_centers(wide, REFERENCE[1]), pixel_centers(high, REFERENCE[0]))
     flat = np.stack([x.ravel(), y.ravel(), 0 * x.ravel()], 1)
     return sensor.pixel * jnp.asarray(flat, sensor.gel.dtype)
 
@@ -40,13 +40,13 @@ def gels(sensor: touch.GelSight, grasp: Grasp, scene: GraspState) -> Array:
     """Return images of the gels of both pads, [H, W, 6] in 0 ... 1, three colors per pad."""
     points = pixels(sensor)
     part = jnp.stack(rotations.unturned(scene.hand_quat, tuple(scene.part - scene.hand)))
-    turn = rotations.product(_back(scene.hand_quat), scene.part_quat)
+    turn = rotations.product(_inverse(scene.hand_quat), scene.part_quat)
     seen = []
     for side, face in FACES:
         frame = jnp.asarray(face, part.dtype)
         arm = part.at[1].add(-side * scene.opening)
         pos = jnp.stack(rotations.unturned(frame, tuple(arm)))
-        quat = rotations.unit(jnp.stack(rotations.product(_back(frame), turn)))
+        quat = rotations.unit(jnp.stack(rotations.product(_inverse(frame), turn)))
         height = touch.heights(grasp.part.shape, points, pos, quat)
         seen.append(sensor.image(height.reshape(sensor.gel.shape)))
     return jnp.concatenate(seen, -1)
@@ -71,10 +71,10 @@ def wrist(grasp: Grasp, scene: GraspState) -> Array:
 def wrist_camera(scene: GraspState) -> Camera:
     """Return the camera at the wrist of a hand."""
     axes = rotations.matrix(scene.hand_quat)
-    place = lambda v: scene.hand + jnp.stack(rotations.turned(scene.hand_quat, v))
+    to_world = lambda v: scene.hand + jnp.stack(rotations.turned(scene.hand_quat, v))
     return Camera(
-        eye=place(EYE),
-        target=place(AIM),
+        eye=to_world(EYE),
+        target=to_world(AIM),
         up=jnp.stack([row[2] for row in axes]),
         angle=ANGLE,
         width=PIXELS,
@@ -95,6 +95,6 @@ def _pads_and_table(scene: GraspState) -> Solids:
     return Solids(pads, planes=table)
 
 
-def _back(quat: Array) -> Array:
+def _inverse(quat: Array) -> Array:
     """Return the inverse of a rotation."""
     return quat * jnp.array([1, -1, -1, -1], quat.dtype)

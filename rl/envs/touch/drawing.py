@@ -21,11 +21,11 @@ def draw_grasp(grasp: Grasp, scene: GraspState, success: Array) -> Capsules:
     wide = jnp.min(jnp.max(jnp.abs(jnp.asarray(grasp.part.points)), 0)[:2])
     tip = jnp.asarray(grasp.part.tip)
     rod = jnp.maximum(tip - wide, 0) * jnp.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
-    rods = [(_placed(rod, scene.part, scene.part_quat), wide, ink)]
+    rods = [(_to_world(rod, scene.part, scene.part_quat), wide, ink)]
     for side in (1, -1):
-        rods += _finger(scene, side)
+        rods += _finger_rods(scene, side)
     top, out = grasp.fixture.top, jnp.max(jnp.abs(jnp.asarray(grasp.fixture.points)[:, :2]))
-    rods += _post(scene.fixture, top, out)
+    rods += _fixture_rods(scene.fixture, top, out)
     dtype = scene.hand.dtype
     ends = jnp.stack([jnp.asarray(ends, dtype) for ends, _, _ in rods])
     return Capsules(
@@ -38,20 +38,20 @@ def draw_grasp(grasp: Grasp, scene: GraspState, success: Array) -> Capsules:
     )
 
 
-def _finger(scene: Any, side: int) -> list[tuple[Array, float, Any]]:
+def _finger_rods(scene: Any, side: int) -> list[tuple[Array, float, Any]]:
     """Return a pad as upright bars, and the bar from it to the palm."""
     thick = 0.002
     y = side * (scene.opening + thick)
     rods = []
     for x in np.linspace(-FINGER[0], FINGER[0], 6):
         ends = [jnp.stack([x + 0 * y, y, z + 0 * y]) for z in (-FINGER[1], FINGER[1])]
-        rods.append((_placed(jnp.stack(ends), scene.hand, scene.hand_quat), thick, BLUE))
+        rods.append((_to_world(jnp.stack(ends), scene.hand, scene.hand_quat), thick, BLUE))
     palm = [(0 * y, y, FINGER[1] + 0 * y), (0 * y, y, PALM + 0 * y), (0 * y, 0 * y, PALM + 0 * y)]
-    palm = _placed(jnp.stack([jnp.stack(x) for x in palm]), scene.hand, scene.hand_quat)
+    palm = _to_world(jnp.stack([jnp.stack(x) for x in palm]), scene.hand, scene.hand_quat)
     return [*rods, (palm[:2], 0.006, STEEL), (palm[1:], 0.008, STEEL)]
 
 
-def _post(place: Array, top: Any, out: Array) -> list[tuple[Array, float, Any]]:
+def _fixture_rods(place: Array, top: Any, out: Array) -> list[tuple[Array, float, Any]]:
     """Return a fixture as upright bars around its hole, or around its edge."""
     angle = 2 * np.pi * np.arange(BARS) / BARS
     thick = 0.0025
@@ -63,6 +63,6 @@ def _post(place: Array, top: Any, out: Array) -> list[tuple[Array, float, Any]]:
     return rods
 
 
-def _placed(x: Array, pos: Array, quat: Array) -> Array:
+def _to_world(x: Array, pos: Array, quat: Array) -> Array:
     """Transform points [N, 3] from the frame of a body to the world."""
     return pos[None] + jnp.stack(rotations.turned(quat, tuple(x.astype(pos.dtype).T)), 1)

@@ -45,7 +45,7 @@ class PegInsertion(TouchTask):
         """Return whether the peg is in its hole."""
         return self.distance(state) < self.tolerance
 
-    def _paid(self, state: State, far: Array) -> Array:
+    def _task_reward(self, state: State, far: Array) -> Array:
         """Return the published reward plus that for alignment and depth in the hole."""
         fixture, along = self.grasp.fixture, axis(state.grasp.part_quat)
         tip = self.tip(state) - state.grasp.fixture
@@ -53,7 +53,7 @@ class PegInsertion(TouchTask):
         aligned = ALIGNED / (ALIGNED + jnp.mean(length(ends[:, :2])))
         share = jnp.clip((fixture.top - tip[2]) / (fixture.top - fixture.goal), 0, 1)
         depth = jnp.where(self.beside(state) < self.width(), share, 0)
-        return super()._paid(state, far) + self.aim * (aligned + depth)
+        return super()._task_reward(state, far) + self.aim * (aligned + depth)
 
 
 @register("touch/peg-insertion")

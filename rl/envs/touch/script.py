@@ -55,9 +55,11 @@ class Script:
         down = DOWN * (share * (self.rim + CLEAR) - way[2])
         ahead = jnp.append(-self.aside * way[:2], down)
         turn = jnp.stack([y, -x, jnp.zeros_like(x)])  # rotation towards upright
-        return jnp.concatenate([_bounded(ahead / self.speed), _bounded(TURN * turn / self.spin)])
+        return jnp.concatenate(
+            [_limit_components(ahead / self.speed), _limit_components(TURN * turn / self.spin)]
+        )
 
 
-def _bounded(x: Array) -> Array:
+def _limit_components(x: Array) -> Array:
     """Scale a vector down so that its largest component is at most 1."""
     return x / jnp.maximum(jnp.max(jnp.abs(x)), 1.0)

@@ -153,9 +153,11 @@ class TouchTask(ABC):
         fixture = jnp.append(self.spread * place, 0)
         up = self.height + FINGERTIP + self.height_spread * raised
         hand, zero = jnp.append(self.spread * above, up), jnp.zeros(1, real())
-        about = lambda *angle: rotations.from_vector(jnp.concatenate(angle))
-        turn = rotations.product(about(self.lean * lean, zero), about(zero, zero, self.yaw * yaw))
-        aslant = about(zero, self.tilt * tilt, zero)
+        rotation = lambda *angle: rotations.from_vector(jnp.concatenate(angle))
+        turn = rotations.product(
+            rotation(self.lean * lean, zero), rotation(zero, zero, self.yaw * yaw)
+        )
+        aslant = rotation(zero, self.tilt * tilt, zero)
         quat = jnp.stack(rotations.product(turn, aslant))
         # The tip turns about the center of the part's section between the pads.
         low, high = self.below()
@@ -186,11 +188,11 @@ class TouchTask(ABC):
         del key
         action = jnp.clip(action, -1, 1).astype(real())
         shift, turn, opening = self.command(state, action)
-        moved = self._drawn(state.factors).step(state.grasp, shift, turn, opening)
+        moved = self._randomized_grasp(state.factors).step(state.grasp, shift, turn, opening)
         new = replace(state, grasp=moved, action=action, t=state.t + 1)
         far = self.distance(new)
         change = length(action - state.action)
-        reward = self._paid(new, far) - 0.001 * change
+        reward = self._task_reward(new, far) - 0.001 * change
         over = new.t >= self.max_steps + self.ending
         info = {"success": self.is_success(new), "distance": far}
         return Step(new, self.observe(new), reward, jnp.zeros_like(over), over, info)
@@ -236,7 +238,7 @@ class TouchTask(ABC):
         """Return the distance of the tip from the axis of the fixture, [] m."""
         return length((self.tip(state) - state.grasp.fixture)[:2])
 
-    def _paid(self, state: State, far: Array) -> Array:
+    def _task_reward(self, state: State, far: Array) -> Array:
         low = self.tip(state)[2] < state.grasp.fixture[2] + self.grasp.fixture.top
         amiss = low & (self.beside(state) > self.width())
         weight = jnp.where(amiss, 10, 1)
@@ -250,7 +252,7 @@ class TouchTask(ABC):
         points = jnp.asarray(self.grasp.part.points, real())
         return jnp.max(jnp.abs(points[:, 0]))
 
-    def _drawn(self, factors: Array) -> Grasp:
+    def _randomized_grasp(self, factors: Array) -> Grasp:
         """Return the gripper with the random parameters of an episode."""
         gain, slip, soft = factors
         grasp, pad = self.grasp, self.grasp.pad

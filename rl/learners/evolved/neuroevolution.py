@@ -108,7 +108,7 @@ class Policies(Objective):
     @property
     def weights(self) -> int:
         """Number of weights of a policy, the variables of the problem."""
-        return ravel_pytree(self._zeros())[0].shape[0]
+        return ravel_pytree(self._zero_params())[0].shape[0]
 
     @on_host
     def problem(self, at_once: int | None = None) -> Stochastic:
@@ -120,7 +120,7 @@ class Policies(Objective):
         ranges.check("Policies", self)
         refuse_no_environment("Policies", self.env)
         ranges.refuse("problem: at_once", at_once, _AT_ONCE)
-        shape = self._step().reward.shape
+        shape = self._step_shapes().reward.shape
         if len(shape) > 1:
             raise TypeError(
                 f"Policies: a reward of {type(self.env).__name__} has shape {list(shape)}; it must "
@@ -132,9 +132,9 @@ class Policies(Objective):
     def init(self) -> Experience:
         """Return the initial state, without observations or episodes."""
         zero = jnp.zeros((), jnp.float32)
-        paid = jnp.zeros(self._step().reward.shape, jnp.float32)
+        paid = jnp.zeros(self._step_shapes().reward.shape, jnp.float32)
         report = {"episode_return": paid, "episodes": zero, "success": zero, "broken": zero}
-        return Experience(normaliser.init(self._observation()), report)
+        return Experience(normaliser.init(self._zero_observation()), report)
 
     def evaluate(self, x: Array, key: Array, state: Experience) -> tuple[Array, Any, Any]:
         """Return minus the mean returns of weights x [D], their violation, and statistics."""
@@ -146,10 +146,10 @@ class Policies(Objective):
             "state": first,
             "observation": observation,
             "playing": zero == 0,
-            "returns": jnp.zeros((self.episodes, *self._step().reward.shape)),
+            "returns": jnp.zeros((self.episodes, *self._step_shapes().reward.shape)),
             "success": zero > 0,
             "violation": zero,
-            "stats": normaliser.init(self._observation()),
+            "stats": normaliser.init(self._zero_observation()),
         }
 
         def move(loop: dict[str, Any], key: Array) -> tuple[dict[str, Any], None]:
@@ -157,7 +157,7 @@ class Policies(Objective):
             keys = jax.random.split(key, self.episodes)
             step = jax.vmap(self.env.step)(loop["state"], jax.vmap(act)(seen), keys)
             sound = finite(step.observation) & finite(step.reward)
-            paid = jnp.where(_beside(sound, step.reward), step.reward, jnp.nan)
+            paid = jnp.where(_expand_like(sound, step.reward), step.reward, jnp.nan)
             paid = paid.astype(loop["returns"].dtype)
             success = step.info.get("success", jnp.zeros_like(playing))
             rows = Normaliser(seen, jax.tree.map(jnp.zeros_like, seen), playing.astype(zero.dtype))
@@ -165,9 +165,9 @@ class Policies(Objective):
                 "state": step.state,
                 "observation": step.observation,
                 "playing": playing & sound & ~(step.terminated | step.truncated),
-                "returns": loop["returns"] + jnp.where(_beside(playing, paid), paid, 0),
+                "returns": loop["returns"] + jnp.where(_expand_like(playing, paid), paid, 0),
                 "success": jnp.where(playing, success, loop["success"]),
-                "violation": loop["violation"] + jnp.where(playing, self._broken(step), 0),
+                "violation": loop["violation"] + jnp.where(playing, self._step_violations(step), 0),
                 "stats": pooled(loop["stats"], rows),
             }
             return more, None
@@ -184,16 +184,18 @@ class Policies(Objective):
         told = jnp.all(whole, 1) & finite(stats.mean) & finite(stats.square)
         stats = Normaliser(stats.mean, stats.square, jnp.where(told, stats.count, 0))
         after, settled = pooled(state.obs_stats, stats), state.obs_stats.count >= self.settled
-        stays = lambda old, new: jnp.where(settled, old, new)
+        keep_settled = lambda old, new: jnp.where(settled, old, new)
         episodes = jnp.sum(whole.astype(jnp.float32))
-        counted = lambda a: jnp.sum(jnp.where(_beside(whole, a), a.astype(jnp.float32), 0), (0, 1))
+        sum_valid = lambda a: jnp.sum(
+            jnp.where(_expand_like(whole, a), a.astype(jnp.float32), 0), (0, 1)
+        )
         report = {
-            "episode_return": counted(returns) / jnp.maximum(episodes, 1),
+            "episode_return": sum_valid(returns) / jnp.maximum(episodes, 1),
             "episodes": episodes,
-            "success": counted(success) / jnp.maximum(episodes, 1),
+            "success": sum_valid(success) / jnp.maximum(episodes, 1),
             "broken": jnp.float32(whole.size) - episodes,
         }
-        return Experience(jax.tree.map(stays, state.obs_stats, after), report)
+        return Experience(jax.tree.map(keep_settled, state.obs_stats, after), report)
 
     def policy(self, x: Array, state: Experience) -> LearntPolicy:
         """Return the policy with the weights x [D] and the observation statistics of `state`."""
@@ -201,28 +203,28 @@ class Policies(Objective):
             learner=Perceptron(self.hidden_sizes),
             observation_space=self.env.observation_space,
             action_space=self.env.action_space,
-            params=ravel_pytree(self._zeros())[1](self.max_weight * x),
+            params=ravel_pytree(self._zero_params())[1](self.max_weight * x),
             obs_stats=state.obs_stats,
         )
 
-    def _zeros(self) -> Any:
+    def _zero_params(self) -> Any:
         network = Perceptron(self.hidden_sizes).network(self.env.action_space)
-        shapes = jax.eval_shape(network.init, jax.random.key(0), self._observation())
+        shapes = jax.eval_shape(network.init, jax.random.key(0), self._zero_observation())
         return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
-    def _observation(self) -> Any:
+    def _zero_observation(self) -> Any:
         """Return zeros like an observation."""
         shapes = jax.eval_shape(self.env.reset, jax.random.key(0))[1]
         return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
-    def _step(self) -> Step:
+    def _step_shapes(self) -> Step:
         """Return the shapes of a step."""
         key = jax.random.key(0)
         state = jax.eval_shape(self.env.reset, key)[0]
         action = jax.eval_shape(self.env.action_space.sample, key)
         return jax.eval_shape(self.env.step, state, action, key)
 
-    def _broken(self, step: Step) -> Array:
+    def _step_violations(self, step: Step) -> Array:
         """Return the constraint violations of the steps [E], at least 0."""
         if self.violation is None:
             return jnp.zeros(self.episodes)
@@ -240,22 +242,22 @@ def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
     >>> float(both.mean[0]), float(both.square[0]), float(both.count)
     (2.0, 2.0, 2.0)
     """
-    beside = lambda old, new: jnp.concatenate([old[None], new])
-    every = jax.tree.map(beside, known, rows)
+    prepend = lambda old, new: jnp.concatenate([old[None], new])
+    every = jax.tree.map(prepend, known, rows)
     total = jnp.sum(every.count)
 
-    def of(mean: Array, square: Array) -> tuple[Array, Array]:
-        count = _beside(every.count, mean).astype(mean.dtype)
+    def merge_leaf(mean: Array, square: Array) -> tuple[Array, Array]:
+        count = _expand_like(every.count, mean).astype(mean.dtype)
         mean, square = (jnp.where(count > 0, a, 0) for a in (mean, square))
         middle = jnp.sum(count * mean, 0) / jnp.maximum(total, 1).astype(mean.dtype)
         return middle, jnp.sum(square + count * (mean - middle[None]) ** 2, 0)
 
     means, structure = jax.tree.flatten(every.mean)
-    found = [of(*pair) for pair in zip(means, jax.tree.leaves(every.square), strict=True)]
+    found = [merge_leaf(*pair) for pair in zip(means, jax.tree.leaves(every.square), strict=True)]
     mean, square = (structure.unflatten(part) for part in zip(*found, strict=True))
     return Normaliser(mean, square, total)
 
 
-def _beside(rows: Array, like: Array) -> Array:
+def _expand_like(rows: Array, like: Array) -> Array:
     """Append axes of size 1 to `rows` [K, ...] until it has as many axes as `like`."""
     return rows.reshape(*rows.shape, *[1] * (like.ndim - rows.ndim))

@@ -13,7 +13,7 @@ from jaxgpu.devices.mesh import devices, over, replicate, split
 from jaxgpu.evolution import indicators, multi, protocol, single
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import Scale, rescale
-from jaxgpu.evolution.multi.rvea import _adapt
+from jaxgpu.evolution.multi.rvea import _adapt_directions
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.problems import dtlz
@@ -337,7 +337,7 @@ def test_rvea_scales_its_directions_to_the_survivors_now_and_then_and_not_at_the
         state = spec.init(jax.random.key(0), dtlz.dtlz2(3, 7))
         members = dataclasses.replace(state.population, f=f, violation=jnp.zeros(28))
         state = dataclasses.replace(state, generation=at)
-        return state.unit, *_adapt(spec, state, members)
+        return state.unit, *_adapt_directions(spec, state, members)
 
     scaled = np.asarray(REF_DIRS.w) * np.ptp(f, axis=0)
     scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)

@@ -69,28 +69,28 @@ def test_transformations_are_those_of_the_paper(x64):
     y = np.append(np.random.default_rng(0).random(20), [0.0, 1.0, 0.35])
     d = jnp.asarray(y - 0.35)
     linear = abs(y - 0.35) / abs(np.floor(0.35 - y) + 0.35)
-    np.testing.assert_allclose(walking_fish._shift(d), linear, atol=1e-14)
+    np.testing.assert_allclose(walking_fish._s_linear(d), linear, atol=1e-14)
     a, b, c = 0.35, 0.001, 0.05
     left = np.floor(y - a + b) * (1 - c + (a - b) / b) / (a - b)
     right = np.floor(a + b - y) * (1 - c + (1 - a - b) / b) / (1 - a - b)
     deceptive = 1 + (abs(y - a) - b) * (left + right + 1 / b)
-    np.testing.assert_allclose(walking_fish._deceive(d), deceptive, atol=1e-10)
+    np.testing.assert_allclose(walking_fish._s_decept(d), deceptive, atol=1e-10)
     for hills, height in ((30, 10.0), (30, 95.0), (5, 2.0)):
         half = abs(y - 0.35) / (2 * (np.floor(0.35 - y) + 0.35))
         wave = np.cos((4 * hills + 2) * np.pi * (0.5 - half))
         many = (1 + wave + 4 * height * half**2) / (height + 2)
-        np.testing.assert_allclose(walking_fish._many(d, hills, height), many, atol=1e-12)
+        np.testing.assert_allclose(walking_fish._s_multi(d, hills, height), many, atol=1e-12)
     flat = 0.8 + np.minimum(0, np.floor(y - 0.75)) * 0.8 * (0.75 - y) / 0.75
     flat -= np.minimum(0, np.floor(0.85 - y)) * (1 - 0.8) * (y - 0.85) / (1 - 0.85)
-    np.testing.assert_allclose(walking_fish._level(jnp.asarray(y)), flat, atol=1e-14)
+    np.testing.assert_allclose(walking_fish._b_flat(jnp.asarray(y)), flat, atol=1e-14)
     u = y[::-1]
     power = 0.98 / 49.98 - (1 - 2 * u) * abs(np.floor(0.5 - u) + 0.98 / 49.98)
-    bent = walking_fish._bend(jnp.asarray(y), jnp.asarray(u))
+    bent = walking_fish._b_param(jnp.asarray(y), jnp.asarray(u))
     np.testing.assert_allclose(bent, y ** (0.02 + (50 - 0.02) * power), rtol=1e-12)
     for n in (4, 7):  # r_nonsep of degree n
         ahead = sum(abs(y[j] - y[(j + k + 1) % n]) for j in range(n) for k in range(n - 1))
         half = np.ceil(n / 2)
-        got = walking_fish._entangled(jnp.asarray(y[:n]))
+        got = walking_fish._r_nonsep(jnp.asarray(y[:n]))
         np.testing.assert_allclose(got, (y[:n].sum() + ahead) / (half * (1 + 2 * n - 2 * half)))
 
 

@@ -133,7 +133,7 @@ def near_a_corner():
     def made():
         shape = cma.isotropic(jnp.array([-0.9, 0.6, 0.0]), 0.1)
         root = jnp.array([[1.0, 0.0, 0.0], [0.8, 0.9, 0.0], [-0.5, 0.4, 1.2]])
-        c, axes, lengths = cma._decompose(root @ root.T)
+        c, axes, lengths = cma._factorize_eigen(root @ root.T)
         return dataclasses.replace(shape, covariance=c, axes=axes, lengths=lengths)
 
     return box(-1.0, 1.0, 3, jnp.float32), made()

@@ -121,11 +121,11 @@ def test_it_does_not_see_rotations(x64):
     wide = box(-1e6, 1e6, 4)
     shape = cma.isotropic(jnp.asarray(rng.normal(size=4)), 1e-6)
     path, step_path = jnp.asarray(rng.normal(size=(2, 4)))
-    covariance, axes, lengths = cma._decompose(jnp.asarray(root @ root.T))
+    covariance, axes, lengths = cma._factorize_eigen(jnp.asarray(root @ root.T))
     shape = dataclasses.replace(
         shape, path=path, step_path=step_path, covariance=covariance, axes=axes, lengths=lengths
     )
-    turned = cma._decompose(turn @ covariance @ turn.T)
+    turned = cma._factorize_eigen(turn @ covariance @ turn.T)
     other = dataclasses.replace(
         shape,
         mean=turn @ shape.mean,

@@ -103,7 +103,7 @@ def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
     def learnt(key):
         state = spec.init(key, problem)
         known = {"f": state.f.at[:6, 0].set(f), "violation": state.violation.at[:6].set(0)}
-        after = restarts._generation(replace(state, filled=jnp.int32(6), **known))
+        after = restarts._complete_generation(replace(state, filled=jnp.int32(6), **known))
         return seen[0][-2:], after.recent[:, 0], after.filled
 
     (weight, positive), recent, filled = learnt(jax.random.key(0))
@@ -140,7 +140,7 @@ def test_a_run_stagnates_when_neither_best_nor_median_falls():
 def test_a_later_run_ends_when_it_cannot_reach_the_best():
     spec = single.Restarts(6, 2)
     state = start(spec)
-    over, back = jax.jit(lambda state: restarts._over(spec, state)), 10 + 30 * 4 // 6
+    over, back = jax.jit(lambda state: restarts._is_over(spec, state)), 10 + 30 * 4 // 6
     # newest first; tends to 3
     halves = jnp.float32(3 + 2.0 ** np.minimum(np.arange(140), 99) * np.ones((2, 1)))
 
@@ -164,7 +164,7 @@ def test_a_run_ends_by_each_of_the_rules_and_not_before():
     # newest first and lowest: it neither stagnates nor is flat
     rising = jnp.float32(np.arange(140.0) * np.ones((2, 1)))
     state = replace(state, recent=rising)
-    over, first = jax.jit(lambda state: restarts._over(spec, state)), state.schedule.sigma
+    over, first = jax.jit(lambda state: restarts._is_over(spec, state)), state.schedule.sigma
 
     def ends(mean=0.0, sigma=1.0, lengths=(1.0,) * 4, path=0.0, generation=1, used=0):
         shape = replace(

@@ -355,7 +355,9 @@ def test_snes_stretches_each_deviation_by_an_exponential_of_its_slope(x64):
 
 
 def test_lshade_draws_about_its_memories_and_no_crossing_after_the_terminal_value():
-    draw = jax.jit(lambda key: lshade._draw(key, jnp.full(2, 0.5), jnp.array([0.8, -1.0]), 2000))
+    draw = jax.jit(
+        lambda key: lshade._sample_parameters(key, jnp.full(2, 0.5), jnp.array([0.8, -1.0]), 2000)
+    )
     scale, cross = map(np.asarray, draw(jax.random.key(0)))
     assert (0 < scale).all() and scale.max() == 1 and abs(np.median(scale) - 0.5) < 0.02
     assert abs(np.mean(cross == 0) - 0.5) < 0.06  # 5 sigma
@@ -373,7 +375,7 @@ def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
         count=jnp.int32(4),
     )
     beaten = jnp.array([True, False, False, True])
-    store = jax.jit(lambda key: lshade._store(key, spec, state, beaten))
+    store = jax.jit(lambda key: lshade._update_archive(key, spec, state, beaten))
     members, size = store(jax.random.key(0))
     assert size == 4 and sorted(members[:4, 0].tolist()) == [1, 2, 10, 13]
 
@@ -383,7 +385,7 @@ def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluati
     spec = single.LSHADE(48, pop_size=12, batch_size=12, archive=0.01)
     state = start(spec, PROBLEM)
     assert state.archive.shape == (1, 5)  # one place at least
-    after = jax.jit(lambda used: lshade._generation(spec, replace(state, used=used)).count)
+    after = jax.jit(lambda used: lshade._complete_generation(spec, replace(state, used=used)).count)
     assert [after(jnp.int32(used)) for used in (12, 24, 48, 60)] == [10, 8, 4, 4]
 
 

@@ -317,5 +317,5 @@ def test_without_a_cut_every_step_is_taken_and_counted_on_the_whole_grid(monkeyp
     monkeypatch.setattr(devices.engine, "step", step)
     run = scene((NeoHookean(2e4),), jnp.float32)
     shares = Counted(jnp.int32(0), jnp.int32(10))
-    end = devices._taken(run, shares, "row", 3, 5, lambda i: i)
+    end = devices._advance_shares(run, shares, "row", 3, 5, lambda i: i)
     assert end.state == 3 + 4 + 5 + 6 + 7 and end.whole == 15

@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import (
     fill_box,
     rollout,
 )
-from jaxgpu.physics.continuum.trajectory import _nested, levels
+from jaxgpu.physics.continuum.trajectory import _nested_scan, levels
 
 DX = 1 / 8
 
@@ -236,7 +236,7 @@ def test_nested_levels_go_through_all_entries_in_order(length, depth):
     digits = np.random.default_rng(length).integers(0, 3, (length, 2, 3))
     horner = lambda state, digit: (3 * state + digit[0].sum(), state - digit[1])
     xs = jnp.asarray(digits, jnp.int32)
-    end, rows = _nested(horner, jnp.int32(0), xs, length, depth, keep_grid=False)
+    end, rows = _nested_scan(horner, jnp.int32(0), xs, length, depth, keep_grid=False)
     state = 0
     for digit, row in zip(digits, rows, strict=True):
         np.testing.assert_array_equal(row, state - digit[1])

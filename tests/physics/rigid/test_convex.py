@@ -10,7 +10,7 @@ import pytest
 
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid.collision import FAR, Shape, expansion, patches
-from jaxgpu.physics.rigid.collision.convex import _least_curvature, _newton, convex
+from jaxgpu.physics.rigid.collision.convex import _least_curvature, _newton_step, convex
 from jaxgpu.physics.rigid.collision.hull import hull
 
 COUNT = 64
@@ -363,7 +363,7 @@ def test_newtons_method_squares_the_error_of_a_normal(x64):
     """Of two ellipsoids apart along an axis of both, across which their radii are unlike."""
     put = lambda x, *size: Shape(jnp.array([x, 0.0, 0.0]), jnp.eye(3), jnp.array(size))
     one, two = (placed("ellipsoid", a) for a in (put(0.0, 0.3, 0.1, 0.2), put(1.0, 0.2, 0.5, 0.4)))
-    newton = jax.jit(_newton, compiler_options=OPTIONS)
+    newton = jax.jit(_newton_step, compiler_options=OPTIONS)
     for off in (1e-2, 1e-4):
         n = np.array([1.0, 0.6 * off, -0.8 * off])
         n /= np.linalg.norm(n)

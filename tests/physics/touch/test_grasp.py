@@ -197,6 +197,6 @@ def test_a_part_stands_on_its_fixture_or_on_the_table():
     state = SimpleNamespace(part=jnp.array([0.3, 0.0, 0.45]), fixture=jnp.array([0.3, 0.0, 0.2]))
     for down, want in ((0.05, 0.1), (0.5, -0.05)):
         arm = tuple(jnp.array([0.0, 0.0, -down]))
-        distance, normal = implicit._standing(SimpleNamespace(fixture=ball), state, arm)
+        distance, normal = implicit._fixture_distance(SimpleNamespace(fixture=ball), state, arm)
         np.testing.assert_allclose(distance, want, atol=1e-6)
         np.testing.assert_allclose(normal, [0, 0, 1], atol=1e-6)

@@ -174,7 +174,7 @@ def test_a_table_of_bins_becomes_a_square_of_directions():
     count = 64
     table = np.zeros((count + 1, count, 1, 1))
     table[..., 0, 0] = np.cos(2 * np.pi * (np.arange(count) + 0.5) / count - np.pi)
-    square = calibration._square(table)[..., 0, 0]
+    square = calibration._sample_table(table)[..., 0, 0]
     at = np.linspace(-1, 1, len(square))
     x, y = np.meshgrid(at, at, indexing="ij")
     size = np.hypot(x, y)

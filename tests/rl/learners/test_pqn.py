@@ -36,7 +36,7 @@ class Corridor:
 
 def values(learner, env, state, observations):
     x = normaliser.apply(state.obs_stats, observations)
-    return learner._q(env, state.params, x)
+    return learner._q_values(env, state.params, x)
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
     def rolled(key):
         state = begun(learner, env, key)
         _, x, batch, _ = learner._rollout(env, state, key)
-        return batch, learner._q(env, state.params, jnp.stack([x, x + 0.3]))
+        return batch, learner._q_values(env, state.params, jnp.stack([x, x + 0.3]))
 
     batch, (q, ahead) = jax.tree.map(np.asarray, jax.jit(rolled)(jax.random.key(3)))
     x, reward, ended, cut = drifted(batch["observation"][..., 0])

@@ -58,7 +58,7 @@ def test_what_is_replayed_is_what_was_played():
     np.testing.assert_array_equal(one, other)
     for seed in range(2):  # the second begins with memories of the first
         rolled, part = play(state, jax.random.key(seed))
-        choice, value = SMALL._replay(SMALL._network(env), state.params, part)
+        choice, value = SMALL._evaluate_rollouts(SMALL._network(env), state.params, part)
         np.testing.assert_allclose(choice.log_prob(part["action"]), part["log_prob"], rtol=1e-5)
         np.testing.assert_allclose(value + part["advantage"], part["target"], rtol=1e-4, atol=1e-5)
         assert part["is_first"].sum() >= 4 and (seed == 0 or np.abs(state.carry).min() > 0)

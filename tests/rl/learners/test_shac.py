@@ -8,7 +8,7 @@ from rl_probe import Drift, begun, drifted, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.rl.learners.networks import ActorCritic
-from jaxgpu.rl.learners.shac import _spared
+from jaxgpu.rl.learners.shac import _clip_gradient
 from jaxgpu.rl.vector import vectorize
 
 KEY = jax.random.key(0)
@@ -55,9 +55,9 @@ def test_pendulum_is_swung_up_in_200k_steps():
 def test_the_slope_of_an_action_is_cut_and_never_nan():
     """To the norm that is given, copy by copy; one that is not finite is left out."""
     slope = jnp.array([[3.0, 4.0], [jnp.nan, 1.0], [0.0, 0.0], [0.3, 0.4]])
-    cut, _ = jax.vjp(_spared, jnp.zeros((4, 2)), jnp.float32(1.0))[1](slope)
+    cut, _ = jax.vjp(_clip_gradient, jnp.zeros((4, 2)), jnp.float32(1.0))[1](slope)
     np.testing.assert_allclose(cut, [[0.6, 0.8], [0, 0], [0, 0], [0.3, 0.4]], rtol=1e-6)
-    (whole,) = jax.vjp(lambda a: _spared(a, None), jnp.zeros((4, 2)))[1](slope)
+    (whole,) = jax.vjp(lambda a: _clip_gradient(a, None), jnp.zeros((4, 2)))[1](slope)
     np.testing.assert_array_equal(whole, slope.at[1].set(0.0))
 
 
@@ -73,7 +73,7 @@ def test_the_actor_climbs_the_derivative_of_the_window():
         actor_lambda=0.5,
     )
     state = jax.jit(lambda key: learner.init(env, key), compiler_options=FEW)(KEY)
-    loss = lambda params: learner._window(params, env, state, jax.random.key(1))[0]
+    loss = lambda params: learner._window_loss(params, env, state, jax.random.key(1))[0]
     loss_and_slope = jax.jit(jax.value_and_grad(loss), compiler_options=FEW)
     slope = loss_and_slope(state.params)[1]
     way = jax.tree.map(lambda x: np.cos(np.arange(x.size, dtype=x.dtype)).reshape(x.shape), slope)
@@ -99,7 +99,7 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
 
     def windowed(key):
         state = begun(learner, env, key)
-        loss, (_, batch, _) = learner._window(state.params, env, state, key)
+        loss, (_, batch, _) = learner._window_loss(state.params, env, state, key)
         network, x = learner._network(env), batch["raw"]
         value = lambda x: network.apply(state.target, x, method=ActorCritic.value)
         return loss, batch, value(x + 0.3)
@@ -127,7 +127,7 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
 def test_a_share_of_the_copies_begins_anew_after_a_window():
     """A tenth of 4,000 begins, after its last step; the clocks of the others go on."""
     env, learner = rl.make("pendulum"), rl.SHAC(reset_prob=0.1, num_envs=4000, num_steps=3)
-    reset = np.asarray(learner._resets(jax.random.key(1)))
+    reset = np.asarray(learner._reset_mask(jax.random.key(1)))
     assert not reset[:2].any()
     np.testing.assert_allclose(reset[2].mean(), 0.1, atol=5 * (0.09 / 4000) ** 0.5)
     envs = vectorize(env, 4000)

@@ -78,7 +78,7 @@ def _on_centres(pairs: Pairs, asked: Array, sources: Array, members: Members) ->
 def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
     """Return acceleration and jerk [6, S] of centres, one after the other, only if asked for."""
 
-    def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def add_centre(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         waiting, f = carry
         slot = jnp.argmax(waiting)
         mean = _on_centre(pairs, sources, members, slot)[:, None]
@@ -86,18 +86,18 @@ def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members
         return waiting, lax.dynamic_update_slice_in_dim(f, mean, slot, 1)
 
     start = asked, jnp.zeros_like(members.centre)
-    return lax.while_loop(lambda carry: jnp.any(carry[0]), one, start)[1]
+    return lax.while_loop(lambda carry: jnp.any(carry[0]), add_centre, start)[1]
 
 
 def centres_at_once(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
     """Return acceleration and jerk [6, S] of centres, computing all slots if any is asked for."""
     slots = jnp.arange(asked.size, dtype=jnp.int32)
 
-    def found(_: Array) -> Array:
+    def compute_all(_: Array) -> Array:
         f = jax.vmap(lambda slot: _on_centre(pairs, sources, members, slot), out_axes=1)(slots)
         return jnp.where(asked[None], f, 0)
 
-    return change_if(jnp.any(asked), found, jnp.zeros_like(members.centre))
+    return change_if(jnp.any(asked), compute_all, jnp.zeros_like(members.centre))
 
 
 @partial(jax.jit, inline=True)  # traced once for both variants

@@ -37,24 +37,24 @@ def dissolve(
     relative: state [6, S] of the dissolving pairs, and of the resolved ones.
     """
 
-    def waiting(carry: tuple[Population, Pairs]) -> Array:
-        return jnp.any(_to_dissolve(carry[0], carry[1], now))
+    def has_dissolving(carry: tuple[Population, Pairs]) -> Array:
+        return jnp.any(_is_dissolving(carry[0], carry[1], now))
 
-    def one(carry: tuple[Population, Pairs]) -> tuple[Population, Pairs]:
+    def split_next(carry: tuple[Population, Pairs]) -> tuple[Population, Pairs]:
         stars, pairs = carry
-        slot = jnp.argmax(_to_dissolve(stars, pairs, now))
-        return _split(spec, stars, pairs, slot, relative, now, outside)
+        slot = jnp.argmax(_is_dissolving(stars, pairs, now))
+        return _split_pair(spec, stars, pairs, slot, relative, now, outside)
 
-    return lax.while_loop(waiting, one, (stars, pairs))
+    return lax.while_loop(has_dissolving, split_next, (stars, pairs))
 
 
-def _to_dissolve(stars: Population, pairs: Pairs, now: Array) -> Array:
+def _is_dissolving(stars: Population, pairs: Pairs, now: Array) -> Array:
     # the orbit has taken its last step only if the centre is at `now`, see `ks_steps.caught_up`
     pair = pairs.batch
     return pair.dissolving & (jnp.take(stars.t, pair.first, mode="clip") == now)
 
 
-def _split(
+def _split_pair(
     spec: PairedSteps,
     stars: Population,
     pairs: Pairs,
@@ -67,15 +67,15 @@ def _split(
     pair = pairs.one(slot)
     two = jnp.stack([pair.first, pair.second])
     x = jnp.stack(places(pair, stars.x[:, pair.first], relative[:, slot]), 1)
-    weights = _put(pairs.weights, two, pairs.m[two])
+    weights = _put_two(pairs.weights, two, pairs.m[two])
     columns = pairs.holding(slot, empty_pair(pairs.m))
     pairs = replace(pairs, columns=columns, weights=weights)
-    times = _put(stars.t, two, jnp.stack([now, now]))
-    stars = replace(stars, x=_put(stars.x, two, x), t=times)
-    return _begin_again(spec, stars, pairs, two, relative, now, outside), pairs
+    times = _put_two(stars.t, two, jnp.stack([now, now]))
+    stars = replace(stars, x=_put_two(stars.x, two, x), t=times)
+    return _restart_stars(spec, stars, pairs, two, relative, now, outside), pairs
 
 
-def _begin_again(
+def _restart_stars(
     spec: PairedSteps,
     stars: Population,
     pairs: Pairs,
@@ -94,10 +94,12 @@ def _begin_again(
     f = f + outside(sources[:, two])
     # both get one step, which divides `now`: to form a pair again they must be due together
     dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
-    return replace(stars, a=_put(stars.a, two, f), dt=_put(stars.dt, two, jnp.stack([dt, dt])))
+    return replace(
+        stars, a=_put_two(stars.a, two, f), dt=_put_two(stars.dt, two, jnp.stack([dt, dt]))
+    )
 
 
-def _put(array: Array, two: Array, values: Array) -> Array:
+def _put_two(array: Array, two: Array, values: Array) -> Array:
     """Set the values [..., 2] of two stars in an array [..., N].
 
     Avoids a scatter, with which XLA would compile `scheduler.change_if` operation by operation.
@@ -109,9 +111,9 @@ def form(
     spec: PairedSteps, stars: Population, pairs: Pairs, now: Array
 ) -> tuple[Population, Pairs, Array]:
     """Pair the star of the shortest step with its neighbour, if possible; count missing slots."""
-    single, dt, gate = _candidates(spec, stars, pairs, now)
-    formed = lambda old: _form_with_neighbour(spec, old[0], old[1], single, dt, now)
-    return change_if(jnp.any(dt < gate), formed, (stars, pairs, jnp.int32(0)))
+    single, dt, gate = _candidate_stars(spec, stars, pairs, now)
+    form_next = lambda old: _form_with_neighbour(spec, old[0], old[1], single, dt, now)
+    return change_if(jnp.any(dt < gate), form_next, (stars, pairs, jnp.int32(0)))
 
 
 def form_all(
@@ -122,24 +124,24 @@ def form_all(
     Every star with a short step is tried once, so a star without partner does not block others.
     """
 
-    def one(
+    def try_next(
         carry: tuple[Population, Pairs, Array, Array, Array],
     ) -> tuple[Population, Pairs, Array, Array, Array]:
         stars, pairs, refused, tried, _ = carry
-        single, dt, gate = _candidates(spec, stars, pairs, now)
+        single, dt, gate = _candidate_stars(spec, stars, pairs, now)
         dt = jnp.where(tried, jnp.inf, dt)
         more = jnp.any(dt < gate)
         tried = tried.at[jnp.argmin(dt)].set(True)
-        formed = lambda old: _form_with_neighbour(spec, old[0], old[1], single, dt, now)
-        stars, pairs, missed = change_if(more, formed, (stars, pairs, jnp.int32(0)))
+        form_next = lambda old: _form_with_neighbour(spec, old[0], old[1], single, dt, now)
+        stars, pairs, missed = change_if(more, form_next, (stars, pairs, jnp.int32(0)))
         return stars, pairs, refused + missed, tried, more
 
     tried = jnp.zeros(stars.dt.shape, bool)
     start = stars, pairs, jnp.int32(0), tried, jnp.bool_(True)
-    return lax.while_loop(lambda carry: carry[4], one, start)[:3]
+    return lax.while_loop(lambda carry: carry[4], try_next, start)[:3]
 
 
-def _candidates(
+def _candidate_stars(
     spec: PairedSteps, stars: Population, pairs: Pairs, now: Array
 ) -> tuple[Array, Array, Array]:
     """Return a mask [N] of single stars, the steps [N] of the due ones, and thresholds [N].
@@ -169,15 +171,15 @@ def _form_with_neighbour(
     two = jnp.argmin(r2)
     relative = x[:, two] - x[:, one]
     orbit = ks.regularised(relative[:3], relative[3:], pairs.m[one] + pairs.m[two])
-    fit = single[two] & (stars.t[two] == now) & _fits(spec, pairs, orbit, one, two, x)
+    fit = single[two] & (stars.t[two] == now) & _fits_pair(spec, pairs, orbit, one, two, x)
     free = ~pairs.held
     room = jnp.any(free)
-    joined = lambda: _joined(spec, stars, pairs, one, two, jnp.argmax(free), orbit, now)
-    stars, pairs = lax.cond(fit & room, joined, lambda: (stars, pairs))
+    form_new = lambda: _form_pair(spec, stars, pairs, one, two, jnp.argmax(free), orbit, now)
+    stars, pairs = lax.cond(fit & room, form_new, lambda: (stars, pairs))
     return stars, pairs, (fit & ~room).astype(jnp.int32)
 
 
-def _fits(
+def _fits_pair(
     spec: PairedSteps, pairs: Pairs, orbit: ks.Orbit, one: Array, two: Array, x: Array
 ) -> Array:
     """Return whether two stars are tightly bound and weakly perturbed."""
@@ -190,7 +192,7 @@ def _fits(
     return tight & (tide < spec.pairing.strong / 4)
 
 
-def _joined(
+def _form_pair(
     spec: PairedSteps,
     stars: Population,
     pairs: Pairs,
@@ -200,11 +202,12 @@ def _joined(
     orbit: ks.Orbit,
     now: Array,
 ) -> tuple[Population, Pairs]:
-    """Put the centre of mass in the slot of star `one`, and the pair in a pair slot."""
+    """Put the centre of mass in the slot of star `split_next`, and the pair in a pair slot."""
     m, n = pairs.m[one], pairs.m[two]
     mean = lambda q: (m * q[:, one] + n * q[:, two]) / (m + n)
     x = stars.x.at[:, one].set(mean(stars.x)).at[:, two].set(mean(stars.x))
-    # the mutual forces cancel; the step grows from that of `one` by a factor of two at a time
+    # the mutual forces cancel; the step grows from that of `split_next` by a factor of two at a
+    # time
     a = stars.a.at[:, one].set(mean(stars.a)).at[:, two].set(0)
     stars = replace(stars, x=x, a=a, dt=stars.dt.at[two].set(jnp.inf))
     strong = jnp.ones_like(now) * spec.pairing.strong / 4  # upper bound until the first kick

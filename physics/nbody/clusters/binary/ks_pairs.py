@@ -53,7 +53,7 @@ class Pairs:
     @property
     def batch(self) -> Pair:
         """All pairs, batch [S]."""
-        return _unpacked(self.columns)
+        return _unpack_pairs(self.columns)
 
     @property
     def first(self) -> Array:
@@ -67,7 +67,7 @@ class Pairs:
 
     def one(self, slot: Array) -> Pair:
         """Return the pair in a slot []."""
-        return _unpacked(
+        return _unpack_pairs(
             lax.dynamic_index_in_dim(
                 self.columns, slot, 1, keepdims=False, allow_negative_indices=False
             )
@@ -92,7 +92,7 @@ def packed(pair: Pair) -> Array:
     return jnp.concatenate([q.astype(dtype) for q in rows])
 
 
-def _unpacked(columns: Array) -> Pair:
+def _unpack_pairs(columns: Array) -> Pair:
     """Unpack pairs from columns [C, ...], the inverse of `packed`."""
     tree, fields = _layout()
     leaves, start = [], 0

@@ -37,19 +37,19 @@ def caught_up(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array, du
         leaving = due & pair.dissolving & jnp.isfinite(pair.ready)
         return jnp.where(pair.ready <= now, pair.ready, jnp.where(leaving, now, jnp.inf))
 
-    def one(pairs: Pairs) -> Pairs:
+    def step_earliest(pairs: Pairs) -> Pairs:
         # in order of time, since the positions of the other pairs perturb a pair
         return stepped(spec, stars, pairs, jnp.argmin(next_end(pairs)), now)
 
-    return lax.while_loop(lambda pairs: jnp.any(next_end(pairs) <= now), one, pairs)
+    return lax.while_loop(lambda pairs: jnp.any(next_end(pairs) <= now), step_earliest, pairs)
 
 
 def all_brought_to(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array) -> Pairs:
     """Advance every pair to `now` with its last step."""
     held = pairs.held
     step = lambda slot, pairs: stepped(spec, stars, pairs, slot, now)
-    one = lambda slot, pairs: lax.cond(held[slot], step, lambda _, pairs: pairs, slot, pairs)
-    return lax.fori_loop(0, spec.pairing.slots, one, pairs)
+    step_slot = lambda slot, pairs: lax.cond(held[slot], step, lambda _, pairs: pairs, slot, pairs)
+    return lax.fori_loop(0, spec.pairing.slots, step_slot, pairs)
 
 
 def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now: Array) -> Pairs:
@@ -64,8 +64,8 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
     exact = last | (pair.ready == pair.t)
     rest = jnp.where(last, now - pair.t, 0) * spec.interval
     s = jnp.where(exact, 0, regular_step(spec, pairs, pair.orbit, pair.tide))
-    solved = lambda: ks.until(pair.orbit, rest / 2 + pair.lag)
-    half, before = ks.drift(pair.orbit, lax.cond(exact, solved, lambda: s / 2))
+    solve_regular_time = lambda: ks.until(pair.orbit, rest / 2 + pair.lag)
+    half, before = ks.drift(pair.orbit, lax.cond(exact, solve_regular_time, lambda: s / 2))
     at = pair.t + jnp.where(exact, rest / 2, pair.slowdown * before) / spec.interval
     sources = lax.optimization_barrier(predicted(spec, stars, at))
     pull, tide = _perturbation(spec, pairs, pair, sources, half, at)
@@ -85,7 +85,7 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
         tide=tide,
         revolutions=pair.revolutions + s * jnp.sqrt(jnp.maximum(-orbit.h / 2, 0)) / jnp.pi,
     )
-    new = _with_slowdown(spec, pairs, new, jnp.take(stars.dt, pair.first) * spec.interval)
+    new = _update_slowdown(spec, pairs, new, jnp.take(stars.dt, pair.first) * spec.interval)
     wait = jnp.where((new.slowdown == 1) & (new.lag != 0), 0, new.slowdown * wait)
     ready = jnp.where(last, jnp.inf, new.t + wait / spec.interval)
     new = replace(new, ready=ready, dissolving=last | new.dissolving)
@@ -100,17 +100,17 @@ def _perturbation(
     relative = jnp.concatenate(ks.physical(orbit))
     points = jnp.stack(places(pair, centre, relative), 1)
     acting = resolved(spec.pairing, pairs) & (pairs.first != pair.first)
-    others = lambda: members(
+    other_members = lambda: members(
         spec, pairs, sources, relative_states(spec, pairs, now, acting), acting
     )
-    pull = forces.on_members(pairs, pair, points, sources, acting, others)
+    pull = forces.on_members(pairs, pair, points, sources, acting, other_members)
     d = sources[:3] - centre[:3, None]
     r2 = jnp.sum(d * d, 0)
     u2 = jnp.where(r2 > 0, 1 / jnp.where(r2 > 0, r2, 1), 0)
     return pull[:3, 1] - pull[:3, 0], jnp.sum(pairs.weights * u2 * jnp.sqrt(u2))
 
 
-def _with_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> Pair:
+def _update_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> Pair:
     """Update the slow-down of a pair and whether to dissolve it; `dt` is the step of its centre."""
     rule, orbit = spec.pairing, pair.orbit
     # updated after full orbits only, since a factor that changes within an orbit biases averages

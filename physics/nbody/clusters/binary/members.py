@@ -38,13 +38,13 @@ def members_if_any(
 ) -> tuple[Array, Members]:
     """Return `relative_states` and `members` of the pairs; zeros if none is `asked` [S] for."""
 
-    def found(_: Any) -> tuple[Array, Members]:
+    def compute_members(_: Any) -> tuple[Array, Members]:
         relative = relative_states(spec, pairs, now, asked)
         return relative, members(spec, pairs, sources, relative, asked)
 
-    shapes = jax.eval_shape(lambda: found(None))
+    shapes = jax.eval_shape(lambda: compute_members(None))
     nothing = jax.tree.map(lambda q: jnp.zeros(q.shape, q.dtype), shapes)
-    return change_if(jnp.any(asked), found, nothing)
+    return change_if(jnp.any(asked), compute_members, nothing)
 
 
 def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -> Array:

@@ -67,12 +67,12 @@ def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
     >>> round(float(segments(cube, a, b, jnp.array([0.75]))[0, 0]), 6)
     0.25
     """
-    each = lambda x: tuple(x[:, None, i] for i in range(3))
+    components = lambda x: tuple(x[:, None, i] for i in range(3))
     wide = Boxes(boxes.rows[None])
-    p = wide.local(tuple(a - m for a, m in zip(each(start), wide.middle)))
-    d = wide.local(each(end - start))
-    t = _closest(p, d, wide.half)
-    return radius[:, None] - _away(tuple(a + t * b for a, b in zip(p, d)), wide.half)
+    p = wide.local(tuple(a - m for a, m in zip(components(start), wide.middle)))
+    d = wide.local(components(end - start))
+    t = _closest_parameter(p, d, wide.half)
+    return radius[:, None] - _box_distances(tuple(a + t * b for a, b in zip(p, d)), wide.half)
 
 
 def way_out(box: Boxes, start: Array, end: Array) -> Array:
@@ -84,7 +84,7 @@ def way_out(box: Boxes, start: Array, end: Array) -> Array:
     [1.0, 0.0, 0.0]
     """
     p, d = box.local(tuple(start - jnp.stack(box.middle))), box.local(tuple(end - start))
-    t = _closest(p, d, box.half)
+    t = _closest_parameter(p, d, box.half)
     x = tuple(a + t * b for a, b in zip(p, d))
     over = tuple(jnp.abs(a) - s for a, s in zip(x, box.half))
     beyond = tuple(jnp.maximum(a, 0) for a in over)
@@ -111,7 +111,7 @@ def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> 
     middle, half = boxes.middle, boxes.half
     flat = boxes.local((x[0] - middle[0], x[1] - middle[1], 0 * middle[2]))
     gap = jnp.maximum(low - middle[2] - half[2], middle[2] - half[2] - high)
-    depth = radius - _away(flat[:2], half[:2])
+    depth = radius - _box_distances(flat[:2], half[:2])
     return jnp.where(gap < 0, depth, jnp.minimum(depth, -gap))
 
 
@@ -191,22 +191,22 @@ def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
     return jnp.min(jnp.where(hit, enter, far), 1)
 
 
-def _closest(p: Vec, d: Vec, h: Vec) -> Array:
+def _closest_parameter(p: Vec, d: Vec, h: Vec) -> Array:
     """Return t in 0 ... 1 at which p + t d is closest to boxes of half sizes h at the origin."""
 
-    def slope(t: Array) -> Array:
+    def derivative(t: Array) -> Array:
         at = tuple(a + t * b for a, b in zip(p, d))
         return dot(tuple(a - jnp.clip(a, -s, s) for a, s in zip(at, h)), d)
 
     zero, one = jnp.zeros_like(p[0]), jnp.ones_like(p[0])
-    first, last = slope(zero), slope(one)
+    first, last = derivative(zero), derivative(one)
     low, high, at_low, at_high = zero, one, first, last
     for a, b, s in zip(p, d, h):
         flat = jnp.abs(b) < 1e-9
         k = 1 / jnp.where(flat, 1.0, b)
         for side in (-s, s):
             t = jnp.where(flat, 0.0, jnp.clip((side - a) * k, 0, 1))
-            g = slope(t)
+            g = derivative(t)
             before, after = (g <= 0) & (t > low), (g > 0) & (t < high)
             low, at_low = jnp.where(before, t, low), jnp.where(before, g, at_low)
             high, at_high = jnp.where(after, t, high), jnp.where(after, g, at_high)
@@ -215,7 +215,7 @@ def _closest(p: Vec, d: Vec, h: Vec) -> Array:
     return jnp.where(first >= 0, 0.0, jnp.where(last <= 0, 1.0, t))
 
 
-def _away(x: Vec, h: Vec) -> Array:
+def _box_distances(x: Vec, h: Vec) -> Array:
     """Return signed distances of points to boxes of half sizes h about the origin."""
     over = tuple(jnp.abs(a) - s for a, s in zip(x, h))
     beyond = tuple(jnp.maximum(a, 0) for a in over)

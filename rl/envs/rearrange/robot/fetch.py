@@ -109,16 +109,16 @@ def forward_kinematics(joints: Joints) -> Frames:
     x, y, yaw = (joints.base[..., i] for i in range(3))
     zero = jnp.zeros_like(x)
     upright = jnp.broadcast_to(jnp.eye(3, dtype=x.dtype), (*x.shape, 3, 3))
-    base = jnp.stack([x, y, zero], -1), _turned(upright, 2, yaw)
-    fixed = _beyond(base, TORSO)
+    base = jnp.stack([x, y, zero], -1), _rotate_axes(upright, 2, yaw)
+    fixed = _offset_frame(base, TORSO)
     torso = fixed[0] + joints.torso[..., None] * base[1][..., 2, :], base[1]
-    pan = _beyond(torso, PAN, 2, joints.head[..., 0])
-    tilt = _beyond(pan, TILT, 1, joints.head[..., 1])
+    pan = _offset_frame(torso, PAN, 2, joints.head[..., 0])
+    tilt = _offset_frame(pan, TILT, 1, joints.head[..., 1])
     chain = [torso]
     for i, (_, offset, axis, _, _) in enumerate(ARM):
-        chain.append(_beyond(chain[-1], offset, axis, joints.arm[..., i]))
-    gripper = _beyond(chain[-1], GRIPPER)
-    found = [base, fixed, torso, pan, tilt, _beyond(tilt, CAMERA), *chain[1:], gripper]
+        chain.append(_offset_frame(chain[-1], offset, axis, joints.arm[..., i]))
+    gripper = _offset_frame(chain[-1], GRIPPER)
+    found = [base, fixed, torso, pan, tilt, _offset_frame(tilt, CAMERA), *chain[1:], gripper]
     origins, axes = zip(*found)
     return Frames(origin=jnp.stack(origins, -2), axes=jnp.stack(axes, -3))
 
@@ -134,7 +134,7 @@ def placed(frames: Frames, base: Array) -> Frames:
     """
     c, s = jnp.cos(base[..., 2]), jnp.sin(base[..., 2])
 
-    def turned(x: Array) -> Array:
+    def rotate(x: Array) -> Array:
         lead = (..., *(None,) * (x.ndim - c.ndim - 1))
         first, second = x[..., 0], x[..., 1]
         return jnp.stack(
@@ -142,7 +142,7 @@ def placed(frames: Frames, base: Array) -> Frames:
         )
 
     shift = jnp.concatenate([base[..., :2], jnp.zeros_like(base[..., :1])], -1)
-    return Frames(origin=turned(frames.origin) + shift[..., None, :], axes=turned(frames.axes))
+    return Frames(origin=rotate(frames.origin) + shift[..., None, :], axes=rotate(frames.axes))
 
 
 def capsules(frames: Frames) -> tuple[Array, Array, Array]:
@@ -174,7 +174,7 @@ def in_frame(axes: Array, x: Array) -> Array:
     return jnp.sum(axes * x[..., None, :], -1)
 
 
-def _beyond(
+def _offset_frame(
     link: tuple[Array, Array], offset: tuple[float, ...], axis: int = 0, angle: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the frame at an offset in a link's frame, rotated about one of its axes."""
@@ -182,10 +182,10 @@ def _beyond(
     for i, shift in enumerate(offset):
         if shift:  # most offsets are along one axis
             origin = origin + shift * rows[..., i, :]
-    return origin, rows if angle is None else _turned(rows, axis, angle)
+    return origin, rows if angle is None else _rotate_axes(rows, axis, angle)
 
 
-def _turned(rows: Array, axis: int, angle: Array) -> Array:
+def _rotate_axes(rows: Array, axis: int, angle: Array) -> Array:
     """Rotate axes [..., 3, 3] of a frame about one of them, which mixes the two others."""
     c, s = jnp.cos(angle)[..., None], jnp.sin(angle)[..., None]
     first, second = (axis + 1) % 3, (axis + 2) % 3

@@ -64,18 +64,18 @@ def found(boxes: Array, bases: Array, place: Array) -> Array:
     close = Boxes(boxes[nearest])
     empty = Load(jnp.bool_(False), jnp.zeros(3), jnp.zeros(3), jnp.eye(3))
 
-    def taken(base: Array, pitch: Array) -> Array:
+    def has_posture(base: Array, pitch: Array) -> Array:
         way = rows.unit(place[:2] - base)
         aim = jnp.append(jnp.cos(pitch) * way, -jnp.sin(pitch))
         stand = jnp.append(base, jnp.arctan2(way[1], way[0]))
         posture = lambda arm: Joints(stand, jnp.float32(fetch.LIFT), jnp.zeros(2), arm)
 
-        def off(arm: Array) -> Array:
+        def pose_error(arm: Array) -> Array:
             frames = forward_kinematics(posture(arm))
             return jnp.append(grip(frames) - place, AIM * (frames.axes[-1, 0] - aim))
 
         def step(arm: Array, _: None) -> tuple[Array, None]:
-            bend = turn(jax.jacfwd(off)(arm), -off(arm), DAMPING)
+            bend = turn(jax.jacfwd(pose_error)(arm), -pose_error(arm), DAMPING)
             most = jnp.maximum(jnp.max(jnp.abs(bend)), STRIDE)
             return jnp.clip(arm + STRIDE * bend / most, *fetch.limits(arm.dtype)), None
 
@@ -84,5 +84,5 @@ def found(boxes: Array, bases: Array, place: Array) -> Array:
         there = rows.length(grip(frames) - place) < CLOSE
         return there & (depth_of(close, frames, empty) <= SKIN)
 
-    each = jax.vmap(jax.vmap(taken, (None, 0)), (0, None))
+    each = jax.vmap(jax.vmap(has_posture, (None, 0)), (0, None))
     return jnp.any(each(bases, jnp.asarray(np.array(PITCHES, np.float32))), 1)

@@ -67,10 +67,10 @@ def text() -> str:
     for name, offset, axis, low, high in reversed(ARM):
         limits = f'range="{low} {high}"' if np.isfinite(high) else 'limited="false"'
         joint = f'<joint name="{name}" axis="{DIRECTIONS[axis]}" {limits} armature="0.1"/>'
-        arm = _body(name, offset, joint, arm or _gripper())
-    tilt = _body("tilt", TILT, "", "", f'euler="0 {HEAD_DOWN} 0"')
+        arm = _link(name, offset, joint, arm or _gripper())
+    tilt = _link("tilt", TILT, "", "", f'euler="0 {HEAD_DOWN} 0"')
     lift = f'<joint name="torso" type="slide" axis="0 0 1" range="0 {LIFT}"/>'
-    torso = _body("torso", (0.0, 0.0, 0.0), lift, _body("pan", PAN, "", tilt) + arm)
+    torso = _link("torso", (0.0, 0.0, 0.0), lift, _link("pan", PAN, "", tilt) + arm)
     return f"""<mujoco>
 <compiler angle="radian" autolimits="true"/>
 <option timestep="0.005" integrator="implicitfast" cone="elliptic" impratio="10"/>
@@ -80,32 +80,32 @@ def text() -> str:
 </default>
 <worldbody>
 <geom name="floor" type="plane" size="1 1 1" contype="5"/>
-{_boxes("base", BASE, 8)}
-{_boxes("limbs", LIMBS, 1)}
-{_boxes("thing", THING, 4)}
+{_world_boxes("base", BASE, 8)}
+{_world_boxes("limbs", LIMBS, 1)}
+{_world_boxes("thing", THING, 4)}
 <body name="base" gravcomp="1">
   <joint name="x" type="slide" axis="1 0 0"/>
   <joint name="y" type="slide" axis="0 1 0"/>
   <joint name="yaw" axis="0 0 1"/>
   <geom size="{BASE_RADIUS}" mass="{MASSES["base"]}" pos="0 0 {BASE_HEIGHT / 2}" conaffinity="8"/>
-  {_body("torso fixed", TORSO, "", torso)}
+  {_link("torso fixed", TORSO, "", torso)}
 </body>
 <body name="thing" pos="2 0 0.5">
   <freejoint/>
   <geom name="thing" type="box" size="0.03 0.03 0.03" mass="0.1" contype="2" conaffinity="4"/>
 </body>
 </worldbody>
-<actuator>{_motors()}</actuator>
+<actuator>{_actuators()}</actuator>
 </mujoco>"""
 
 
-def _boxes(name: str, count: int, bits: int) -> str:
+def _world_boxes(name: str, count: int, bits: int) -> str:
     """Return boxes of the world, placed out of reach until they are set."""
     box = '<geom name="{} {}" type="box" size="0.1 0.1 0.1" pos="0 0 -1000" contype="{}"/>'
     return "\n".join(box.format(name, i, bits) for i in range(count))
 
 
-def _body(name: str, offset: Any, joint: str, inner: str, turned: str = "") -> str:
+def _link(name: str, offset: Any, joint: str, inner: str, turned: str = "") -> str:
     """Return a link with its joint, the capsules around it, and its child bodies."""
     own = [c for c in CAPSULES if c.frame == name]
     place = " ".join(f"{x}" for x in offset)
@@ -139,7 +139,7 @@ def _gripper() -> str:
     return f'<body name="gripper" pos="{place}" gravcomp="1">{palm}{fingers}</body>'
 
 
-def _motors() -> str:
+def _actuators() -> str:
     """Return the servos: velocity actuators for the base, position actuators otherwise."""
     base = "".join(
         f'<velocity name="{name}" joint="{name}" kv="{kv}" forcerange="{-most} {most}"/>'

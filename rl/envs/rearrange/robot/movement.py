@@ -107,14 +107,14 @@ class Movement:
         yaw = yaw + self.max_turn * action[0]
         way = self.max_forward * action[1] * jnp.stack([jnp.cos(yaw), jnp.sin(yaw)])
         sent = jnp.stack([x + way[0], y + way[1], yaw])
-        old, new = _postures(joints, arm)
+        old, new = _step_frames(joints, arm)
         before, driven = placed(old, joints.base), placed(old, sent)
         close, left_out = nearest(boxes, (before, driven, placed(new, sent)), load, self.near)
 
-        hand = _swept(before)
+        hand = _swept_ends(before)
         depth, normal = deepest(close, driven, load, hand)
         base_free = depth <= SKIN
-        shift = jnp.where(base_free, 0.0, self._put_out(depth, normal))
+        shift = jnp.where(base_free, 0.0, self._push_base_out(depth, normal))
         slid = placed(old, sent + shift)
         stays = depth_of(close, slid, load, hand) > SKIN
         base = jnp.where(stays, joints.base, sent + shift)
@@ -124,10 +124,10 @@ class Movement:
             return Moved(
                 replace(joints, base=base), there, base_free, jnp.ones_like(stays), left_out
             )
-        paths, sent = _swept(there), replace(joints, base=base, arm=arm)
-        depth, slope = _slope(close, sent, placed(new, base), load, paths)
+        paths, sent = _swept_ends(there), replace(joints, base=base, arm=arm)
+        depth, slope = _depth_gradient(close, sent, placed(new, base), load, paths)
         arm_free = depth <= SKIN
-        turned = arm + jnp.where(arm_free, 0.0, self._turned_back(depth, slope))
+        turned = arm + jnp.where(arm_free, 0.0, self._turn_arm_back(depth, slope))
         turned = jnp.clip(turned, *fetch.limits(arm.dtype))
         reached = forward_kinematics(replace(sent, arm=turned))
         stays = depth_of(close, reached, load, paths) > SKIN
@@ -135,7 +135,7 @@ class Movement:
         joints = replace(sent, arm=jnp.where(stays, joints.arm, turned))
         return Moved(joints, frames, base_free, arm_free & ~stays, left_out)
 
-    def _put_out(self, depth: Array, normal: Array) -> Array:
+    def _push_base_out(self, depth: Array, normal: Array) -> Array:
         """Return the shift of the base out of a contact, [3] m, at most a step."""
         flat = jnp.sqrt(normal[0] ** 2 + normal[1] ** 2)
         slides = (flat > FLAT) & self.slide
@@ -143,7 +143,7 @@ class Movement:
         put = jnp.minimum(put, self.max_forward)
         return put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
 
-    def _turned_back(self, depth: Array, slope: Array) -> Array:
+    def _turn_arm_back(self, depth: Array, slope: Array) -> Array:
         """Return the rotation of the arm out of a contact, [7] rad, at most a step."""
         square = jnp.sum(slope**2)
         slides = (square > SLOPE**2) & self.slide
@@ -153,16 +153,16 @@ class Movement:
         return turn * jnp.minimum(1.0, self.max_joint / jnp.where(most > 0, most, 1.0))
 
 
-def _postures(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
+def _step_frames(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
     """Return the frames before and after the arm's step, with the base at the origin."""
-    wide = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
-    twice = jax.tree.map(wide, replace(joints, base=jnp.zeros_like(joints.base)))
+    repeat = lambda x: jnp.broadcast_to(x[None], (2, *x.shape))
+    twice = jax.tree.map(repeat, replace(joints, base=jnp.zeros_like(joints.base)))
     found = forward_kinematics(replace(twice, arm=jnp.stack([joints.arm, arm])))
     first, second = (jax.tree.map(lambda x, i=i: x[i], found) for i in range(2))
     return first, second
 
 
-def _swept(frames: Frames) -> Array:
+def _swept_ends(frames: Frames) -> Array:
     """Return the ends of the capsules in `SWEPT` closer to the hand, [3, 3] m."""
     return fetch.capsules(frames)[1][SWEPT]
 
@@ -215,7 +215,7 @@ def deepest(
     return jnp.maximum(most, of_load), jnp.where(of_load > most, 0.0, normal)
 
 
-def _slope(
+def _depth_gradient(
     boxes: Boxes, joints: Joints, frames: Frames, load: Load, paths: Array
 ) -> tuple[Array, Array]:
     """Return the maximum penetration, [] m, and its gradient by the arm's joints, [7].

@@ -65,11 +65,11 @@ def loaded_model(iterations: int = 8) -> Model:
     >>> loaded_model().layout.nv
     19
     """
-    return load(_compiled(), contacts=24, iterations=iterations)
+    return load(_compile_model(), contacts=24, iterations=iterations)
 
 
 @functools.cache
-def _compiled() -> Any:
+def _compile_model() -> Any:
     return compiled(mechanism.text())
 
 
@@ -146,20 +146,20 @@ class Servos:
         wide = jnp.where(action[0] < -0.5, WIDEST, driven.open)
         wide = jnp.where(action[0] > 0.5, -SQUEEZE, wide)
         model, left_out = self.among(boxes, driven, half, told)
-        seconds = self._seconds()
+        seconds = self._step_duration()
         ahead, turn = self.max_forward * action[2] / seconds, self.max_turn * action[1] / seconds
         none = jnp.zeros_like(driven.physics.qvel)
 
-        def go(known: tuple, part: Array) -> tuple[tuple, None]:
+        def substep(known: tuple, part: Array) -> tuple[tuple, None]:
             physics, _ = known
             yaw = physics.qpos[2]
             base = jnp.stack([ahead * jnp.cos(yaw), ahead * jnp.sin(yaw), turn, driven.torso])
             arm = driven.arm + part * (told - driven.arm)
             ctrl = jnp.concatenate([base, arm, jnp.stack([wide, wide])])
-            return integrators.seen(model, physics, ctrl, none, self._press), None
+            return integrators.seen(model, physics, ctrl, none, self._grip_force), None
 
         parts = jnp.arange(1, self.substeps + 1, dtype=q.dtype) / self.substeps
-        (physics, press), _ = lax.scan(go, (driven.physics, driven.press), parts)
+        (physics, press), _ = lax.scan(substep, (driven.physics, driven.press), parts)
         after = replace(driven, physics=physics, arm=told, open=wide, press=press)
         joints, thing, axes = self.read(after)
         more = physics.overflow - driven.physics.overflow
@@ -185,17 +185,17 @@ class Servos:
         """
         joints, thing, _ = self.read(driven)
         arrived = replace(joints, arm=told)
-        times = jnp.asarray([0.0, 0.5, 1.0], thing.dtype)[:, None] * self._seconds()
+        times = jnp.asarray([0.0, 0.5, 1.0], thing.dtype)[:, None] * self._step_duration()
         falls = self.model.option.gravity[None] * times**2 / 2
         flight = thing[None] + speed(driven)[None] * times + falls
         near, left_out = surroundings.near(boxes, (joints, arrived), flight, half, self.max_forward)
         return surroundings.furnished(self.model, near, half, self.density), left_out
 
-    def _seconds(self) -> Array:
+    def _step_duration(self) -> Array:
         """Return the duration of a step, s."""
         return self.substeps * self.model.option.timestep
 
-    def _press(self, d: forward.Dynamics) -> Array:
+    def _grip_force(self, d: forward.Dynamics) -> Array:
         """Return the smaller of the two fingers' normal forces on the object, N."""
         pressed = jnp.zeros(2, d.qacc.dtype)
         index = lambda name: self.model.index("geom", name)

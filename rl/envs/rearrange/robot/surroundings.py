@@ -40,19 +40,19 @@ def near(
     >>> found.rows.shape, int(lost), found.rows[0, 5].item()
     ((22, 8), 0, 100.0)
     """
-    boxes = _above_floor(boxes)
+    boxes = _remove_floor_boxes(boxes)
     places = tuple(map(forward_kinematics, joints))
     axes = jnp.eye(3, dtype=half.dtype)
     empty = Load(held=jnp.bool_(False), half=half, place=jnp.zeros_like(half), axes=axes)
     limbs, more = nearest(boxes, places, empty, LIMBS)
     sizes = fetch.BASE_HEIGHT, fetch.BASE_RADIUS
     depth = contact.cylinder(boxes, joints[0].base[:2], LOW, *sizes)
-    base, lost = _closest(boxes, depth + reach, BASE)
+    base, lost = _deepest_boxes(boxes, depth + reach, BASE)
     apart = jnp.min(jnp.stack([contact.point(boxes, place) for place in flight]), 0)
-    under, gone = _closest(boxes, rows.length(half) + reach - apart, THING)
+    under, gone = _deepest_boxes(boxes, rows.length(half) + reach - apart, THING)
     full = [
         jnp.pad(x, ((0, n - len(x)), (0, 0)), constant_values=-contact.FAR)
-        for x, n in ((_pillars(base).rows, BASE), (limbs.rows, LIMBS), (under.rows, THING))
+        for x, n in ((_to_pillars(base).rows, BASE), (limbs.rows, LIMBS), (under.rows, THING))
     ]
     return Boxes(jnp.concatenate(full)), more + lost + gone
 
@@ -99,21 +99,21 @@ def furnished(model: Model, around: Boxes, half: Array, density: Array | float) 
     return replace(model, geoms=geoms, bodies=bodies)
 
 
-def _closest(boxes: Boxes, depth: Array, count: int) -> tuple[Boxes, Array]:
+def _deepest_boxes(boxes: Boxes, depth: Array, count: int) -> tuple[Boxes, Array]:
     """Return the `count` deepest boxes, and how many more have a depth above 0."""
     count = min(count, depth.shape[0])
     found = lax.top_k(depth, count)[1]
     return Boxes(boxes.rows[found]), jnp.maximum(jnp.sum(depth > 0) - count, 0)
 
 
-def _above_floor(boxes: Boxes) -> Boxes:
+def _remove_floor_boxes(boxes: Boxes) -> Boxes:
     """Remove boxes that end at the floor, because the plane represents them."""
     below = boxes.rows[:, 2] + boxes.rows[:, 5] < 1e-3
     places = boxes.rows[:, :3]
     return Boxes(boxes.rows.at[:, :3].set(jnp.where(below[:, None], -contact.FAR, places)))
 
 
-def _pillars(boxes: Boxes) -> Boxes:
+def _to_pillars(boxes: Boxes) -> Boxes:
     """Extend boxes at the height of the base vertically, and move all others away."""
     z, h = boxes.rows[:, 2], boxes.rows[:, 5]
     level = (z - h < fetch.BASE_HEIGHT) & (z + h > LOW)

@@ -79,12 +79,12 @@ class Carry(HouseTask):
         held = after.load.held
         thing = jnp.where(held, middle, after.thing)
         after = replace(after, thing=thing, thing_axes=jnp.where(held, axes, after.thing_axes))
-        right, wrong = self._grasped(after, frames, (action[0] > 0.5) & ~held)
+        right, wrong = self._try_grasp(after, frames, (action[0] > 0.5) & ~held)
         placed = self.is_placed(after)
         lets = held & (action[0] < -0.5)
         lets = lets & placed if self.keeps else lets
-        after = self._taken(after, frames, right)
-        after = self._let_go(after, lets, placed)
+        after = self._attach_object(after, frames, right)
+        after = self._release_object(after, lets, placed)
         done, failed = self.ends(state, after, action, lets & placed)
         failed = (failed | wrong | (lets & ~placed)) & ~done
         first = right & ~state.picked
@@ -132,12 +132,12 @@ class Carry(HouseTask):
     def hand_way(self, state: State, frames: Frames) -> tuple[Array, Array]:
         """Return the path length of the hand to the object, [] m, and its gradient, [3]."""
         x = grip(frames) - state.thing
-        return self._near("near_target", state, x, self._over(state, x))
+        return self._interpolate_path("near_target", state, x, self._offset_from_box(state, x))
 
     def thing_way(self, state: State, place: Array) -> tuple[Array, Array]:
         """Return the object's path length from a position [3] to its goal, and its gradient [3]."""
         x = place - self.goal(state)
-        return self._near("near_goal", state, x, x)
+        return self._interpolate_path("near_goal", state, x, x)
 
     def told(self, state: State, frames: Frames) -> list[Array]:
         """Return the privileged observation plus `near_way`: path length and descent direction."""
@@ -158,7 +158,9 @@ class Carry(HouseTask):
         parts += [state.load.held.astype(arm.dtype)[None], arm[BENDS], jnp.cos(rolls)]
         return [*parts, jnp.sin(rolls), self.clock(state)]
 
-    def _near(self, name: str, state: State, x: Array, over: Array) -> tuple[Array, Array]:
+    def _interpolate_path(
+        self, name: str, state: State, x: Array, over: Array
+    ) -> tuple[Array, Array]:
         """Return `approach.way` of the field `name`, or length and direction of the line."""
         if self.straight:
             return rows.length(x), approach.unit(x)
@@ -170,15 +172,15 @@ class Carry(HouseTask):
             )
         return approach.way(ways, state.episode, x, over)
 
-    def _over(self, state: State, x: Array) -> Array:
+    def _offset_from_box(self, state: State, x: Array) -> Array:
         """Return the vector from the object's box to a point `x` relative to its center, [3] m."""
         own = in_frame(state.thing_axes, x)
         return in_space(state.thing_axes, own - jnp.clip(own, -state.load.half, state.load.half))
 
-    def _grasped(self, state: State, frames: Frames, tries: Array) -> tuple[Array, Array]:
+    def _try_grasp(self, state: State, frames: Frames, tries: Array) -> tuple[Array, Array]:
         """Return whether the hand grasps the object, and whether it grasps another one, [] bool."""
         at = grip(frames)
-        own = rows.length(self._over(state, at - state.thing))
+        own = rows.length(self._offset_from_box(state, at - state.thing))
         house, target = self.house(state), self.episodes.target[state.episode]
         things = self.episodes.things[house].astype(at.dtype)
         away = contact.point(Boxes(things), at).at[target].set(own)
@@ -186,7 +188,7 @@ class Carry(HouseTask):
         meets = tries & (nearest <= TOUCH)
         return meets & (own <= nearest), meets & (own > nearest)
 
-    def _taken(self, state: State, frames: Frames, taken: Array) -> State:
+    def _attach_object(self, state: State, frames: Frames, taken: Array) -> State:
         """Attach the object rigidly to the gripper if `taken`."""
         hand, turn = frames.origin[-1], frames.axes[-1]
         place = in_frame(turn, state.thing - hand)
@@ -199,7 +201,7 @@ class Carry(HouseTask):
         )
         return replace(state, load=load, picked=state.picked | taken)
 
-    def _let_go(self, state: State, lets: Array, placed: Array) -> State:
+    def _release_object(self, state: State, lets: Array, placed: Array) -> State:
         """Empty the hand if `lets`; a placed object sinks upright to the height of its goal."""
         sinks = lets & placed
         low = state.thing.at[2].set(self.goal(state)[2])

@@ -70,7 +70,7 @@ class DrivenCarry(Carry):
         del frames
         wide = jnp.asarray(WIDEST / 2, state.thing.dtype)
         driven = self.movement.begin(state.joints, state.thing, state.thing_axes, wide)
-        return _driven(state, replace(driven, open=2 * driven.open))
+        return _to_dynamic_state(state, replace(driven, open=2 * driven.open))
 
     @whole_actions
     def step(self, state: Any, action: Array, key: Array) -> Step:
@@ -99,7 +99,7 @@ class DrivenCarry(Carry):
             t=state.t + 1,
             left_out=state.left_out + went.left_out.astype(state.left_out.dtype),
         )
-        lay = self._thing(state.episode)[2]
+        lay = self._object_row(state.episode)[2]
         taken = load.held & (after.thing[2] > lay + self.lift)
         first = taken & ~state.picked
         after = replace(after, picked=state.picked | taken)
@@ -155,7 +155,7 @@ class DrivenPlace(DrivenCarry, Place):
         driven, thing, axes = self.movement.carried(state.joints, load)
         picked = jnp.bool_(True)
         state = replace(state, load=load, thing=thing, thing_axes=axes, picked=picked)
-        return _driven(state, driven)
+        return _to_dynamic_state(state, driven)
 
 
 @pytree
@@ -168,12 +168,12 @@ class DrivenRearrange(DrivenCarry, Rearrange):
     """
 
 
-def _driven(state: State, driven: Driven) -> DrivenState:
+def _to_dynamic_state(state: State, driven: Driven) -> DrivenState:
     parts = {name: getattr(state, name) for name in State.__dataclass_fields__}
     return DrivenState(**parts, driven=driven)
 
 
-def _held(
+def _check_parameters(
     houses: House | None, episodes: Episodes | None, parameters: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the parameters with episodes added; reject options that friction makes useless."""
@@ -208,7 +208,7 @@ def make_driven_pick(
     >>> make_driven_pick().lift
     0.05
     """
-    return DrivenPick(**_held(houses, episodes, parameters))
+    return DrivenPick(**_check_parameters(houses, episodes, parameters))
 
 
 @register("rearrange/place-dynamic")
@@ -220,7 +220,7 @@ def make_driven_place(
     >>> make_driven_place().threshold
     0.15
     """
-    return DrivenPlace(**_held(houses, episodes, parameters))
+    return DrivenPlace(**_check_parameters(houses, episodes, parameters))
 
 
 @register("rearrange/rearrange-dynamic")
@@ -232,4 +232,4 @@ def make_driven_rearrange(
     >>> make_driven_rearrange().end_action
     True
     """
-    return DrivenRearrange(**_held(houses, episodes, parameters))
+    return DrivenRearrange(**_check_parameters(houses, episodes, parameters))

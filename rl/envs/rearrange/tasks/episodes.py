@@ -94,7 +94,7 @@ def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
     >>> made.goal.shape, made.starts.shape
     ((2, 3), (2, 16, 3))
     """
-    return _drawn("episodes.fetching", houses, count, seed, skip, _Plans.carry)
+    return _sample_episodes("episodes.fetching", houses, count, seed, skip, _EpisodeSampler.carry)
 
 
 @explained
@@ -109,8 +109,8 @@ def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
     >>> bool((made.things[made.house, made.target, 3:5].min(1) < 0.042).all())
     True
     """
-    plan = functools.partial(_Plans.carry, graspable=True)
-    return _drawn("episodes.grasping", houses, count, seed, skip, plan)
+    plan = functools.partial(_EpisodeSampler.carry, graspable=True)
+    return _sample_episodes("episodes.grasping", houses, count, seed, skip, plan)
 
 
 @explained
@@ -122,10 +122,12 @@ def visiting(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
     >>> visiting(houses.generate_many(range(1)), count=2).goal.shape
     (2, 3)
     """
-    return _drawn("episodes.visiting", houses, count, seed, skip, _Plans.visit)
+    return _sample_episodes("episodes.visiting", houses, count, seed, skip, _EpisodeSampler.visit)
 
 
-def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: Any) -> Episodes:
+def _sample_episodes(
+    name: str, houses: House, count: int, seed: int, skip: bool, plan: Any
+) -> Episodes:
     if not isinstance(houses, House) or np.ndim(houses.centre) != 3:
         raise TypeError(
             f"{name}: houses={arguments.shown(houses)}; it must be a House with a leading axis; "
@@ -135,19 +137,19 @@ def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: An
     for word, value, least in (("count", count, 1), ("seed", seed, 0)):
         ranges.refuse(f"{name}: {word}", value, ranges.Range(least=least, whole=True, one=True))
     host: Any = jax.tree.map(np.asarray, houses)
-    boxes, things = _rows(host), _things(host.objects)
+    boxes, things = _box_rows(host), _object_rows(host.objects)
     size = max(int(np.argwhere(nav).max()) + 6 for nav in host.nav)
     side = min(-(-size // 2), host.nav.shape[1] // 2)
     arguments.flag(f"{name}: skip", skip)
     found: list[dict[str, Any]] = []
-    refused: list[_Impossible] = []
+    refused: list[_InfeasibleError] = []
     for n in range(len(host.nav)):
         one = jax.tree.map(lambda x, n=n: x[n], host)
         rng = np.random.default_rng([seed, n])
-        plans = _Plans(f"{name}: house {n}", one, boxes[n], things[n], rng, side)
+        plans = _EpisodeSampler(f"{name}: house {n}", one, boxes[n], things[n], rng, side)
         try:
             found += [{"house": n, **plan(plans)} for _ in range(count)]
-        except _Impossible as nothing:
+        except _InfeasibleError as nothing:
             refused.append(nothing)
     if refused and not (skip and found):
         raise refused[0]
@@ -155,33 +157,33 @@ def _drawn(name: str, houses: House, count: int, seed: int, skip: bool, plan: An
     return Episodes(houses=houses, boxes=jnp.asarray(boxes), things=jnp.asarray(things), **columns)
 
 
-def _rows(host: Any) -> np.ndarray:
+def _box_rows(host: Any) -> np.ndarray:
     """Return the rows of all boxes except ceilings, [N, R, 8]; unused rows are far below."""
     keep = (host.kind >= 0) & (host.kind != Kind.CEILING)
     most = int(keep.sum(1).max())
     rows = np.zeros((len(keep), most, 8), np.float32)
     rows[..., 2], rows[..., 6] = -1e3, 1.0
     for n, kept in enumerate(keep):
-        rows[n, : kept.sum()] = _row(host.centre[n], host.half[n], host.yaw[n])[kept]
+        rows[n, : kept.sum()] = _to_rows(host.centre[n], host.half[n], host.yaw[n])[kept]
     return rows
 
 
-def _row(centre: np.ndarray, half: np.ndarray, yaw: np.ndarray) -> np.ndarray:
+def _to_rows(centre: np.ndarray, half: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     turn = np.stack([np.cos(yaw), np.sin(yaw)], -1)
     return np.concatenate([centre, half, turn], -1).astype(np.float32)
 
 
-def _things(objects: Any) -> np.ndarray:
+def _object_rows(objects: Any) -> np.ndarray:
     most = max(int(objects.count.max()), 1)
-    rows = _row(objects.centre, np.maximum(objects.half, 0), objects.yaw)
+    rows = _to_rows(objects.centre, np.maximum(objects.half, 0), objects.yaw)
     return rows[:, :most]
 
 
-class _Impossible(ValueError):
+class _InfeasibleError(ValueError):
     """Error: a house admits no episode of the requested type."""
 
 
-class _Plans:
+class _EpisodeSampler:
     """Sampler of the episodes of one house."""
 
     def __init__(
@@ -199,16 +201,16 @@ class _Plans:
 
     def carry(self, graspable: bool = False) -> dict[str, Any]:
         """Sample an object, a goal on another surface, and starting poses."""
-        target, stands = self._target(graspable)
+        target, stands = self._sample_target(graspable)
         half = self.things[target, 3:6]
-        goal, ends = self._goal(target)
-        ways = self._field(stands)
+        goal, ends = self._sample_goal(target)
+        ways = self._distance_field(stands)
         return {
             "target": np.int32(target),
             "goal": goal,
-            "starts": self._starts(ways, half),
+            "starts": self._sample_starts(ways, half),
             "to_target": ways,
-            "to_goal": self._field(ends),
+            "to_goal": self._distance_field(ends),
             "near_target": approach.ways(self.boxes.rows, self.things[target]),
             "near_goal": approach.ways(self.boxes.rows, np.array([*goal, 0, 0, 0, 1, 0])),
         }
@@ -217,16 +219,16 @@ class _Plans:
         """Sample a free position as goal, and starting poses."""
         place = self.cells[self.rng.integers(len(self.cells))]
         free = jnp.asarray(self.house.nav)
-        ways = self._field(cells_near(free, jnp.asarray(place, jnp.float32), CELL / 2))
+        ways = self._distance_field(cells_near(free, jnp.asarray(place, jnp.float32), CELL / 2))
         return {
             "target": np.int32(0),
             "goal": np.array([*place, 0.0], np.float32),
-            "starts": self._starts(ways, np.zeros(3)),
+            "starts": self._sample_starts(ways, np.zeros(3)),
             "to_target": ways,
             "to_goal": ways,
         }
 
-    def _target(self, graspable: bool) -> tuple[int, np.ndarray]:
+    def _sample_target(self, graspable: bool) -> tuple[int, np.ndarray]:
         """Sample an object, and find the cells [C, C] from which it can be grasped."""
         objects, surfaces = self.house.objects, self.house.surfaces
         middle = self.things[:, :3]
@@ -238,16 +240,16 @@ class _Plans:
             fits &= self.things[:, 5] > LOW / 2
         fits &= surfaces.clear[objects.surface[: len(fits)]] > CLEAR
         for i in self.rng.permutation(np.flatnonzero(fits)):
-            if self._apart(middle[i], self.things[i]):
-                stands = self._stands(self.things[i])
+            if self._is_collision_free(middle[i], self.things[i]):
+                stands = self._find_stands(self.things[i])
                 if stands.any():
                     return int(i), stands
-        raise _Impossible(
+        raise _InfeasibleError(
             f"{self.name}: none of its {objects.count} small things lies where Fetch can reach it; "
             "give another house, or larger ones"
         )
 
-    def _goal(self, target: int) -> tuple[np.ndarray, np.ndarray]:
+    def _sample_goal(self, target: int) -> tuple[np.ndarray, np.ndarray]:
         """Sample the object's goal on another surface, and find cells from which to place it."""
         surfaces, thing = self.house.surfaces, self.things[target]
         own = self.house.objects.surface[target]
@@ -266,16 +268,16 @@ class _Plans:
             ]
             goal = np.array([*flat, surfaces.centre[i, 2] + thing[5]], np.float32)
             level = HEIGHTS[0] < goal[2] < HEIGHTS[1]
-            if level and self._apart(goal, thing):
-                stands = self._stands(np.append(goal, thing[3:]))
+            if level and self._is_collision_free(goal, thing):
+                stands = self._find_stands(np.append(goal, thing[3:]))
                 if stands.any():
                     return goal, stands
-        raise _Impossible(
+        raise _InfeasibleError(
             f"{self.name}: none of its {surfaces.count} surfaces has a place for the thing that "
             "Fetch can reach; give another house, or larger ones"
         )
 
-    def _stands(self, thing: np.ndarray) -> np.ndarray:
+    def _find_stands(self, thing: np.ndarray) -> np.ndarray:
         """Return a mask [C, C] of random cells from which the arm reaches the top of an object."""
         found = np.zeros(self.house.nav.shape, bool)
         near = self.cells[np.hypot(*(self.cells - thing[:2]).T) < ARM]
@@ -286,13 +288,13 @@ class _Plans:
             found[tuple((tried[reached] / CELL).astype(int).T)] = True
         return found
 
-    def _apart(self, middle: np.ndarray, thing: np.ndarray) -> bool:
+    def _is_collision_free(self, middle: np.ndarray, thing: np.ndarray) -> bool:
         """Return whether an object at this position penetrates no box."""
         c, s = thing[6:]
         axes = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
-        return bool(_deep(self.boxes, middle.astype(np.float32), axes, thing[3:6]) < 1e-3)
+        return bool(_max_box_depth(self.boxes, middle.astype(np.float32), axes, thing[3:6]) < 1e-3)
 
-    def _field(self, goal: np.ndarray | Array) -> np.ndarray:
+    def _distance_field(self, goal: np.ndarray | Array) -> np.ndarray:
         """Return path lengths [G, G], m, to the goal cells [C, C].
 
         A cell without a path uses the nearest cell with one, plus the distance to it.
@@ -305,7 +307,7 @@ class _Plans:
         ways = (ways[tuple(nearest)] + CELL * beyond)[: 2 * self.side, : 2 * self.side]
         return ways.reshape(self.side, 2, self.side, 2).mean((1, 3)).astype(np.float32)
 
-    def _starts(self, ways: np.ndarray, half: np.ndarray) -> np.ndarray:
+    def _sample_starts(self, ways: np.ndarray, half: np.ndarray) -> np.ndarray:
         """Sample collision-free starting poses [S, 3], with an object in the hand if `half` > 0."""
         cells = np.minimum(self.cells // WIDTH, self.side - 1).astype(int)
         far = self.cells[ways[tuple(cells.T)] > APART]
@@ -313,10 +315,10 @@ class _Plans:
         flat = far[self.rng.integers(len(far), size=8 * STARTS)]
         base = np.concatenate([flat, self.rng.uniform(-np.pi, np.pi, (len(flat), 1))], 1)
         base = base.astype(np.float32)
-        deep = np.asarray(_deep_at(self.boxes, jnp.asarray(base), in_hand(half)))
+        deep = np.asarray(_max_robot_depth(self.boxes, jnp.asarray(base), in_hand(half)))
         free = base[deep < SKIN]
         if not len(free):
-            raise _Impossible(
+            raise _InfeasibleError(
                 f"{self.name}: at none of {len(base)} free places has Fetch room for its arm; "
                 "give another house, or larger ones"
             )
@@ -325,8 +327,10 @@ class _Plans:
 
 def folded(base: Array) -> Joints:
     """Return the robot's joints at `base` [..., 3] with the arm folded."""
-    wide = lambda x: jnp.broadcast_to(jnp.asarray(x, base.dtype), (*base.shape[:-1], *np.shape(x)))
-    return Joints(base=base, **{name: wide(x) for name, x in FOLDED.items()})
+    broadcast = lambda x: jnp.broadcast_to(
+        jnp.asarray(x, base.dtype), (*base.shape[:-1], *np.shape(x))
+    )
+    return Joints(base=base, **{name: broadcast(x) for name, x in FOLDED.items()})
 
 
 def in_hand(half: Any) -> Load:
@@ -337,11 +341,11 @@ def in_hand(half: Any) -> Load:
 
 
 @jax.jit
-def _deep(boxes: Boxes, middle: Array, axes: Array, half: Array) -> Array:
+def _max_box_depth(boxes: Boxes, middle: Array, axes: Array, half: Array) -> Array:
     return jnp.max(cuboid(boxes, middle, axes, half))
 
 
 @jax.jit
-def _deep_at(boxes: Boxes, base: Array, load: Load) -> Array:
+def _max_robot_depth(boxes: Boxes, base: Array, load: Load) -> Array:
     frames = forward_kinematics(folded(base))
     return jax.vmap(lambda frames: depth_of(boxes, frames, load))(frames)

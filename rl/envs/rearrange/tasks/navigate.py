@@ -56,7 +56,7 @@ class Navigate(HouseTask):
         del key
         action = jnp.clip(action, -1, 1)
         after, moved = self.drive(state, action[:2])
-        there = rows.length(self._ahead(after)) < self.radius
+        there = rows.length(self._displacement_to_goal(after)) < self.radius
         says = (action[2] > 0.5) & (after.t > SOON) if self.stop else jnp.bool_(True)
         return self.outcome(after, moved.frames, there & says, ~there & says & self.stop)
 
@@ -71,10 +71,10 @@ class Navigate(HouseTask):
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """Return the straight vector to the goal, and the clock."""
-        ahead = jnp.append(self._ahead(state), 0.0)
+        ahead = jnp.append(self._displacement_to_goal(state), 0.0)
         return [self.local(frames, ahead)[:2], self.clock(state)]
 
-    def _ahead(self, state: State) -> Array:
+    def _displacement_to_goal(self, state: State) -> Array:
         goal = self.episodes.goal[state.episode].astype(state.thing.dtype)
         return goal[:2] - state.joints.base[:2]
 

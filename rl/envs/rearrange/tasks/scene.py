@@ -53,7 +53,9 @@ def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished
     foot = frames.origin[:1] + jnp.array([[0.0, 0.0, BASE_HEIGHT / 2]], dtype)
     whole = Boxes(
         centre=jnp.concatenate([boxes.centre, jnp.tile(foot, (4, 1))]),
-        half=jnp.concatenate([jnp.where(roof[:, None], -1.0, boxes.half), _rows(slab, 4, dtype)]),
+        half=jnp.concatenate(
+            [jnp.where(roof[:, None], -1.0, boxes.half), _repeat_row(slab, 4, dtype)]
+        ),
         turn=jnp.concatenate([boxes.turn, turns]),
     )
     kind = jnp.concatenate([house.kind, jnp.full(things, -1, house.kind.dtype)])
@@ -73,5 +75,5 @@ def placed_solids(house: House, state: Any, target: Array) -> Solids:
     return Solids(jax.tree.map(lambda part: part.astype(state.thing.dtype), boxes))
 
 
-def _rows(row: list, count: int, dtype: Any) -> Array:
+def _repeat_row(row: list, count: int, dtype: Any) -> Array:
     return jnp.broadcast_to(jnp.asarray(row, dtype), (count, len(row)))

@@ -45,7 +45,7 @@ class Script:
         observation = jnp.asarray(numbers("script: observation", observation, (self.length,)))
         if not jnp.issubdtype(observation.dtype, jnp.floating):
             observation = observation.astype(float)
-        thing, off, arm = observation[THING], observation[OFF], _arm(observation)
+        thing, off, arm = observation[THING], observation[OFF], _arm_angles(observation)
         left, *way = observation[ROUTE]
         flat = jnp.sqrt(thing[0] ** 2 + thing[1] ** 2)
         course, bearing = jnp.arctan2(way[1], way[0]), jnp.arctan2(thing[1], thing[0])
@@ -60,31 +60,31 @@ class Script:
         level = jnp.append(thing[:2] / jnp.maximum(flat, 1e-3), 0.0)
         aim = jnp.cos(DOWN) * level - jnp.sin(DOWN) * jnp.array([0.0, 0.0, 1.0])
         folding = (jnp.asarray(fetch.REST, arm.dtype) - arm + jnp.pi) % (2 * jnp.pi) - jnp.pi
-        bend = jnp.where(left < UNFOLDS, _reaching(arm, shift, aim, BACK * folding), folding)
+        bend = jnp.where(left < UNFOLDS, _arm_step(arm, shift, aim, BACK * folding), folding)
         bend = bend / self.movement.max_joint
         bend = bend / jnp.maximum(jnp.max(jnp.abs(bend)), 1.0)
         grip = jnp.where(close, 1.0, 0.0)
         return jnp.concatenate([jnp.stack([grip, jnp.clip(turn, -1, 1), drive]), bend])
 
 
-def _arm(observation: Array) -> Array:
+def _arm_angles(observation: Array) -> Array:
     """Return the angles of the arm's joints, [7]."""
     bends, cosines, sines = (observation[at] for at in ANGLES)
     arm = jnp.zeros(7, observation.dtype).at[BENDS].set(bends)
     return arm.at[ROLLS].set(jnp.arctan2(sines, cosines))
 
 
-def _reaching(arm: Array, shift: Array, aim: Array, back: Array) -> Array:
+def _arm_step(arm: Array, shift: Array, aim: Array, back: Array) -> Array:
     """Return joint increments [7] that shift and aim the hand; `back` acts in the null space."""
     still = jnp.zeros(3, arm.dtype)
 
-    def hand(arm: Array) -> Array:
+    def hand_pose(arm: Array) -> Array:
         joints = Joints(still, jnp.asarray(fetch.LIFT, arm.dtype), still[:2], arm)
         frames = forward_kinematics(joints)
         return jnp.concatenate([grasps.grip(frames), AIM * frames.axes[-1, 0]])
 
-    slope = jax.jacfwd(hand)(arm)  # [6, 7]
-    lean = aim - hand(arm)[3:] / AIM
+    slope = jax.jacfwd(hand_pose)(arm)  # [6, 7]
+    lean = aim - hand_pose(arm)[3:] / AIM
     lean = lean * jnp.minimum(1.0, BEND / jnp.maximum(rows.length(lean), 1e-6))
     move = jnp.concatenate([shift, AIM * lean])
     return back + grasps.turn(slope, move - jnp.sum(slope * back[None], 1), DAMPING)

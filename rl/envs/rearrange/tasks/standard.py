@@ -29,10 +29,10 @@ def standard(kind: str, houses: House | None, episodes: Episodes | None) -> Epis
             )
         return episodes
     if houses is None:
-        return _four(kind)
+        return _default_episodes(kind)
     return getattr(made, kind)(houses, COUNT)
 
 
 @functools.cache
-def _four(kind: str) -> Episodes:
+def _default_episodes(kind: str) -> Episodes:
     return getattr(made, kind)(drawn.generate_many(range(HOUSES)), COUNT)

@@ -103,7 +103,7 @@ class HouseTask(ABC):
         episode = jax.random.randint(which, (), 0, made.house.shape[0])
         base = made.starts[episode, jax.random.randint(start, (), 0, made.starts.shape[1])]
         joints = folded(base.astype(real()))
-        thing = self._thing(episode)
+        thing = self._object_row(episode)
         empty = Load(
             held=jnp.bool_(False),
             half=thing[3:6],
@@ -203,7 +203,7 @@ class HouseTask(ABC):
 
     def told(self, state: State, frames: Frames) -> list[Array]:
         """Return the parts of the observation that need a map, and the rays around the base."""
-        return [self._route(state), self._scan(state), self._felt(state, frames)]
+        return [self._floor_route(state), self._scan_ranges(state), self._proximity(state, frames)]
 
     def camera(self, frames: Frames) -> Camera:
         """Return the head camera, which looks forward, 20 degrees down, with 60 degrees of view."""
@@ -237,33 +237,36 @@ class HouseTask(ABC):
         left = jnp.maximum(1 - state.t / self.max_steps, 0).astype(state.thing.dtype)
         return jnp.stack([left, jnp.minimum(5 * left, 1), jnp.minimum(50 * left, 1)])
 
-    def _thing(self, episode: Array) -> Array:
+    def _object_row(self, episode: Array) -> Array:
         made = self.episodes
         return made.things[made.house[episode], made.target[episode]].astype(real())
 
-    def _route(self, state: State) -> Array:
+    def _floor_route(self, state: State) -> Array:
         """Return path length over the floor and its descent direction in the base frame, [3]."""
         x, y, yaw = state.joints.base
-        way = lambda dx, dy: self.away(state, jnp.stack([x + dx, y + dy]))
+        path_length = lambda dx, dy: self.away(state, jnp.stack([x + dx, y + dy]))
         d = 0.2
-        gx, gy = way(-d, 0.0) - way(d, 0.0), way(0.0, -d) - way(0.0, d)
+        gx, gy = (
+            path_length(-d, 0.0) - path_length(d, 0.0),
+            path_length(0.0, -d) - path_length(0.0, d),
+        )
         long = jnp.maximum(jnp.sqrt(gx**2 + gy**2), d)
         gx, gy, c, s = gx / long, gy / long, jnp.cos(yaw), jnp.sin(yaw)
-        return jnp.stack([way(0.0, 0.0), c * gx + s * gy, c * gy - s * gx])
+        return jnp.stack([path_length(0.0, 0.0), c * gx + s * gy, c * gy - s * gx])
 
-    def _felt(self, state: State, frames: Frames) -> Array:
+    def _proximity(self, state: State, frames: Frames) -> Array:
         """Return vectors out of the boxes closest to elbow, wrist and hand, [9]; 0 from `FELT`."""
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
 
-        def way(x: Array) -> Array:
+        def escape_vector(x: Array) -> Array:
             far = contact.point(boxes, x)
             nearest = jnp.argmin(far)
             out = contact.way_out(Boxes(boxes.rows[nearest]), x, x)
             return self.local(frames, out) * jnp.maximum(1 - far[nearest] / FELT, 0)
 
-        return jnp.concatenate([way(x) for x in capsules(frames)[1][SWEPT]])
+        return jnp.concatenate([escape_vector(x) for x in capsules(frames)[1][SWEPT]])
 
-    def _scan(self, state: State) -> Array:
+    def _scan_ranges(self, state: State) -> Array:
         """Return the ranges of horizontal rays around the base, [rays], 1 for 3 m or more."""
         if not self.rays:
             return jnp.zeros(0, state.thing.dtype)

@@ -22,7 +22,7 @@ def geom_rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarr
     )
     start, end, radius, body = [], [], [], []
     for g, kind in enumerate(layout.geom_kind):
-        for low, high, wide in _parts(kind, model.geoms.size[g]):
+        for low, high, wide in _shape_rods(kind, model.geoms.size[g]):
             for ends, x in ((start, low), (end, high)):
                 arm = turned(turn[:, g], tuple(x))
                 ends.append(place[:, g] + jnp.stack([*arm]))
@@ -31,7 +31,7 @@ def geom_rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarr
     return jnp.stack(start), jnp.stack(end), jnp.stack(radius), np.array(body)
 
 
-def _parts(kind: str, size: Array) -> list[tuple[Array, Array, Array]]:
+def _shape_rods(kind: str, size: Array) -> list[tuple[Array, Array, Array]]:
     """Return ends [3] and radii of a shape's rods, in its own frame; sizes may be traced."""
     none, axes = jnp.zeros_like(size), jnp.eye(3, dtype=size.dtype)
     if kind == "sphere":

@@ -105,17 +105,17 @@ class ContactTask(ABC):
         jaw = jaw + jnp.clip(told - jaw, -self.max_squeeze, self.max_squeeze)
         target = jnp.concatenate([shift, jnp.stack([turn, jaw])])
 
-        def go(known: tuple[forward.State, Array], part: Array) -> tuple[tuple, None]:
+        def substep(known: tuple[forward.State, Array], part: Array) -> tuple[tuple, None]:
             told = state.target + part * (target - state.target)
             ctrl = jnp.append(told, told[4])
-            return integrators.seen(self.model, known[0], ctrl, none, self._grip), None
+            return integrators.seen(self.model, known[0], ctrl, none, self._grip_force), None
 
         none = jnp.zeros_like(state.body.qvel)
         parts = jnp.arange(1, self.substeps + 1, dtype=dtype) / self.substeps
-        (body, grip), _ = lax.scan(go, (state.body, state.grip), parts)
+        (body, grip), _ = lax.scan(substep, (state.body, state.grip), parts)
         new = replace(state, body=body, target=target, grip=grip, t=state.t + 1)
         success = self.is_success(new)
-        gain = self.shaping * (self._left(state) - self._left(new))
+        gain = self.shaping * (self._remaining_path(state) - self._remaining_path(new))
         truncated = new.t >= self.max_steps
         away = distance(self.position(new), new.goal)
         info = {"success": success, "distance": away, "held": grip > HELD}
@@ -145,10 +145,10 @@ class ContactTask(ABC):
     def observe(self, state: State) -> Array:
         """Return tip, vectors to object and goal, angles, jaw, grip force, and object axis."""
         tip, position = self.tip(state), self.position(state)
-        where, across, axis = self._taken(state)
+        where, across, axis = self._grasp_pose(state)
         yaw = state.body.qpos[3]
         fine = jnp.tanh(10 * SCALE * (where - tip))
-        ways = [tip - _centre(tip.dtype), where - tip, state.goal - position]
+        ways = [tip - _workspace_center(tip.dtype), where - tip, state.goal - position]
         lag = 100 * (state.target[:3] - tip)
         turns = [f(2 * a) for a in (yaw, across, across - yaw) for f in (jnp.cos, jnp.sin)]
         jaw = [state.body.qpos[4] + state.body.qpos[5], jnp.tanh(state.grip)]
@@ -224,7 +224,7 @@ class ContactTask(ABC):
         )
         return state, self.observe(state)
 
-    def _taken(self, state: State) -> tuple[Array, Array, Array]:
+    def _grasp_pose(self, state: State) -> tuple[Array, Array, Array]:
         """Return the grasp position [3], the jaw's yaw there, and the object's third axis [3]."""
         place, yaw = self.grasp()
         quat = state.body.qpos[JOINTS + 3 : JOINTS + 7]
@@ -232,9 +232,9 @@ class ContactTask(ABC):
         where = self.position(state) + jnp.sum(turn * jnp.asarray([place], turn.dtype), 1)
         return where, jnp.arctan2(turn[1, 0], turn[0, 0]) + yaw, turn[:, 2]
 
-    def _left(self, state: State) -> Array:
+    def _remaining_path(self, state: State) -> Array:
         """Return L, the remaining path length, m: approach, align, close, press, and transfer."""
-        where, across, _ = self._taken(state)
+        where, across, _ = self._grasp_pose(state)
         to_it = distance(self.tip(state), where)
         askew = ASKEW * jnp.abs(jnp.sin(across - state.body.qpos[3]))
         jaw = (state.body.qpos[4] + state.body.qpos[5]) / (2 * OPEN)
@@ -242,7 +242,7 @@ class ContactTask(ABC):
         held = 0.5 * shut + 0.5 * jnp.tanh(state.grip / HELD)
         return to_it + askew + LOOSE * (1 - held) + self.way(state)
 
-    def _grip(self, d: forward.Dynamics) -> Array:
+    def _grip_force(self, d: forward.Dynamics) -> Array:
         """Return the smaller of the two blades' normal forces on the object, N."""
         pressed = jnp.zeros(2, d.qacc.dtype)
         blades = np.array([self.model.index("geom", name) for name in ("right", "left")])
@@ -258,5 +258,5 @@ def model_of(text: Callable[[], str], contacts: int) -> Any:
     return dataclasses.field(default_factory=lambda: load(read(), contacts=contacts))
 
 
-def _centre(dtype: Any) -> Array:
+def _workspace_center(dtype: Any) -> Array:
     return jnp.asarray([0.0, 0.0, FLOOR + HEIGHT / 2], dtype)

@@ -19,7 +19,7 @@ SETTINGS = """
   <geom solref="0.008 1" solimp="0.99 0.998 0.0001" friction="1 0.002 0.0001" condim="4"/>
 </default>"""
 
-_MOTORS = """
+_ACTUATORS = """
 <actuator>
   <position name="x" joint="x" kp="800" kv="25" forcerange="-3 3"/>
   <position name="y" joint="y" kp="800" kv="25" forcerange="-3 3"/>
@@ -48,7 +48,7 @@ def scene(floor: float, around: str, thing: str) -> str:
   {_blade("right", 1)}{_blade("left", -1)}
 </body>
 {thing}
-</worldbody>{_MOTORS}</mujoco>"""
+</worldbody>{_ACTUATORS}</mujoco>"""
 
 
 def _blade(name: str, side: int) -> str:

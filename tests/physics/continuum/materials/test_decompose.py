@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics.continuum.materials.decompose import (
-    _orthogonal_by,
-    _rolled_turns,
-    _unrolled_turns,
+    _loop_rotations,
+    _orthogonalize_with,
+    _unroll_rotations,
     svd,
 )
 
@@ -76,7 +76,7 @@ def test_sign_of_the_last_value_is_that_of_the_determinant():
 @pytest.mark.parametrize("d", [2, 3])
 def test_turns_in_one_kernel_are_those_of_a_loop(x64, d):
     entries = [jnp.asarray(a) for a in np.random.default_rng(7).normal(size=(d * d, 8))]
-    ways = (_rolled_turns, _unrolled_turns)
-    loop, kernel = (jax.jit(_orthogonal_by, static_argnums=0)(w, *entries) for w in ways)
+    ways = (_loop_rotations, _unroll_rotations)
+    loop, kernel = (jax.jit(_orthogonalize_with, static_argnums=0)(w, *entries) for w in ways)
     for a, b in zip(loop, kernel):
         np.testing.assert_allclose(b, a, atol=1e-12)

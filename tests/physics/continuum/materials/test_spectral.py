@@ -109,7 +109,7 @@ def test_a_divided_difference_is_exact_of_polynomials_also_between_near_values(x
         w = lambda at, n=n: at[0][0] ** n * (at[0][2] + at[1]) + at[0][1] * at[0][0]
         want = (r + c) * sum(p**k * q ** (n - 1 - k) for k in range(n))
         for power in (0, 1):
-            got = curvature._exchanged(w, at, power)
+            got = curvature._divided_difference(w, at, power)
             np.testing.assert_allclose(got, want, rtol=1e-13)
 
 

@@ -132,7 +132,7 @@ def test_a_step_is_aarseths_until_its_error_is_known_and_then_that_of_the_error(
     want[0], want[5:] = aarseth[0], np.inf
     assert (want[1:3] == of_error[1:3]).all() and (want[3:5] > of_error[1]).all()
     rows = tuple(jnp.asarray(f)), tuple(jnp.asarray(s))
-    got = tracers._wanted(Hermite(eta=eta), *rows, jnp.full(7, h), jnp.asarray(error))
+    got = tracers._desired_step(Hermite(eta=eta), *rows, jnp.full(7, h), jnp.asarray(error))
     np.testing.assert_allclose(got, want, rtol=1e-13)
 
 

@@ -76,7 +76,9 @@ def test_long_sums_are_added_in_pairs(x64):
 def test_a_sum_in_pairs_keeps_what_rounding_drops():
     """Ten thousand times 0.1 in float32, whose own sum is off by 1e-4 of itself."""
     term = jnp.full(1, 0.1, jnp.float32)
-    add = jax.jit(lambda: jax.lax.fori_loop(0, 10_000, lambda _, x: hilo._added(x, term), zero))
+    add = jax.jit(
+        lambda: jax.lax.fori_loop(0, 10_000, lambda _, x: hilo._add_compensated(x, term), zero)
+    )
     zero = jnp.zeros((2, 1), jnp.float32)
     total = np.asarray(add(), float).sum()
     assert abs(total / (10_000 * float(np.float32(0.1))) - 1) < 10_000 * 2.0**-47

@@ -103,7 +103,7 @@ def test_pairs_of_float32_stand_for_float64(x64, name):
 def test_a_pair_of_numbers_keeps_what_rounding_drops():
     """Parts of a sum in pairs, 1 and 2^-30 in turn, added to the last bit."""
     parts = jnp.tile(jnp.array([1.0, 2.0**-30], jnp.float32), 4)[:, None, None]
-    total = jax.jit(partial(tiles._total, exact=True))(jnp.concatenate([parts, 0 * parts], 1))
+    total = jax.jit(partial(tiles._sum_parts, exact=True))(jnp.concatenate([parts, 0 * parts], 1))
     assert float(total[0, 0, 0]) == 4 and float(total[1, 0, 0]) == 2.0**-28
 
 

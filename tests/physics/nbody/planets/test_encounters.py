@@ -118,5 +118,5 @@ def test_a_pair_turns_within_its_period_and_not_before(x64):
     place = lambda e: [1 + e, 0, 0, 0, np.sqrt(abs(1 - e) / (1 + e)), 0]
     d = [jnp.asarray(q) for q in np.array([place(0.0), place(0.6), [1.0, 0, 0, 0, 2, 0]]).T]
     for span, turns in ((6.28, False), (6.29, True)):
-        got = encounters._turns(d, jnp.ones(3), span)
+        got = encounters._completes_orbit(d, jnp.ones(3), span)
         np.testing.assert_array_equal(got, [turns, turns, False])

@@ -67,7 +67,7 @@ def test_rewards_are_vectors_where_they_are_asked_for():
 def starts(name, count=4096):
     """First coordinates and velocities of many episodes; nothing else of a start is computed."""
     env = rl.make(name)
-    return env, *jax.jit(jax.vmap(env._start))(jax.random.split(KEY, count))
+    return env, *jax.jit(jax.vmap(env._sample_start))(jax.random.split(KEY, count))
 
 
 @pytest.mark.parametrize("name, q, v", [("hopper", 0.005, 0.005), ("half-cheetah", 0.1, None)])

@@ -24,7 +24,7 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
     """In space at a third and at two thirds of the tank, a third of them under water."""
     for i in (0, 1):
         want = [0.1, 0.056 + 0.016 / 3, 0.04 * (1 + i)]
-        np.testing.assert_allclose(gathering._at(3, 0.1, i, 0.12), want, rtol=1e-12)
+        np.testing.assert_allclose(gathering._duck_center(3, 0.1, i, 0.12), want, rtol=1e-12)
     goal, full = gathering.Gather(0.3, 0.06), jnp.array([True, True, False])
     for x, success in ((0.25, True), (0.35, True), (0.23, False), (0.37, False)):
         ducks = SimpleNamespace(x=jnp.array([[0.3, 0.1], [x, 0.1], [0.0, 0.0]]))
@@ -62,7 +62,7 @@ def test_ducks_of_foam_and_the_plate_displace_the_water_that_the_tank_holds():
 
 
 def test_the_plate_goes_up_and_down_by_the_clock():
-    lift = gathering._lifts(3, 2)
+    lift = gathering._lift_schedule(3, 2)
     height = np.cumsum(lift[:, 1]) * gathering.FRAME
     assert (lift[:, [0, 2]] == 0).all() and len(lift) == 2 * 36
     np.testing.assert_allclose(

@@ -20,7 +20,7 @@ def test_a_tool_has_the_velocity_of_the_action_and_ends_its_frame_on_the_border_
     upper = place + np.array([0.001, 1.0], np.float32)
     env = replace(ENV, workspace=BoxWorkspace(tuple(place - 1), tuple(upper)))
     for action, v in (([-1.0, 0.5, 1.0], [-0.1, 0.05]), ([1.0, 0.0, 0.0], [0.05, 0.0])):
-        tool = env._led(matter, jnp.array(action), jnp.int32(0)).tools[0]
+        tool = env._drive_tool(matter, jnp.array(action), jnp.int32(0)).tools[0]
         np.testing.assert_allclose(tool.v, v, atol=1e-5)
         np.testing.assert_allclose(tool.spin, [4.0 * action[2]], rtol=1e-6)
 
@@ -38,7 +38,7 @@ def test_a_frame_counts_one_and_the_last_of_them_ends_the_episode(monkeypatch):
     """And pays (1 - l / l_0) / max_steps; `l` and `l_0` are 0.3 and 0.5."""
     said = SimpleNamespace(loss=lambda *_: jnp.float32(0.3), success=lambda *_: jnp.bool_(True))
     env, matter = replace(ENV, goal=said), jax.jit(ENV.simulation.init)()
-    monkeypatch.setattr(type(env), "_run", lambda self, matter, *_: (matter, ()))
+    monkeypatch.setattr(type(env), "_simulate", lambda self, matter, *_: (matter, ()))
     begin = lambda t: State(matter, (), jnp.float32(0.5), jnp.int32(t))
     step = jax.jit(lambda t: env.step(begin(t), jnp.zeros(3), jax.random.key(0)))
     for t, over in ((0, False), (73, False), (74, True)):

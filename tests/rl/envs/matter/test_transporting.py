@@ -53,14 +53,14 @@ def test_the_loss_is_the_distance_from_the_goal_and_a_share_of_that_from_the_wat
 
 def test_the_block_has_the_inertia_of_a_square_plate_or_of_a_cube():
     for at in ((0.1, 0.1), (0.1, 0.1, 0.1)):
-        block, side = transporting._block(at), 2 * transporting.BLOCK
+        block, side = transporting._make_block(at), 2 * transporting.BLOCK
         mass = transporting.DENSITY[len(at)] * side ** len(at)
         assert block.mass == mass and set(block.inertia) == {mass * side**2 / 6}
         assert len(block.inertia) == (1 if len(at) == 2 else 3)
 
 
 def test_a_block_stands_up_by_a_quarter_of_a_turn():
-    (angle,) = transporting._up(2)
-    w, *axis = transporting._up(3)
+    (angle,) = transporting._quarter_turn(2)
+    w, *axis = transporting._quarter_turn(3)
     assert angle == np.pi / 2 and axis[:2] == [0, 0]
     np.testing.assert_allclose(2 * np.arctan2(axis[2], w), np.pi / 2)

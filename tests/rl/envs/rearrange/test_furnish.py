@@ -43,14 +43,16 @@ def test_six_in_ten_pieces_are_groups_and_one_in_five_of_the_others_is_of_a_rare
     No piece holds a type that the room has already, unless there may be many of it.
     """
     kitchen, weights = room(), statistics().rooms["Kitchen"]
-    names = [[item.type for item in kitchen._next()[0].items] for _ in range(1000)]
+    names = [[item.type for item in kitchen._sample_candidates()[0].items] for _ in range(1000)]
     lone = [name[0] for name in names if len(name) == 1 and name != ["HousePlant"]]
     rare = np.mean([weights[name] == 1 for name in lone])
     assert abs(len(lone) / 1000 - 0.4) < 4 * np.sqrt(0.24 / 1000)
     assert abs(rare - 0.2) < 4 * np.sqrt(0.16 / len(lone))
     kitchen.types = {"DiningTable", "Fridge", "GarbageCan", "Chair"}
     once = kitchen.types - statistics().flags["many"]
-    later = {item.type for _ in range(300) for way in kitchen._next() for item in way.items}
+    later = {
+        item.type for _ in range(300) for way in kitchen._sample_candidates() for item in way.items
+    }
     assert once == {"DiningTable", "Fridge", "GarbageCan"} and not later & once
     assert {"Chair", "CounterTop"} <= later
 
@@ -60,13 +62,13 @@ def test_backs_are_at_the_wall_and_half_a_metre_is_free_in_front(quarter):
     """The front of a piece looks along y before it is turned; in the middle 35 cm are free."""
     front = np.round([-np.sin(quarter * np.pi / 2), np.cos(quarter * np.pi / 2)])
     low, high = np.array([0.4, 0.7]), np.array([3.1, 4.2])
-    apart = lambda spot: furnish._apart((low, high), spot, quarter)
+    apart = lambda spot: furnish._reserved_rectangle((low, high), spot, quarter)
     for spot in ("edge", "corner"):
         np.testing.assert_allclose(apart(spot), [low - 0.5 * (front < 0), high + 0.5 * (front > 0)])
     np.testing.assert_allclose(apart("middle"), [low - 0.35, high + 0.35])
     one, ends = room(quarter), np.array([low, high])
     for spot in ("edge", "corner", "middle"):
-        at = np.array([one._spot((spot,), quarter, low, high)[0] for _ in range(40)])
+        at = np.array([one._sample_spot((spot,), quarter, low, high)[0] for _ in range(40)])
         at_end = (at[:, None] == ends).any(1).all(0)
         back = np.abs(front) > 0
         assert (at >= low).all() and (at <= high).all()
@@ -83,7 +85,9 @@ def keeps(one, found, x, y, width, depth):
     block = Item(type="Fridge", size=np.array([width, depth, 1.8]), place=np.zeros(3), yaw=0.0)
     at = np.array([x, y])
     corners = (at - half, at + half)
-    return one._kept(Piece((block,), half, ("middle",)), at, 0, corners, corners, found)
+    return one._place_if_navigable(
+        Piece((block,), half, ("middle",)), at, 0, corners, corners, found
+    )
 
 
 def test_a_piece_stays_only_where_the_robot_can_still_come_to_it_and_through_the_room():
@@ -115,7 +119,7 @@ def test_a_piece_stays_only_where_the_robot_can_still_come_to_it_and_through_the
 def test_the_things_of_a_piece_turn_and_move_as_one():
     """By products of complex numbers; what stands on another thing is numbered by it."""
     item = Item("Book", np.ones(3), np.array([0.3, -0.2, 0.7]), yaw=0.4, parent=1)
-    moved = furnish._moved(item, np.array([2.0, 1.0]), 1.1, room=3, groups=5, k=2)
+    moved = furnish._place_item(item, np.array([2.0, 1.0]), 1.1, room=3, groups=5, k=2)
     wanted = 2.0 + 1.0j + (0.3 - 0.2j) * np.exp(1.1j)
     np.testing.assert_allclose(moved.place, [wanted.real, wanted.imag, 0.7])
     np.testing.assert_allclose(moved.yaw, 1.5)

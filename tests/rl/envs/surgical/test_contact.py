@@ -65,7 +65,7 @@ def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(p
 def test_rewards_are_of_success_and_of_progress(played):
     """A sum of progress is the way that is left at the start less that at the end."""
     _, env, (first, (states, reward, info)) = played
-    left = jax.jit(jax.vmap(jax.vmap(env._left)))
+    left = jax.jit(jax.vmap(jax.vmap(env._remaining_path)))
     progress = left(first) - left(jax.tree.map(lambda x: np.asarray(x)[:, :, -1], states))
     paid = np.sum(np.asarray(reward) + 1.0 - np.asarray(info["success"]), -1)
     np.testing.assert_allclose(paid, env.shaping * progress, atol=2e-3)

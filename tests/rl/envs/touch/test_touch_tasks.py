@@ -61,7 +61,7 @@ def test_distance_and_reward_are_those_of_the_formula(begun):
     levers = np.array([-3, -1, 1, 3])[:, None] / 12
     far = np.linalg.norm(tip - goal + levers * (up - [0, 0, 1]), axis=1).mean()
     env = replace(INSERTION, aim=0.0)
-    measured = jax.jit(lambda s: (env.distance(s), env._paid(s, env.distance(s))))
+    measured = jax.jit(lambda s: (env.distance(s), env._task_reward(s, env.distance(s))))
     got = [float(x) for x in measured(state)]
     assert got[0] == pytest.approx(far, rel=1e-5)
     paid = -0.1 * far + 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
@@ -85,7 +85,7 @@ def test_alignment_and_depth_in_the_hole_are_paid_besides(begun, aside, above, s
     tip = np.asarray(state.grasp.fixture) + [aside, 0.0, 0.005 + above]
     part = jnp.asarray(tip + 0.025 * along, jnp.float32)
     state = replace(state, grasp=replace(state.grasp, part=part, part_quat=quat))
-    paid = jax.jit(lambda env: env._paid(state, env.distance(state)))
+    paid = jax.jit(lambda env: env._task_reward(state, env.distance(state)))
     more = float(paid(replace(INSERTION, aim=0.7))) - float(paid(replace(INSERTION, aim=0.0)))
     mean = aside + 0.5 * 0.05 * np.sin(0.2)
     assert more == pytest.approx(0.7 * (0.001 / (0.001 + mean) + share), rel=1e-4)

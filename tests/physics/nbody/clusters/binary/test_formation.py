@@ -76,7 +76,7 @@ def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
 
 def test_neither_star_of_a_pair_is_single(x64):
     spec, state = begun(stars())
-    single, dt, _ = formation._candidates(spec, state.stars, state.pairs, state.stars.t[2])
+    single, dt, _ = formation._candidate_stars(spec, state.stars, state.pairs, state.stars.t[2])
     np.testing.assert_array_equal(single, [False, False, True])
     np.testing.assert_array_equal(np.isfinite(dt), single)
 

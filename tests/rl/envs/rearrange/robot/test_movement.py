@@ -121,9 +121,11 @@ def test_what_meets_a_box_is_put_out_of_it_along_its_normal_or_stays():
 
     @jax.jit
     def shifts(depth, normals):
-        lanes = lambda spec: jax.vmap(spec._put_out, (None, 0))(depth, normals)
+        lanes = lambda spec: jax.vmap(spec._push_base_out, (None, 0))(depth, normals)
         specs = Movement(), Movement(slide=False)
-        return [lanes(spec) for spec in specs], [spec._turned_back(depth, slope) for spec in specs]
+        return [lanes(spec) for spec in specs], [
+            spec._turn_arm_back(depth, slope) for spec in specs
+        ]
 
     normals = np.float32([[1, 0, 0], [0, 1, 0], [0.6, -0.8, 0], [0, -0.6, 0.8], [0.1, 0, 0.995]])
     (put, stays), (turned, still) = jax.tree.map(np.asarray, shifts(np.float32(0.01), normals))

@@ -27,7 +27,7 @@ KEY = jax.random.key(0)
 def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
     state, seen = jax.jit(task().reset)(KEY)
     frames = forward_kinematics(state.joints)
-    np.testing.assert_allclose(script._arm(seen), state.joints.arm, atol=1e-6)
+    np.testing.assert_allclose(script._arm_angles(seen), state.joints.arm, atol=1e-6)
     off = np.asarray(frames.axes[0]) @ np.asarray(state.thing - grip(frames))
     np.testing.assert_allclose(seen[script.OFF], off, atol=1e-5)
     way, slope = task().hand_way(state, frames)
@@ -48,11 +48,11 @@ def test_the_hand_goes_and_turns_where_it_is_to():
         return np.asarray(grip(frames)), np.asarray(frames.axes[-1, 0])
 
     (x, axis), shift = hand(arm), np.array([0.002, -0.001, 0.002])
-    reached, _ = hand(arm + script._reaching(arm, jnp.asarray(shift), axis, jnp.zeros(7)))
+    reached, _ = hand(arm + script._arm_step(arm, jnp.asarray(shift), axis, jnp.zeros(7)))
     along = (reached - x) @ shift / (shift @ shift)
     assert 0.5 < along < 1.1
     back = 0.1 * jnp.ones(7)
-    free = script._reaching(arm, jnp.zeros(3), axis, back)
+    free = script._arm_step(arm, jnp.zeros(3), axis, back)
     still = np.linalg.norm(hand(arm + free)[0] - x)
     assert still < 0.5 * np.linalg.norm(hand(arm + back)[0] - x)
 
