@@ -1,4 +1,4 @@
-"""What goes in, what comes out, and what is refused."""
+"""Conversion and validation of arguments: accepted inputs, results and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ def test_sees_values_but_not_traced_ones():
 
 
 def test_three_arguments_share_a_shape_and_a_dtype():
-    """The length of `matern` lost its digits where the distance had fewer."""
+    """The length of `matern` lost digits where the distance had a lower precision."""
     some = {"r": np.ones((3, 1), np.float32), "v": [1, 2], "length": np.float64(2)}
     with jax.numpy_dtype_promotion("standard"):
         values, result = broadcast("f", some)

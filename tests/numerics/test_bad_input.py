@@ -1,4 +1,4 @@
-"""A stated answer of each function for every kind of odd input: docs/bessel.md has the table."""
+"""Results of each function for every type of invalid input; docs/bessel.md has the table."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ ARGUMENTS = {"iv_ratio_inverse": "vr", "log_hyp0f1": "bz"}
 
 
 def values(name, v, x):
-    """What a function gives in float32, by the programs of test_logarithms.py where it has one."""
+    """Return a function's float32 values, by the programs of test_logarithms.py if possible."""
     for kind in "ik":
         if name in (f"log_{kind}v", f"log_{kind}ve"):
             return evaluate(family(kind), v, x, np.float32)[name]
@@ -51,7 +51,7 @@ def test_shapes_and_kinds_are_refused_in_one_sentence(name):
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 def test_half_precisions_are_the_float32_answer_rounded(dtype):
-    """Of known orders, for which a short program will do."""
+    """The orders are concrete values, for which the programs are short."""
     v, x = (np.asarray(np.linspace(*ends, 1024), dtype) for ends in ((30, 60), (0, 3)))
     wide = v.astype(np.float32)
     both = jax.jit(
@@ -89,7 +89,7 @@ FAR = {"log_iv": -np.inf, "log_kv": np.inf, "iv_ratio": 0, "kv_ratio": np.inf}
 
 
 def test_an_order_beyond_the_largest_float_is_infinite():
-    """1e39 has no float32: the coefficients overflowed in Python, where infinity did not."""
+    """1e39 is not a float32 value: the coefficients overflowed in Python, but not at infinity."""
     orders, wide = (1e39, 10**39, 10**400, np.inf), (np.float64(1e300), np.float64(1.0))
     f = {name: getattr(numerics, name) for name in FAR}
     for name, found in jax.jit(lambda: {n: [f[n](v, 1.0) for v in orders] for n in f})().items():
@@ -105,7 +105,7 @@ def test_the_inverse_has_no_answer_where_the_order_has_none():
 
 
 def test_the_inverse_stays_where_its_answer_is_up_to_the_last_digits():
-    """Rounding carried a step of Newton's from 5e7 to 33: r = 1 - 2^-24 in seven dimensions."""
+    """Rounding moved a Newton step from 5e7 to 33 at r = 1 - 2^-24 in seven dimensions."""
     v = np.float32([-0.5, -0.3, 0, 0.5, 2.5, 20, 400])[:, None]
     r = 1 - np.float32(2.0**-24) * np.arange(1, 65, dtype=np.float32)
     got = values("iv_ratio_inverse", v, r).astype(np.float64)

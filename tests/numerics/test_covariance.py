@@ -18,12 +18,12 @@ def exact(r, v):
 
 @jax.jit
 def _program(*arguments):
-    """Values and derivatives in the distance, the smoothness and the length."""
+    """Compute values and derivatives in the distance, the smoothness and the length."""
     return jax.vmap(jax.value_and_grad(matern, (0, 1, 2)))(*arguments)
 
 
 def evaluate(r, v, length, dtype=np.float64):
-    """The covariance and its three derivatives, by one program for all shapes."""
+    """Compute the covariance and its three derivatives by one program for all shapes."""
     r, v, length = np.broadcast_arrays(r, v, length)
     rows = [np.pad(np.ravel(a), (0, -a.size % 64), constant_values=1) for a in (r, v, length)]
     with jax.enable_x64(dtype == np.float64):
@@ -67,13 +67,13 @@ def test_derivatives_at_zero_distance(dtype):
 
 @pytest.mark.slow
 def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
-    """In the distance, and mixed: of the smooth, the rough and what lies between."""
+    """Test in the distance and mixed with the smoothness, at low, medium and high smoothness."""
     slopes = jax.jit(jax.vmap(jax.grad(jax.grad(matern), (0, 1))))
     v, r = np.array([0.3, 0.5, 0.75, 1.0, 1.2, 7.3]), mpmath.mpf(1e-4)
     twice, mixed = slopes(np.repeat([0.0, 1e-32, float(r)], 6), np.tile(v, 3))
     limit = [np.inf, 1, -np.inf, -np.inf, -6, -73 / 63]
     np.testing.assert_allclose(twice[:6], limit, rtol=1e-15)
-    # the next term is of order r^(2 v - 2), 1e-12 beside the 6
+    # The next term is of order r^(2 v - 2): 1e-12 compared with 6.
     np.testing.assert_allclose(twice[10:12], limit[4:], rtol=1e-11)
     with mpmath.workdps(60):
         h, e = r * mpmath.mpf(10) ** -12, mpmath.mpf(10) ** -15
@@ -82,7 +82,7 @@ def test_second_derivatives_at_zero_distance_and_close_to_it(x64):
         orders = [mpmath.mpf(a) for a in v]
         want = [float(bend(a)) for a in orders]
         want_mixed = [float((rise(a + e) - rise(a - e)) / (2 * e)) for a in orders]
-    # of the exponential, v = 1/2, it is a difference of terms in log r / r
+    # For the exponential, v = 1/2, it is a difference of terms in log r / r.
     np.testing.assert_allclose(twice[12:], want, rtol=1e-11)
     np.testing.assert_allclose(mixed[12:], want_mixed, rtol=1e-12)
 
@@ -94,7 +94,7 @@ def test_is_positive_definite():
 
 
 def test_far_away_nothing_is_left_and_what_has_no_answer_is_nan():
-    """At r = inf it was nan, at r = length = inf it was 1."""
+    """The former result was nan at r = inf, and 1 at r = length = inf."""
     inf, nan = np.inf, np.nan
     rows = [(inf, 1, 1), (1e30, 1, 1e-30), (1, 1, inf)]  # distance, smoothness, length
     rows += [(inf, 1, inf), (nan, 1, 1), (1, nan, 1), (1, 1, nan), (-1, 1, 1), (1, 0, 1), (1, 1, 0)]

@@ -1,4 +1,4 @@
-"""Derivatives of log I and log K beyond those of the tables, which are in test_logarithms.py."""
+"""Derivatives of log I and log K that the tables in test_logarithms.py do not contain."""
 
 import jax
 import mpmath
@@ -22,7 +22,7 @@ def second(v, x):
 @pytest.mark.slow
 @pytest.mark.parametrize("f, column, sign", [(first, "ratio_i", 1), (second, "ratio_k", -1)])
 def test_second_derivative_in_the_argument(f, column, sign):
-    """Bessel's equation gives it from the first, but for the digits that this costs the table."""
+    """Bessel's equation gives it from the first one; its cancellation costs the table digits."""
     table = shipped()
     usual = (table["x"] > 1e-100) & (table["x"] < 1e100) & (table["v"] < 1e100)
     v, x = table["v"][usual], table["x"][usual]
@@ -35,7 +35,7 @@ def test_second_derivative_in_the_argument(f, column, sign):
             terms = [1, a * a / b / b, -g / b, -g * g]
             exact.append(float(sum(terms)))
             lost.append(float(1e-24 * max(map(abs, terms)) / abs(sum(terms))))
-    # the table's 25 digits, in `high` and `low` about 31, must leave 13 of the result
+    # Of the table's 25 digits (about 31 in `high` and `low`), 13 must remain in the result.
     known = np.array(lost) < 1e-13
     assert known.mean() > 0.9
     error = np.abs(np.asarray(got) / exact - 1)[known]
@@ -45,7 +45,7 @@ def test_second_derivative_in_the_argument(f, column, sign):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["i", "k"])
 def test_derivatives_at_ties_and_zero(kind):
-    """v = x, where a maximum would be halved, and v = 0, where an absolute value would be."""
+    """A maximum would halve the derivative at v = x, as an absolute value would at v = 0."""
     at = np.array([0.7, 5.0, 30.0, 100.0])
     values = evaluate(family(kind), at, at)
     got = [values[name] for name in (f"dlog{kind}v_dv", f"slope_{kind}")]
@@ -60,7 +60,7 @@ def test_derivatives_at_ties_and_zero(kind):
 
 @pytest.mark.slow
 def test_second_derivative_in_an_order_of_zero(x64):
-    """K is even in v: a second derivative that |v| would lose."""
+    """K is even in v; an implementation with |v| would lose its second derivative."""
     h = mpmath.mpf(10) ** -12
     with mpmath.workdps(60):
         bend = mpmath.log(mpmath.besselk(h, 1.3) / mpmath.besselk(0, 1.3)) * 2 / h**2
@@ -73,7 +73,7 @@ def test_second_derivative_in_an_order_of_zero(x64):
 @pytest.mark.slow
 @pytest.mark.parametrize("f, name", [(first, "besseli"), (second, "besselk")])
 def test_third_and_mixed_derivatives(f, name):
-    """In float32, whose programs are short; on both sides of its edge at s = 10."""
+    """Test in float32, whose programs are short, on both sides of its edge at s = 10."""
     v, x = np.array([0.25, 2.5, 7.0, 4.0, 24.0]), np.array([0.5, 3.0, 3.0, 0.25, 1.0])
 
     def derivatives(v, x):

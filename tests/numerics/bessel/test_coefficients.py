@@ -1,4 +1,4 @@
-"""The coefficients are the published ones, and what they are derived from."""
+"""The expansion coefficients against published ones and against their defining equations."""
 
 from fractions import Fraction
 
@@ -38,7 +38,7 @@ def test_at_zero_order_the_expansion_is_hankel_s():
 
 
 def test_as_many_terms_as_the_least_s_asks_for():
-    """The first that is left out is below the accuracy, relative to s, all over the quadrant."""
+    """The first omitted term is below the accuracy, relative to s, in the whole quadrant."""
     w = np.linspace(0, 1, 200)
     for least in (10.0, 24.0, 60.0, 511.0):
         for accuracy in (2.0**-56, 2.0**-27):
@@ -61,7 +61,7 @@ def test_reciprocal_gamma(size, bound):
 
 @pytest.mark.parametrize("size, edge, u", [(SINGLE, 10.0, 2.0**-24), (DOUBLE, 24.0, 2.0**-53)])
 def test_low_order(size, edge, u):
-    """Less than u / 2 is left in K_t and K_{t+1}, to which at most a quarter and 0.67 of it go."""
+    """Errors enter K_t and K_{t+1} by factors of at most 0.25 and 0.67: below u / 2 remains."""
     rows = low_order(NEAR, edge, size.smooth)
     with mpmath.workdps(40):
         width = mpmath.log(edge / NEAR) / 2

@@ -1,4 +1,4 @@
-"""The forms near the origin, against mpmath."""
+"""The formulas near the origin, against mpmath."""
 
 import mpmath
 import numpy as np
@@ -19,7 +19,7 @@ def tail(v, y):
 
 
 def all_forms(v, x):
-    """log I, log K and the tail of the series, of one program."""
+    """Compute log I, log K and the tail of the series in one program."""
     return disk.log_bessel(FIRST, v, x), disk.log_bessel(SECOND, v, x), tail(v, x)
 
 
@@ -44,7 +44,7 @@ def test_a_series_of_any_order():
 
 @pytest.mark.parametrize("field, less", [("temme", 2), ("series", 8)])
 def test_every_number_of_terms_is_needed(monkeypatch, field, less):
-    """Fewer nodes or terms are seen: the sizes are about the least that do."""
+    """Fewer nodes or terms give a visible error: the sizes are close to the minimum."""
     v, x = np.array([1.49, 1.49, 0.0]), np.array([0.374, 0.376, 23.9])
     kind = FIRST if field == "series" else SECOND
     full = evaluate(lambda v, x: disk.log_bessel(kind, v, x), v, x)

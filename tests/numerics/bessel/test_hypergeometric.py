@@ -13,7 +13,7 @@ Z = np.array([1e-12, 1e-3, 0.99, 1.0, 20.0, 143.0, 145.0, 1e4, 1e8])
 
 
 def value_and_slopes(b, z):
-    """The logarithm and its derivatives in both arguments, of one program."""
+    """Compute the logarithm and its derivatives in both arguments in one program."""
     return log_hyp0f1(b, z), by_order(log_hyp0f1)(b, z), by_argument(log_hyp0f1)(b, z)
 
 
@@ -23,13 +23,13 @@ def test_relative_precision():
         exact = [[float(mpmath.log(_hyp0f1(b, z))) for z in map(mpmath.mpf, Z)] for b in B]
     values, _, _ = evaluate(value_and_slopes, B[:, None], Z)
     for b, want, got in zip(B, exact, values):
-        # f is lnGamma(b) + s - v log((v + s) / 2) + ...: the terms cancel where v < 24 < s
+        # f is lnGamma(b) + s - v log((v + s) / 2) + ...: the terms cancel where v < 24 < s.
         size = np.abs(want) + np.where((b < 25) & (Z > 100), 40 + np.log(Z) * b, 0)
         assert np.all(np.abs(got - want) <= 8 * 2.0**-53 * size), b
 
 
 def _hyp0f1(b, z):
-    """Its series, summed to 60 digits; mpmath's own refuses large arguments."""
+    """Sum the series of 0F1 to 60 digits; mpmath's own function fails at large arguments."""
     v, x = mpmath.mpf(b) - 1, 2 * mpmath.sqrt(z)
     if z < 400:
         return mpmath.hyp0f1(b, z)

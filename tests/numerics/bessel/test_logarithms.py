@@ -1,4 +1,4 @@
-"""log I and log K against 25-digit tables, mpmath, and the identities they obey."""
+"""log I and log K against 25-digit tables, mpmath, and their identities."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from bessel_table import by_argument, by_order, evaluate, family, shipped, worst
 
 from jaxgpu.numerics import log_iv, log_ive, log_kv
 
-# the first test in a precision compiles its programs, in float64 for many seconds
+# The first test in each precision compiles its programs, which takes many seconds in float64.
 PRECISIONS = [
     pytest.param(np.float64, id="float64", marks=pytest.mark.slow),
     pytest.param(np.float32, id="float32"),
@@ -35,7 +35,7 @@ def test_the_page_quotes_these_errors():
     number = r"\d+\.\d"
     assert re.sub(number, "", quoted) == re.sub(number, "", measured)
     pairs = zip(re.findall(number, quoted), re.findall(number, measured))
-    # another processor may contract other products: a third, or one rounding
+    # Another processor may contract other products: allow a third of the value, or one rounding.
     assert all(abs(float(a) - float(b)) <= max(1, float(b) / 3) for a, b in pairs)
 
 
@@ -50,7 +50,7 @@ def test_scaled_functions_lose_nothing_where_the_plain_ones_are_large(kind, sign
             [float(mpmath.log(bessel(a, b)) - sign * mpmath.mpf(b)) for b in x[0]] for a in v[:, 0]
         ]
     got = evaluate(family(kind), v, x)
-    # the plain function's own rounding is all that may be seen where it is small
+    # Where the plain function is small, only its own rounding may be visible.
     bound = 4e-16 * (np.abs(exact) + np.where(x < 24, x, 1) + v)
     assert np.all(np.abs(got[f"log_{kind}ve"] - exact) <= bound)
     slope, scaled = got[f"slope_{kind}"], got[f"slope_{kind}e"]
@@ -100,7 +100,7 @@ def test_negative_orders():
         values = [[mpmath.besseli(a, b) for b in x] for a in v]
         exact = [[float(mpmath.log(y)) if y > 0 else np.nan for y in row] for row in values]
     got = evaluate(family("i"), v[:, None], x[None])
-    # I_{-v} is a difference where it is small: the bound is that of its two terms
+    # I_{-v} is a difference where it is small: the bound is that of its two terms.
     np.testing.assert_array_equal(np.isnan(got["log_iv"]), np.isnan(exact))
     np.testing.assert_allclose(got["log_iv"], exact, rtol=5e-14, atol=5e-14)
     np.testing.assert_allclose(got["log_ive"], np.subtract(exact, x), rtol=5e-14, atol=5e-14)
@@ -113,7 +113,7 @@ def test_identities():
     v, x = rng.uniform(0, 200, 2000), 10 ** rng.uniform(-3, 2.5, 2000)
     orders = v + np.arange(4.0)[:, None]
     i, k = (evaluate(family(kind), orders, x)[f"log_{kind}v"] for kind in "ik")
-    # each logarithm is good to 4 u of its condition, of which this is a bound
+    # Each logarithm is accurate to 4 u times its condition number, which this bounds.
     condition = (
         8 + np.abs(i).max(0) + np.abs(k).max(0) + 2 * x + (v + 4) * (1 + np.arcsinh((v + 4) / x))
     )
@@ -123,14 +123,14 @@ def test_identities():
     # recurrences, DLMF 10.29.1
     assert np.all(np.abs(np.exp(i[2] - i[0]) + 2 * (v + 1) / x * np.exp(i[1] - i[0]) - 1) < u)
     assert np.all(np.abs(np.exp(k[0] - k[2]) + 2 * (v + 1) / x * np.exp(k[1] - k[2]) - 1) < u)
-    # Turan's inequalities: I is log-concave in the order, K log-convex; and both are monotone
+    # Turan's inequalities: I is log-concave in the order, K is log-convex. Both are monotone.
     assert np.all(2 * i[1] >= i[0] + i[2] - u) and np.all(2 * k[1] <= k[0] + k[2] + u)
     assert np.all(np.diff(i, axis=0) < u) and np.all(np.diff(k, axis=0) > -u)
 
 
 @pytest.mark.parametrize("kind", ["i", "k"])
 def test_no_jump_across_any_edge(kind):
-    """At s = 24, x = 3/8, half-integer orders: neighbours differ by slope and rounding alone."""
+    """Neighbours at s = 24, x = 3/8 and half-integer orders differ by slope and rounding only."""
     angle, line = np.linspace(0, np.pi / 2, 200), np.linspace(0.01, 20, 200)
     v = np.concatenate([24 * np.sin(angle), line, np.floor(line) + 0.5])
     x = np.concatenate([24 * np.cos(angle) + 1e-12, np.full(200, 0.375), line])
@@ -152,7 +152,7 @@ def test_no_jump_across_any_edge(kind):
 
 
 def test_a_known_large_order_gives_the_same(x64):
-    """Fewer terms do, the larger the order: 15, 8 and 4 of them here."""
+    """The larger the order, the fewer terms suffice: 15, 8 and 4 of them here."""
     x = np.geomspace(1e-3, 1e6, 200)
     known = jax.jit(lambda x: (log_iv(24.0, x), log_kv(60.0, x), log_ive(511.0, x)))(x)
     names = ("i", "log_iv", 24.0), ("k", "log_kv", 60.0), ("i", "log_ive", 511.0)

@@ -14,7 +14,7 @@ from jaxgpu.numerics import iv_ratio, iv_ratio_inverse
 
 
 def inverse(v, r):
-    """The inverse and its derivatives in both arguments, of one program."""
+    """Compute the inverse and its derivatives in both arguments in one program."""
     by_v, by_r = (jnp.ones_like(v), jnp.zeros_like(r)), (jnp.zeros_like(v), jnp.ones_like(r))
     value, slope_v = jax.jvp(iv_ratio_inverse, (v, r), by_v)
     return value, slope_v, jax.jvp(iv_ratio_inverse, (v, r), by_r)[1]
@@ -39,10 +39,11 @@ def test_negative_orders(dtype):
             for j, b in enumerate(x):
                 i_ratio = mpmath.besseli(a + 1, b) / mpmath.besseli(a, b)
                 k_ratio = mpmath.besselk(a + 1, b) / mpmath.besselk(a, b)
-                # I of a negative order is that of the positive one and a share of K
+                # I of a negative order is I of the positive order plus a multiple of K.
                 parts = [mpmath.besseli(-n, b) / mpmath.besseli(n, b) for n in (a, a + 1)]
                 lost = sum(1 + 2 * abs(part) for part in parts) if a <= -1 else 1
-                # each is of logarithms of a size of b at most, or of -log K of b and of the order
+                # Each ratio comes from logarithms of size b at most, or from -log K of b and of the
+                # order.
                 size = 1 + b + abs(a) * abs(mpmath.log(b / 2))
                 assert abs(first[i, j] / float(i_ratio) - 1) < 8 * u * float(lost * size)
                 assert abs(second[i, j] / float(k_ratio) - 1) < 16 * u
@@ -74,7 +75,7 @@ def test_derivative_keeps_its_digits_where_riccati_s_equation_loses_them():
 
 @pytest.mark.slow
 def test_the_inverse_is_one():
-    """x to 1e-14 relative, times the condition number r / (x dr/dx) of the question."""
+    """Expect a relative error of x of 1e-14 times the condition number r / (x dr/dx)."""
     v = np.array([2, 3, 5, 64, 784, 32768, 131072])[:, None] / 2 - 1
     x = np.geomspace(1e-6, 1e6, 40) * (2 * v + 2)
     r, slope = evaluate(family("i"), v, x)["ratio_i"], evaluate(by_argument(iv_ratio), v, x)
@@ -85,11 +86,12 @@ def test_the_inverse_is_one():
 
 
 def test_the_inverse_where_the_ratio_is_one_but_for_its_last_digits():
-    """x from 1 - r exactly, by x = (v + 1/2) / (1 - r) (1 + O(1 - r)), in all orders."""
+    """Compare with x = (v + 1/2) / (1 - r) (1 + O(1 - r)), with 1 - r exact, in all orders."""
     v = np.arange(0, 60, 0.5, dtype=np.float32)[:, None]
     rest = np.float32(2.0**-24) * np.array([1, 2, 5, 40, 300], np.float32)
     got = evaluate(iv_ratio_inverse, v, 1 - rest, np.float32)
-    # below 300 units Newton's steps may not be taken; above, u / (1 - r) is their error
+    # Below 300 units in the last place Newton's steps may be rejected; above, u / (1 - r) is their
+    # error.
     np.testing.assert_allclose(got, (v + 0.5) / rest, rtol=2e-3)
 
 
@@ -112,7 +114,7 @@ def test_inverse_at_its_limits_and_its_derivatives():
 
 
 def test_ratios_at_infinity():
-    """One at an infinite argument, where the two are alike, and none of an infinite order."""
+    """The ratio is 1 at infinite argument, also if both are infinite, and 0 at infinite order."""
     v, x = np.float32([[0.0, 2.5, np.inf], [np.inf, np.inf, 3.0]])
     np.testing.assert_array_equal(jax.jit(iv_ratio)(v, x), [1, 1, 0])
 

@@ -1,4 +1,4 @@
-"""The uniform expansion against mpmath on the edge of its range and far out."""
+"""The uniform expansion against mpmath, on the edge of its range and far outside."""
 
 import mpmath
 import numpy as np

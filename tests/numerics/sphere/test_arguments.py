@@ -1,4 +1,4 @@
-"""Directions that are none are refused where they can be seen, and never answered with a number."""
+"""Invalid directions raise if their values are visible, and never give a number otherwise."""
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,9 @@ NORTH = np.array([0.0, 0.0, 1.0], np.float32)
 
 
 def rows(seed=0, count=50, d=24):
-    """Unit vectors around a random direction, the concentration another in each set.
+    """Make unit vectors around a random direction, with another concentration for each seed.
 
-    From 24 dimensions on, in float64 from 52, the Bessel functions are short programs.
+    From 24 dimensions on (52 in float64) the programs of the Bessel functions are short.
     """
     rng = np.random.default_rng(seed)
     return features.unit(rng.normal(size=(count, d)) + rng.uniform(0, 2, d) * np.arange(d) / 2)
@@ -46,7 +46,11 @@ SPOILT = ("nan", "inf", "half as long", "one is too long", "raw")
 @pytest.mark.parametrize("how", SPOILT)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fit_refuses_what_scipy_refuses(how, dtype):
-    """One nan gave concentration 0.0 and direction e1, halves 3.1 for 10.1, raw rows nan."""
+    """Each invalid input once gave a wrong result without an error.
+
+    One nan gave concentration 0.0 and direction e1, half-length rows gave 3.1 instead of 10.1, and
+    raw rows gave nan.
+    """
     x = spoilt(how).astype(dtype)
     with pytest.raises(ValueError):
         vonmises_fisher.fit(x.astype(np.float64))
@@ -81,13 +85,13 @@ def test_nan_that_cannot_be_seen_comes_out_as_nan():
 
 @pytest.mark.parametrize("d", [2, 8192, 131072])
 def test_rows_normalised_in_their_own_precision_pass(d):
-    """In float32 by a sum from left to right, the worst there is; in the halves as JAX does it."""
+    """Normalise float32 by the worst order of summation, left to right, and halves as JAX does."""
     x = np.random.default_rng(d).normal(size=(24, d)).astype(np.float32)
     left = np.cumsum(x * x, 1, dtype=np.float32)[:, -1:]
     refuse_lengths("x", x / np.sqrt(left))
     normalised = jax.jit(lambda h: h / jnp.sqrt(jnp.sum(h * h, 1, keepdims=True)))
     for half in (jnp.float16, jnp.bfloat16):
-        # float16 holds sums up to 65504
+        # float16 can represent sums up to 65504.
         h = np.asarray(normalised((x if d < 65536 else x / 8).astype(half)))
         off = np.abs(np.linalg.norm(h.astype(np.float64), axis=1) - 1).max()
         assert 1e-5 < off < tolerance(half, d)
@@ -117,7 +121,7 @@ def test_half_precisions_are_fitted_in_float32(half):
 
 
 def test_vectors_that_are_all_the_same_are_so_in_float32_too():
-    """Their mean may be longer than 1 by rounding, of which the inverse ratio makes nan."""
+    """Rounding may make their mean longer than 1, where the inverse ratio returns nan."""
     for seed in range(20):
         x = rows(seed, 1).astype(np.float32).repeat(5, 0)
         assert VonMisesFisher.fit(x).concentration > 1e5

@@ -1,6 +1,6 @@
-"""Mixtures: likelihood never falls, planted clusters are found, many dimensions do not overflow.
+"""Mixtures: likelihoods never fall, planted clusters are found, many dimensions cause no overflow.
 
-Dimensions are 24 and more in float32, 52 and more in float64: from there on the Bessel functions of
+There are at least 24 dimensions in float32 and 52 in float64: from there on the Bessel functions of
 the density are short programs.
 """
 
@@ -16,7 +16,7 @@ from jaxgpu.numerics.sphere.mixture import maximise
 
 
 def planted(d, concentrations, count, seed):
-    """Draws about the first axes by the rejection of Wood (1994), in float32, and their labels."""
+    """Sample about the first axes by Wood's rejection (1994); return float32 rows and labels."""
     rng, n, draws = np.random.default_rng(seed), d - 1, []
     for i, k in enumerate(concentrations):
         b = n / (2 * k + np.hypot(2 * k, n))
@@ -34,7 +34,7 @@ def planted(d, concentrations, count, seed):
 
 
 def mean_cosine(d, k):
-    """The mean cosine A(k) in many dimensions, by the lower bound of Amos (1974), and its slope."""
+    """Return the mean cosine A(k) and its slope in many dimensions, by the bound of Amos (1974)."""
     v = d / 2 - 1
     s = np.hypot(v + 1.5, k)
     a = k / (v + 0.5 + s)
@@ -60,7 +60,7 @@ def test_finds_planted_clusters(hard):
         assert purity(labels, found) > 0.98
         order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
         k = np.asarray(mixture.concentrations)[order]
-        # the deviation of an estimate is k sqrt(2 / (N (d - 1))) about; 5 of them
+        # Allow 5 standard errors; one is about k sqrt(2 / (N (d - 1))).
         np.testing.assert_allclose(k, [60, 25, 100], rtol=5 * np.sqrt(2 / (300 * 23)))
         assert check_shapes(mixture) == {"K": 3, "d": 24}
         if not hard:  # but for the thousandth of a vector that keeps components finite
@@ -73,7 +73,7 @@ def test_one_component_is_the_plain_fit():
     mixture = fit_mixture(x, 1, jax.random.key(0), steps=2).mixture
     fit = VonMisesFisher.fit(x)
     np.testing.assert_allclose(mixture.concentrations[0], fit.concentration, rtol=1e-5)
-    # 1e-3 of a vector without direction among 400: 2.5e-6 in the mean length
+    # The fit adds 1e-3 of a vector without direction to the 400: 2.5e-6 in the mean length.
     np.testing.assert_allclose(mixture.log_prob(x), fit.log_prob(x), atol=1e-4)
 
 
@@ -83,7 +83,7 @@ def test_recovers_its_parameters_in_32768_dimensions(hard):
     d, count, planted_k = 32768, 30, np.array([12000.0, 20000.0, 40000.0])
     x, labels = planted(d, planted_k, count, seed=3)
     a, rise = mean_cosine(d, planted_k)
-    # a mean of N draws is longer than A: the square of its length is A^2 + (1 - A^2) / N
+    # A mean of N samples is longer than A: its squared length is A^2 + (1 - A^2) / N.
     length = np.sqrt(a * a + (1 - a * a) / count)
     want = planted_k
     for _ in range(20):  # the concentration of that length, by Newton's steps
@@ -95,13 +95,13 @@ def test_recovers_its_parameters_in_32768_dimensions(hard):
         assert purity(labels, np.asarray(mixture.responsibilities(x)).argmax(1)) == 1
         order = np.asarray(mixture.mean_directions)[:, :3].argmax(0)
         got = np.asarray(mixture.concentrations, np.float64)[order]
-        # five deviations: those of the mean cosine, sqrt(A' / N), over A'
+        # Allow five standard errors of the mean cosine, sqrt(A' / N), divided by A'.
         assert np.all(abs(got - want) < 5 / np.sqrt(count * np.asarray(rise))), (got, want)
         closeness = np.asarray(mixture.mean_directions)[order, np.arange(3)]
         np.testing.assert_allclose(closeness, a / length, rtol=0.01)
         np.testing.assert_allclose(np.exp(mixture.log_weights), 1 / 3, rtol=1e-4)
-        # the entropy of a component, less log 3, is minus the mean log density, but for what
-        # fitting gains: half a unit a parameter, 3 d of them, a vector
+        # The entropy of a component minus log 3 is minus the mean log density, except for the gain
+        # by fitting: half a unit per parameter, 3 d of them, divided by the number of vectors.
         p = [VonMisesFisher(np.eye(1, d, dtype=np.float32)[0], np.float32(k)) for k in planted_k]
         plain = -np.mean([float(q.entropy()) for q in p]) - np.log(3)
         assert 0.8 < (history[-1] - plain) / (0.5 * d / count) < 1.2
@@ -128,7 +128,7 @@ def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
     settled = lambda state: state.gain < 1e-4
     ended = fit_mixture(x, 2, jax.random.key(2), steps=20, until=settled)
     assert 1 < len(ended.history) < 21 and ended.history[-1] - ended.history[-2] < 1e-4
-    # the history is of the mixture as it stands: row 0 of the start, the last of what is returned
+    # The history belongs to the current mixture: row 0 to the start, the last row to the result.
     last = jnp.mean(ended.mixture.log_prob(x))
     np.testing.assert_allclose(ended.history[-1], last, rtol=1e-5)
     fit_mixture(x, 2, jax.random.key(2), steps=3, out=tmp_path)
@@ -147,8 +147,10 @@ def test_a_component_without_a_share_keeps_its_direction():
 
 
 def test_kmeans_starts_from_far_apart_vectors():
-    """The best of eight candidates finds every cluster; the first alone would miss one now and
-    then, which no later step mends."""
+    """The best of eight candidates finds every cluster.
+
+    The first one alone would sometimes miss one, which no later step repairs.
+    """
     x, labels = planted(24, [500.0] * 6, 50, seed=1)
     for seed in range(30):
         start = spherical_kmeans(x, 6, jax.random.key(seed))
@@ -181,7 +183,7 @@ def test_a_refined_mixture_is_differentiable_in_the_vectors_and_their_weights(x6
     @jax.jit
     @jax.value_and_grad
     def loss(move):
-        """Move the second weight, and all vectors along the sphere."""
+        """Return the loss after moving the second weight, and all vectors along the sphere."""
         weights = jnp.linspace(0.5, 1.5, len(x)).at[2].add(move[0])
         y = x + move[1] * turned
         y = y / jnp.linalg.norm(y, axis=1, keepdims=True)
@@ -193,6 +195,6 @@ def test_a_refined_mixture_is_differentiable_in_the_vectors_and_their_weights(x6
 
 
 def unit(x):
-    """The vectors in float64, normalised there."""
+    """Return the vectors in float64, normalised in float64."""
     x = x.astype(np.float64)
     return x / np.linalg.norm(x, axis=1, keepdims=True)

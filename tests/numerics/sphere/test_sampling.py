@@ -1,4 +1,4 @@
-"""Draws have the moments of the distribution, and gradients of their expectations are unbiased."""
+"""Samples have the moments of the distribution, and gradients of expectations are unbiased."""
 
 import time
 
@@ -13,7 +13,7 @@ from jaxgpu.numerics.sphere.sampling import cosine_slope, draw, gaps
 
 
 def mean_cosine(d, k):
-    """The mean cosine A(k) and its slope, by SciPy."""
+    """Return the mean cosine A(k) and its slope, by SciPy."""
     if k == 0:
         return 0.0, 1 / d
     a = ive(d / 2, k) / ive(d / 2 - 1, k)
@@ -29,7 +29,8 @@ def test_moments_over_three_seeds(d, k):
     for seed in range(3):
         x = np.asarray(sample(jax.random.key(seed)), np.float64)
         np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, atol=1e-6)
-        # the variance of the cosine is A'(k); of any tangent component A / k, or 1 / d
+        # The variance of the cosine is A'(k); that of any tangent component is A / k, or 1 / d at k
+        # = 0.
         w, t = x[:, 1], x[:, 0]
         side = a / k if k > 0 else 1 / d
         assert abs(w.mean() - a) < 4 * np.sqrt(rise / 20000) + 1e-6
@@ -42,7 +43,7 @@ def test_moments_over_three_seeds(d, k):
 @pytest.mark.slow
 @pytest.mark.parametrize("d, concentrations", [(2, [0.5]), (5, [2.0, 0.0]), (100, [70.0])])
 def test_gradients_of_expectations_are_unbiased(d, concentrations):
-    """d = 5, k = 2 is where the derivative of the accepted proposal is known to be biased."""
+    """The derivative of the accepted proposal is known to be biased at d = 5, k = 2."""
     m = jnp.zeros(d).at[0].set(1)
     rise = jax.jit(
         jax.vmap(jax.grad(lambda k, key: jnp.mean(draw(key, m, k, 4000)[:, 0])), (None, 0))
@@ -51,12 +52,12 @@ def test_gradients_of_expectations_are_unbiased(d, concentrations):
         got = np.asarray(rise(jnp.float32(k), jax.random.split(jax.random.key(3), 25)))
         _, want = mean_cosine(d, k)
         assert abs(got.mean() - want) < 4 * got.std() / 5, (k, got.mean(), want)
-        # and they are far less noisy than the score function's, whose deviation is 1 / sqrt(N)
+        # They are far less noisy than the score function's, whose deviation is 1 / sqrt(N).
         assert got.std() < want
 
 
 def test_the_slope_is_that_of_the_quantiles():
-    """Against the distribution function by quadrature: dw/dk = -(dF/dk) / p at fixed F."""
+    """Compare with the distribution function by quadrature: dw/dk = -(dF/dk) / p at fixed F."""
     d, k = 6, 3.0
     t = np.linspace(-1, 1, 200001)
 
@@ -85,7 +86,7 @@ def test_many_dimensions(x64):
     rise, _ = p.fisher_information()
     assert abs(float(x[:, 7].mean() - p.resultant)) < 4 * float(jnp.sqrt(rise / 400))
     fit = VonMisesFisher.fit(x)
-    # the length of a mean of 400 is longer than A by (1 - A^2) / (2 N A)
+    # The length of a mean of 400 exceeds A by (1 - A^2) / (2 N A).
     a = float(p.resultant)
     bias = (1 - a * a) / (800 * a) / float(rise)
     assert abs(float(fit.concentration) - 15000 - bias) < 5 / np.sqrt(400 * float(rise))
@@ -93,7 +94,7 @@ def test_many_dimensions(x64):
 
 @pytest.mark.slow
 def test_draws_in_8192_dimensions_take_a_fifth_of_a_millisecond_each():
-    """Of CPU time, on all cores together; and have the right moments, over three seeds."""
+    """Measure CPU time on all cores together; check the moments, too, over three seeds."""
     count, d, k = 2500, 8192, np.float32(15000)
     m = jnp.zeros(d).at[7].set(1)
     sample = jax.jit(lambda key: draw(key, m, k, count))
@@ -114,7 +115,7 @@ def test_draws_in_8192_dimensions_take_a_fifth_of_a_millisecond_each():
 
 
 def test_the_number_of_draws_is_what_was_asked_for(x64):
-    """Also where it is no whole number of the blocks that are drawn at a time."""
+    """The number need not be a multiple of the block of samples that is generated at a time."""
     m = np.eye(1, 3000)[0]
     x = np.asarray(jax.jit(lambda key: draw(key, m, 900.0, 50))(jax.random.key(0)))
     assert x.shape == (50, 3000) and x.dtype == np.float64
@@ -133,7 +134,7 @@ def test_the_mean_direction_moves_the_draws():
     m = np.array([0.6, 0.0, 0.8], np.float32)
     slope = np.asarray(jax.jit(jax.grad(spread))(m))
     assert np.all(np.isfinite(slope)) and abs(float(np.sum(slope * m))) < 1e-2
-    # E[x] = A m, so that along the tangent t the third component moves by A t_3
+    # E[x] = A m, so along the tangent t the third component moves by A t_3.
     t = np.array([-0.8, 0.0, 0.6])
     a, _ = mean_cosine(3, 9.0)
     assert abs(float(np.sum(slope * t)) / 500 - 0.6 * a) < 0.05

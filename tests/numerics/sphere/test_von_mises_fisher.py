@@ -16,7 +16,7 @@ def made(d, k, dtype=np.float64):
 
 
 def along(d, k, f):
-    """E[f(t)] of the cosine t to the mean direction, by quadrature in 30 digits."""
+    """Return E[f(t)] of the cosine t to the mean direction, by quadrature in 30 digits."""
     with mpmath.workdps(30):
         law = lambda t: mpmath.exp(k * t) * (1 - t * t) ** (mpmath.mpf(d - 3) / 2)
         points = [-1, 0, mpmath.mpf(k) / (k + d), 1]
@@ -32,7 +32,7 @@ def test_three_dimensions_in_closed_form(x64):
         lambda p: (p.log_prob(x), p.resultant, p.entropy()), (VonMisesFisher(None, 0),)
     )
     log_p, resultant, entropy = every(p)
-    # log(k / (4 pi sinh k)), and coth k - 1 / k
+    # The closed forms are log(k / (4 pi sinh k)) and coth k - 1 / k.
     log_c = np.log(k / (2 * np.pi)) - k - np.log(-np.expm1(-2 * k))
     np.testing.assert_allclose(log_p, log_c[:, None] + k[:, None] * x[:, 2], rtol=1e-14)
     log_c, k = log_c[1:], k[1:]  # the closed form of the mean loses its digits below
@@ -56,10 +56,11 @@ def test_mean_and_divergence_by_quadrature(x64, d, k):
 
 
 def ratio(d, k):
-    """I_{d/2} / I_{d/2-1}, the continued fraction of Gauss backwards from Amos's bound; 40 digits.
+    """Return I_{d/2} / I_{d/2-1} to 40 digits, by Gauss's continued fraction.
 
-    The bound's relative error, below 1 / order, shrinks at the m-th order from the start by
-    ((sqrt(order^2 + k^2) - order) / k)^2 each, about exp(-m^2 / k) in all where k is large.
+    It runs backwards from Amos's bound, whose relative error is below 1 / order. The m-th step from
+    the start reduces the error by ((sqrt(order^2 + k^2) - order) / k)^2, in total about exp(-m^2 /
+    k) where k is large.
     """
     with mpmath.workdps(40):
         v, k = mpmath.mpf(d) / 2 - 1, mpmath.mpf(k)
@@ -73,7 +74,7 @@ def ratio(d, k):
 
 @pytest.mark.slow
 def test_smooth_at_no_concentration(x64):
-    """The density is 1 + k t + ..., t the cosine: log C = log C_0 - k^2 / (2 d)."""
+    """The density is 1 + k t + ..., where t is the cosine: log C = log C_0 - k^2 / (2 d)."""
     x, q = 0.6 * np.eye(1, 7)[0] + 0.8 * np.eye(1, 7, 6)[0], made(7, 0.3)
 
     def every(k):
@@ -83,7 +84,7 @@ def test_smooth_at_no_concentration(x64):
     def with_slope(k):
         return jax.jvp(every, (k,), (1.0,))
 
-    # operation by operation: to compile it takes longer
+    # Run operation by operation, because compiling it takes longer.
     (value, first), (_, second) = jax.jvp(with_slope, (0.0,), (1.0,))
     np.testing.assert_allclose(value[2], log_sphere_area(7), rtol=1e-15)
     np.testing.assert_allclose(first, [0, 0.8, 0, -0.3 / 7], atol=1e-14)
@@ -102,7 +103,7 @@ def test_few_and_many_dimensions_against_mpmath(x64, d, k):
         rise = 1 - a * a - (d - 1) * a / k
     p = made(d, k)
     np.testing.assert_allclose(p.log_normalizer(), float(area + series), rtol=1e-14)
-    # a difference of terms as large as the logarithm of the area
+    # The entropy is a difference of terms as large as the logarithm of the area.
     np.testing.assert_allclose(p.entropy(), float(entropy), rtol=1e-13)
     np.testing.assert_allclose(p.fisher_information(), (float(rise), float(k * a)), rtol=1e-13)
     x = 0.6 * np.eye(1, d)[0] + 0.8 * np.eye(1, d, d - 1)[0]
@@ -111,7 +112,7 @@ def test_few_and_many_dimensions_against_mpmath(x64, d, k):
 
 @pytest.mark.slow
 def test_fits_real_images_and_tokens():
-    """The concentrations of notes on these data, and the likelihood equation itself."""
+    """Check the recorded concentrations of these data and the likelihood equation itself."""
     images, labels = features.digits()
     fit = VonMisesFisher.fit(images)
     assert abs(float(fit.concentration) - 828.940) < 1e-3
@@ -156,7 +157,7 @@ def test_fit_is_a_maximum_takes_weights_and_is_differentiable(x64):
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 100, 131072])
 def test_fit_to_twelve_digits(x64, d):
-    """The concentration of the length as it is in float64, by one step of Newton in 40 digits."""
+    """Compare with the concentration of the float64 length by one Newton step in 40 digits."""
     for goal in (1e-6, 0.03, 0.5, 0.99, 1 - 1e-6):
         near = float(VonMisesFisher.from_mean(goal * np.eye(1, d)[0]).concentration)
         if near > 1e8:  # as many terms as its square root
@@ -169,7 +170,8 @@ def test_fit_to_twelve_digits(x64, d):
             condition = float(length / (want * rise))
         fit = VonMisesFisher.from_mean(length * np.eye(1, d, d // 2)[0])
         np.testing.assert_allclose(fit.mean_direction[d // 2], 1, rtol=4e-16)
-        # half an ulp of the length changes the concentration by as many as the condition number
+        # Half an ulp of the length changes the concentration by half an ulp times the condition
+        # number.
         bound = max(1e-12, 2**-53 * condition)
         assert abs(float(fit.concentration) / float(want) - 1) < bound, (goal, condition)
 
