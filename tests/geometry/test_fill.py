@@ -1,4 +1,4 @@
-"""Points that fill a box or a shape."""
+"""Filling a box or a shape with points."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Vectors as tuples and as rows of arrays say what NumPy says; lengths have slopes at zero."""
+"""Vectors as tuples and as array rows agree with NumPy; lengths have zero slope at zero."""
 
 import jax
 import jax.numpy as jnp

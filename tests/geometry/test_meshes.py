@@ -1,4 +1,4 @@
-"""Meshes as tools: distances against the shapes they are meshes of."""
+"""Meshes as tools: their distances against those of the exact shapes."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,7 @@ SPACING = 0.05
 
 
 def compare(made, exact, seed, away):
-    """Largest error at random points in and around, where the exact slope is smooth, and all."""
+    """Return the maximum errors at random points with a smooth exact slope and at all points."""
     x = np.random.default_rng(seed).uniform(-0.5, 0.5, (400, 3)).astype(np.float32)
     points = tuple(jnp.asarray(x.T))
     error = np.abs(np.asarray(made.distance(points) - exact.distance(points)))
@@ -34,7 +34,8 @@ def test_a_box_and_a_ball(tmp_path):
     assert every < SPACING * 3**0.5 / 2 + SPACING  # at corners, and beyond the grid a bound
     radius = 0.3
     ball = voxels(trimesh.creation.icosphere(4, radius), SPACING)
-    # facets lie inside the sphere by at most e^2 / 8 r, trilinear slopes err by 3 h^2 / 8 r' r'
+    # Facets are inside the sphere by at most e^2 / 8 r; trilinear slopes have an error of 3 h^2 / 8
+    # r' r'.
     within = lambda x: (np.linalg.norm(x, axis=1) > 0.15) & np.all(np.abs(x) < 0.4, 1)
     smooth, _ = compare(ball, sdf.Ball(radius), 1, within)
     assert smooth < 0.03**2 / (8 * radius) + 3 * SPACING**2 / (8 * 0.15)

@@ -1,4 +1,4 @@
-"""Rotations against SciPy's and against small steps; the convention is (w, x, y, z)."""
+"""Rotations against SciPy and against small steps; quaternions are (w, x, y, z)."""
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def test_products_matrices_and_vectors_are_scipys(x64):
 
 
 def test_quaternions_of_half_turns_and_turns_close_to_them(x64):
-    """There the real part is none or small, and one of three other rows must be taken."""
+    """The real part is zero or small there, so one of three other rows must be selected."""
     axes = np.concatenate([np.eye(3), np.eye(3) + 0.4, RNG.normal(size=(20, 3))])
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     angles = np.pi - np.array([0.0, 1e-8, 1e-3, -1e-3, 0.1])
@@ -47,7 +47,7 @@ def test_quaternions_of_half_turns_and_turns_close_to_them(x64):
     got = np.asarray(jax.jit(jax.vmap(rotations.from_matrix))(turns.as_matrix()))
     want = turns.as_quat(scalar_first=True)
     largest = np.take_along_axis(want, np.abs(want).argmax(1)[:, None], 1)
-    # of two components of one size either may be taken for the largest
+    # If two components have the same size, either may count as the largest.
     sign = np.sign(np.sum(got * want, 1, keepdims=True))
     assert np.all((sign == np.sign(largest)) | (np.abs(largest) < 0.71))
     np.testing.assert_allclose(got, sign * want, atol=2e-15)
@@ -73,7 +73,7 @@ def test_a_constant_spin_turns_by_its_angle(x64, d):
 
     @jax.jit
     def speeds(dt):
-        """The velocity of a point as a derivative, and as the spin has it."""
+        """Return the velocity of a point as a derivative, and as computed from the spin."""
         point = tuple(X[:d, 0])
         at = lambda dt: jnp.stack(rotations.turned(rotations.rotated(turn, spin, dt), point))
         arm = rotations.turned(turn, point)

@@ -1,4 +1,4 @@
-"""Sampled distances: exact where they are linear, and tools of them that push as any other."""
+"""Sampled distances: exact where they are linear. Tools push alike for a distance of any slope."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def test_a_sampled_plane_is_the_plane_inside_and_no_nearer_outside(x64):
     value, slope = both(tuple(jnp.asarray(x.T)))
     np.testing.assert_allclose(value, x @ n, atol=1e-14)
     np.testing.assert_allclose(np.stack(slope, 1), np.broadcast_to(n, (200, 3)), atol=1e-13)
-    # beyond the grid: the distance at its rim, and the way from there
+    # Outside the grid, the result is the distance at its rim plus the distance to the rim.
     out = lower + 6 * h * rng.uniform(1.1, 2, size=(200, 3))
     rim = np.clip(out, lower, lower + 6 * h)
     far = both(tuple(jnp.asarray(out.T)))[0]

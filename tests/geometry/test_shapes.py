@@ -1,4 +1,4 @@
-"""Distances against a search over points of the surface."""
+"""Signed distances: their sign, and gradients that lead to the surface."""
 
 import jax
 import jax.numpy as jnp
@@ -38,12 +38,12 @@ SURFACES = {
 
 @pytest.mark.parametrize("name", SURFACES)
 def test_sign_and_size(name):
-    """Negative exactly inside; a ball of that radius about a point outside holds nothing of it."""
+    """Distances are negative exactly inside; outside, a step of that length ends on the surface."""
     shape, inside = SURFACES[name]
 
     @jax.jit
     def measured(points):
-        """Distances, their gradients, and the distances of the nearest points."""
+        """Return the distances, their gradients, and the distances of the nearest points."""
         distance = lambda p: shape.distance(tuple(p.T))
         d, pull = jax.vjp(distance, points)
         (step,) = pull(jnp.ones_like(d))

@@ -1,4 +1,4 @@
-"""Blocks with a hole: their distance against the nearest of a dense cloud of their surface."""
+"""Blocks with a hole: their distances against dense points on their surface."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +39,7 @@ def test_a_square_socket_is_as_far_as_its_surface():
 
 
 def test_a_round_socket_is_as_far_as_its_surface():
-    """By symmetry in the half plane of radius and height."""
+    """The half plane of radius and height suffices by symmetry."""
     radius, out = 0.0041, 0.009
     corners = [(0, 0), (out, 0), (out, HEIGHT), (radius, HEIGHT), (radius, HEIGHT - DEPTH)]
     corners = np.array([*corners, (0, HEIGHT - DEPTH)])
@@ -58,7 +58,7 @@ def compare(socket, cloud, x, solid, seen=None):
     near, _ = cKDTree(cloud).query(x)
     got = np.asarray(socket.distance(tuple(jnp.asarray(x if seen is None else seen).T)), float)
     assert ((got < 0) == solid)[np.abs(got) > 1e-6].all()
-    # the nearest point of the surface is within half a diagonal of the grid of one of the cloud
+    # The nearest point of the surface is within half a diagonal of the grid from a sampled point.
     spacing = STEP / np.sqrt(2)
     assert (np.abs(got) <= near + 1e-7).all()
     assert (np.abs(got) >= np.sqrt(np.maximum(near**2 - spacing**2, 0)) - 1e-6).all()

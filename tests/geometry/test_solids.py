@@ -1,4 +1,4 @@
-"""Boxes in space against their frames by SciPy, and how many solids there are of each kind."""
+"""Boxes in space against frames by SciPy, and the counts of solids of each type."""
 
 import jax
 import numpy as np
@@ -29,7 +29,7 @@ def test_solids_are_counted_by_their_kinds(given, counts):
 
 @pytest.mark.parametrize("general", [False, True])
 def test_distances_and_frames_of_boxes(general):
-    """One box is not there: it is infinitely far, and kept as a point a long way below."""
+    """One box is absent: it is infinitely far, and stored as a point a long way below."""
     turn = RNG.normal(size=(5, 4) if general else 5)
     quaternions = (
         turn if general else np.stack([np.cos(turn / 2), *np.zeros((2, 5)), np.sin(turn / 2)], 1)

@@ -1,4 +1,4 @@
-"""Threads of ISO 68-1: published diameters, a screw motion, and a dense cloud of the surface."""
+"""Threads of ISO 68-1: published diameters, a screw motion, and dense points on the surface."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from jaxgpu.geometry.threads import Bolt, Nut, minor_diameter, pitch_diameter, thread_distance
 
-# ISO 724, mm: d, P, d2, d1
+# Columns of ISO 724 in mm: d, P, d2, d1.
 PUBLISHED = [(8, 1.25, 7.188, 6.647), (12, 1.75, 10.863, 10.106), (16, 2.0, 14.701, 13.835)]
 RNG = np.random.default_rng(5)
 
@@ -20,7 +20,10 @@ def test_diameters_are_the_published_ones(d, pitch, d2, d1):
 
 @pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
 def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
-    """A turn by an angle and a way of P angle / 2 pi; nothing else along the axis does."""
+    """The motion is a rotation by an angle and a shift of P angle / 2 pi.
+
+    No other shift along the axis keeps the distance.
+    """
     x = RNG.uniform(-0.6 * d, 0.6 * d, (500, 3))
     angle = 2.1
     c, s = np.cos(angle), np.sin(angle)
@@ -28,15 +31,15 @@ def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
     moved[:, 2] += pitch * angle / (2 * np.pi)
     distance = jax.jit(lambda p: thread_distance(tuple(p.T), d, pitch))
     far = lambda p: np.asarray(distance(p.astype(np.float32)))
-    # 24 bits of places of up to 0.6 d, of slope one
+    # The tolerance is 24 bits of positions of up to 0.6 d, at slope one.
     np.testing.assert_allclose(far(moved), far(x), atol=1e-5 * d)
     assert np.abs(far(x + np.array([0, 0, pitch / 3])) - far(x)).max() > 0.1 * pitch
 
 
 @pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
 def test_the_thread_is_as_far_as_its_surface(d, pitch, d2, d1):
-    """The profile is cut across the axis: off by the lead angle's square, 3e-3, and the cloud."""
-    # the profile as ISO 68-1 draws it: crest, flank, root
+    """Profiles are cut across the axis: errors are the lead angle's square, 3e-3, and spacing."""
+    # The profile of ISO 68-1 consists of crest, flank and root.
     v = np.array([-1 / 2, -3 / 8, -1 / 16, 1 / 16, 3 / 8, 1 / 2]) * pitch
     radius = np.array([d1, d1, d, d, d1, d1]) / 2
     along = np.linspace(v[0], v[-1], 400)
@@ -58,12 +61,12 @@ def test_the_thread_is_as_far_as_its_surface(d, pitch, d2, d1):
     got = np.asarray(distance(x.astype(np.float32)))
     inside = out < np.interp(x[:, 2], v, radius)
     assert ((got < 0) == inside)[np.abs(got) > 1e-4].all()
-    # half the cloud's spacing, 0.5 / 499 d / 4, and 2e-3 of distances of up to 0.4 pitch
+    # The tolerance is half the spacing, 0.5 / 499 d / 4, plus 2e-3 of distances of up to 0.4 pitch.
     np.testing.assert_allclose(np.abs(got), near, atol=0.5 / 499 * d / 4 + 2e-3 * 0.4 * pitch)
 
 
 def test_a_nut_runs_freely_on_its_bolt_and_in_step_alone():
-    """Both coaxial: the least gap is half the clearance; half a pitch off they would cross."""
+    """Both are coaxial: the minimum gap is half the clearance; half a pitch off they overlap."""
     d, pitch, play = 0.016, 0.002, 4e-4
     nut, bolt = Nut(d + play, pitch, 0.0074, 0.012), Bolt(d, pitch, 0.02)
     r, t, z = RNG.uniform((0.0065, -np.pi, -0.006), (0.0085, np.pi, 0.006), (20000, 3)).T
@@ -75,6 +78,6 @@ def test_a_nut_runs_freely_on_its_bolt_and_in_step_alone():
         return nut.distance(tuple(x.T)), bolt.distance(tuple(x.T)), bolt.distance(tuple(off.T))
 
     of_nut, of_bolt, of_turned = map(np.asarray, far(x.astype(np.float32), off.astype(np.float32)))
-    # nowhere inside both, and the two distances add up to the gap between them at least
+    # No point is inside both, and the two distances sum to at least the gap between them.
     assert (of_nut + of_bolt).min() > 0.45 * play * np.sin(np.pi / 6)
     assert ((of_nut < 0) & (of_turned < 0)).any()
