@@ -1,4 +1,4 @@
-"""Rays against capsules: closed forms, a search along the ray, and what a picture shows."""
+"""Rays against capsules: closed forms, a search along the ray, and rendered images."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ SEEN = Camera((3.0, 0.0, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, heigh
 
 
 def scene(seed, count=3):
-    """Random capsules near the origin, the last one a sphere."""
+    """Make random capsules near the origin; the last one is a sphere."""
     rng = np.random.default_rng(seed)
     start, end = rng.normal(0, 0.4, (2, count, 3))
     end[-1] = start[-1]
@@ -20,7 +20,7 @@ def scene(seed, count=3):
 
 
 def gap(scene, x):
-    """Distance from points [K, 3] to the capsules, by their definition."""
+    """Return the distance from points [K, 3] to the capsules, by definition."""
     gaps = []
     for a, b, r in zip(*map(np.asarray, (scene.start, scene.end, scene.radius))):
         s = np.clip(((x - a) @ (b - a)) / max((b - a) @ (b - a), 1e-300), 0, 1)
@@ -29,7 +29,7 @@ def gap(scene, x):
 
 
 def test_rays_stop_on_the_first_surface(x64):
-    """On the surface where they meet it, outside all the way there; else never inside."""
+    """Hits are on the surface, their rays outside before; rays without a hit are never inside."""
     meet, hits = jax.jit(capsules.meet), 0
     for seed in range(5):
         rng, made = np.random.default_rng(seed), scene(seed)
@@ -50,7 +50,7 @@ def test_rays_stop_on_the_first_surface(x64):
 
 
 def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
-    """The ball's outline from the camera's geometry; below it the sun is away."""
+    """The outline follows from the camera's geometry; below the ball the floor is in shadow."""
     ball = lambda r: Capsules(
         start=jnp.zeros((1, 3)),
         end=jnp.zeros((1, 3)),
@@ -72,12 +72,12 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
 
 
 def test_a_depth_camera_sees_the_first_surface(x64):
-    """At the depth that it tells every pixel shows a point of a capsule or of the floor."""
+    """The point at the depth of every pixel is on a capsule or on the floor."""
     camera = Camera((3.0, 0.4, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
 
     @jax.jit
     def look(made):
-        """Depths, places at them, and places 2 m ahead."""
+        """Return depths, the positions at them, and positions 2 m ahead."""
         depth = made.depth(camera)
         there = camera.places(jnp.where(jnp.isfinite(depth), depth, 1.0))
         return depth, jnp.stack(there, -1), jnp.stack(camera.places(jnp.full((24, 24), 2.0)), -1)
@@ -89,13 +89,13 @@ def test_a_depth_camera_sees_the_first_surface(x64):
         on_one = np.abs(gap(made, there.reshape(-1, 3)).reshape(24, 24)) < 1e-7
         seen = np.isfinite(depth)
         assert (on_floor | on_one)[seen].all() and on_floor[seen].any() and on_one[seen].any()
-        # what is not seen looks up, or far away
+        # Pixels without a hit point upwards, or far away.
         up = up - np.asarray(camera.eye)
         assert (~seen).any() and (up[~seen][:, 2] > -1e-3 * 2).all()
 
 
 def test_a_depth_camera_sees_balls_glass_and_a_floor():
-    """A ball in front of a floor, and a glass ball beside it that is nearer than what is behind."""
+    """The scene has a ball before a floor and a glass ball that is closer than its background."""
     camera = Camera((0.0, 2.0, 4.0), (0.0, 0.0, 0.0), width=33, height=33)
     x, style = jnp.zeros((1, 3)), Look(0.5, smoothing=0)
     glass = (sdf.Ball(0.3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.0, 0.0, 0.0]))

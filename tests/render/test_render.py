@@ -1,4 +1,4 @@
-"""Depth images against a loop over pixels and balls; tools against analytic rays; pictures."""
+"""Depth images against a loop over pixels and balls, tools against analytic rays; renderings."""
 
 import io
 import sys
@@ -22,7 +22,7 @@ CAMERA = Camera(tuple(EYE), tuple(TARGET), (0.1, 1.0, -0.2), ANGLE, 24, 18)
 
 
 def rays():
-    """Eye [3] and directions [18, 24, 3] with unit part along the sight, by hand, float64."""
+    """Return ray directions [18, 24, 3] with unit component along the view axis, in float64."""
     ahead = (TARGET - EYE) / np.linalg.norm(TARGET - EYE)
     right = np.cross(ahead, [0.1, 1.0, -0.2])
     right /= np.linalg.norm(right)
@@ -34,7 +34,7 @@ def rays():
 
 
 def meets(d, centre, radius):
-    """How far along the rays [..., 3] from the eye a ball is met: the quadratic equation."""
+    """Return the parameter at which rays [..., 3] from the eye hit a ball: a quadratic equation."""
     to = EYE - centre
     a, b, c = (d * d).sum(-1), 2 * (d * to).sum(-1), (to * to).sum() - radius**2
     left = b * b - 4 * a * c
@@ -63,7 +63,7 @@ def test_every_pixel_shows_the_nearest_ball(seed):
     best = depths.min(0)
     seen = np.isfinite(best)
     assert 0.3 < seen.mean() < 1
-    # a ray within rounding of a rim may go either way
+    # Rays within rounding error of a rim may hit or miss.
     sure = np.stack([meets(rays(), c, 1.001 * r) for c, r in zip(x, radius)]).min(0)
     sure = np.abs(np.where(seen, best, 0) - np.where(np.isfinite(sure), sure, 0)) < 0.02
     assert sure.mean() > 0.95
@@ -88,7 +88,7 @@ def test_a_soft_image_is_its_definition():
         w = np.maximum(1 - miss / r**2, 0) ** 2 * np.exp(-z / 0.05)
         weight, total = weight + w, total + w * z
     got = soft(jnp.asarray(x, jnp.float32), jnp.asarray(radius, jnp.float32))
-    # exp(t / blur) turns rounding of 1e-7 x 2 m into 4e-6 of a weight
+    # exp(t / blur) amplifies rounding of 1e-7 x 2 m to 4e-6 of a weight.
     np.testing.assert_allclose(got, total / weight, rtol=2e-4)
 
 
@@ -99,7 +99,7 @@ def test_both_images_have_the_derivative_of_differences(x64):
 
     @jax.jit
     def first(h):
-        """The depth, its derivative, and the number of the ball in each pixel."""
+        """Return the depth, its derivative, and the index of the ball in each pixel."""
 
         def depth(h):
             index, d = draw(x + h * way, radius)
@@ -119,13 +119,13 @@ def test_both_images_have_the_derivative_of_differences(x64):
 
     @jax.jit
     def second(h):
-        """The image, its derivative along `way`, and that of a sum by all balls in reverse."""
+        """Return the image, its derivative along `way`, and the reverse gradient of its sum."""
         given = x[9:] + h * way[9:], radius[9:] + h * np.cos(np.arange(51.0))
         image, slope = jax.jvp(soft, given, (way[9:], np.cos(np.arange(51.0))))
         return image, slope, jax.grad(lambda *a: jnp.sum(weight * soft(*a)), (0, 1))(*given)
 
     (_, slope, (by_x, by_radius)), (after, *_), (before, *_) = map(second, (0.0, 1e-6, -1e-6))
-    # truncation of the differences, of second order in steps of 1e-6
+    # The truncation error of the differences is of second order in steps of 1e-6.
     np.testing.assert_allclose(slope, (after - before) / 2e-6, rtol=1e-5, atol=1e-5)
     along = np.sum(by_x * way[9:]) + np.sum(by_radius * np.cos(np.arange(51.0)))
     np.testing.assert_allclose(along, np.sum(weight * slope), rtol=1e-9)
@@ -159,7 +159,7 @@ def test_a_walk_along_rays_meets_tools_where_geometry_says():
     assert off[np.isfinite(want) & ~rim].max() < 5e-3
     box = sdf.Box((0.25, 0.15, 0.2))
     depth, _ = walk(box)
-    # the slabs of a box, in its own frame: R^T of the quaternion (w, x, y, z)
+    # Intersect the slabs of the box in its own frame: R^T of the quaternion (w, x, y, z).
     w, x, y, z = turn
     r = np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -181,7 +181,7 @@ def test_normals_of_a_depth_image_are_those_of_the_ball():
     out = np.stack(camera.places(jnp.where(jnp.isfinite(depth), depth, 0)), -1) / 0.25
     facing = np.isfinite(depth) & (out @ np.array([0.0, 0.3, 2.0]) > 1.2)
     assert facing.sum() > 500
-    # a pixel spans 0.035 of the radius: one-sided differences are off by half of it
+    # A pixel spans 0.035 of the radius: one-sided differences have an error of half of it.
     assert np.abs(got - out)[facing].max() < 0.05
 
 
@@ -207,7 +207,7 @@ def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     x, height, z = camera.places(depth)
     np.testing.assert_allclose(height, 0, atol=1e-5)
     dark = np.asarray(image[..., 0]) < 0.7  # the floor in the sun has 0.83
-    # the sun is at (0.45, 0.8, 0.4): a drop 0.4 m up throws its shadow 0.4 (0.45, 0.4) / 0.8 away
+    # The sun is at (0.45, 0.8, 0.4): a drop 0.4 m up casts its shadow 0.4 (0.45, 0.4) / 0.8 away.
     np.testing.assert_allclose(np.asarray(x)[dark].mean(), -0.225, atol=0.02)
     np.testing.assert_allclose(np.asarray(z)[dark].mean(), -0.2, atol=0.02)
     bare, _ = put(drop, 0.0)  # nothing is drawn, as before the first drop of a jet

@@ -1,4 +1,4 @@
-"""What a camera sees of simple solids: exact against geometry in float64 that shares no code."""
+"""Camera images of simple solids against independent exact geometry in float64."""
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,12 @@ FAR = 40.0
 
 
 def turned(rng, n, general):
-    """Angles [n], or quaternions [n, 4] of any length."""
+    """Sample angles [n], or quaternions [n, 4] of any length."""
     return rng.normal(size=(n, 4)) if general else rng.uniform(-4, 4, n)
 
 
 def matrices(turn):
-    """Rotation matrices [n, 3, 3] in float64, by the formula of Rodrigues or of the plane."""
+    """Return rotation matrices [n, 3, 3] in float64, by Rodrigues' formula or by the plane's."""
     turn = np.asarray(turn, float)
     if turn.ndim == 1:
         c, s, o = np.cos(turn), np.sin(turn), np.zeros_like(turn)
@@ -33,7 +33,7 @@ def matrices(turn):
 
 
 def scene(seed, n=30, general=False, dtype=np.float32):
-    """Boxes as furniture about a camera at the origin, which none of them holds."""
+    """Place random boxes about a camera at the origin; none of them contains it."""
     rng = np.random.default_rng(seed)
     way = rng.normal(size=(n, 3))
     centre = way / np.linalg.norm(way, axis=1, keepdims=True) * rng.uniform(2.5, 9, (n, 1))
@@ -46,7 +46,7 @@ def camera(size=24, target=(1.0, 0.3, -0.2)):
 
 
 def directions(camera):
-    """Unit vectors of all pixels [H W, 3] and their share ahead, in float64."""
+    """Return unit vectors of all pixels [H W, 3] and their forward components, in float64."""
     eye, target, up = (np.asarray(a, float) for a in (camera.eye, camera.target, camera.up))
     ahead = (target - eye) / np.linalg.norm(target - eye)
     right = np.cross(ahead, up) / np.linalg.norm(np.cross(ahead, up))
@@ -61,7 +61,7 @@ def directions(camera):
 
 
 def by_faces(boxes, d):
-    """Distances [P, N] by meeting each of the six faces of every box in float64; inf for none."""
+    """Return distances [P, N] to boxes, by their six faces in float64; inf for a miss."""
     R, c, h = matrices(boxes.turn), np.asarray(boxes.centre, float), np.asarray(boxes.half, float)
     best = np.full((len(d), len(c)), np.inf)
     for axis in range(3):
@@ -92,7 +92,7 @@ def test_depth_of_boxes_is_that_of_their_faces(general, dtype):
             hit = (true < FAR) == (got < FAR)
             wrong += np.sum(~hit)
             worst.append(np.abs(got - true)[hit])
-        # a float32 ray of 10 m is off by 1e-6 m; met at a slant it slides further by the slope
+        # A float32 ray of 10 m has an error of 1e-6 m; at a slanted surface the slope amplifies it.
         limit = 1e-5 if dtype == np.float32 else 1e-12
         assert np.quantile(np.concatenate(worst), 0.999) < limit
         assert wrong <= (2 if dtype == np.float32 else 0)  # pixels on an edge
@@ -106,7 +106,8 @@ def test_the_number_of_a_solid_and_its_normal():
     index = np.where(np.isfinite(t.min(1)), t.argmin(1), -1)
     same = np.asarray(seen.index).ravel() == index
     assert same.mean() > 0.999
-    # the normal of a face is constant over neighbours of the same face: by differences of places
+    # A face's normal is constant over neighbouring pixels: compare it with differences of
+    # positions.
     x = np.stack([np.asarray(a) for a in look.places(seen.depth)], -1)
     across = np.cross(x[1:, :-1] - x[:-1, :-1], x[:-1, 1:] - x[:-1, :-1])
     across /= np.linalg.norm(across, axis=-1, keepdims=True)
@@ -137,7 +138,7 @@ def test_capsules_balls_and_planes_agree_with_marching_along_their_distance():
     pill, ball = walk(sdf.Capsule(0.6, 0.3), ends.mean(0)), walk(sdf.Ball(0.35), rods.start[1])
     true = np.minimum(np.minimum(pill, ball), 20.0)
     hit = (true < 20) & (np.asarray(seen.depth) < 20)
-    # marching ends within 1e-4 of `far` of the surface, which is more along a ray at a slant
+    # Marching ends within 1e-4 of `far` of the surface, which is more along a slanted ray.
     assert hit.sum() > 60 and np.quantile(np.abs(true - seen.depth)[hit], 0.9) < 1e-3
     assert np.mean((true < 20) != (np.asarray(seen.depth) < 20)) < 0.01  # rays that graze
     assert set(np.unique(seen.index)) == {-1, 1, 2}
@@ -166,7 +167,7 @@ def test_nothing_is_seen_of_a_box_from_inside_of_it_nor_of_rows_that_are_not_the
 
 
 def test_rays_along_faces_and_edges_are_no_nan():
-    # the middle ray is parallel to four faces, and in the plane of one of them in the second case
+    # The middle ray is parallel to four faces, and in the second case lies in the plane of one.
     look = camera(9, target=(1.0, 0.0, 0.0))
     for height, half in ((0.0, 0.5), (0.5, 0.5), (0.5 + 1e-7, 0.5)):
         box = Boxes(jnp.array([[3.0, 0.0, height]]), half * jnp.ones((1, 3)), jnp.zeros(1))
@@ -217,7 +218,8 @@ def test_views_of_a_batch_are_those_one_by_one():
     for boxes, image in zip(many, together):
         np.testing.assert_array_equal(image, jax.jit(one)(boxes))
     pull = jax.jit(jax.grad(lambda s: jnp.sum(jax.vmap(one)(s))))(stacked)
-    # of the middle of a box: what its pixels see of it moves as it does, so the sum tells them
+    # The depths of a box's pixels move with its centre, so the gradient of their sum is zero for
+    # hidden boxes.
     index = jax.vmap(lambda boxes: sight(look, Solids(boxes), far=FAR).index)
     seen = np.asarray(jax.jit(index)(stacked))
     for k in range(3):
@@ -226,7 +228,7 @@ def test_views_of_a_batch_are_those_one_by_one():
 
 
 def test_accelerators_programs_find_the_same_as_the_processors():
-    """That of a GPU, in launches of which the last is not full, and that of a TPU."""
+    """Compare the CPU program with the GPU's, whose last launch is not full, and with the TPU's."""
     from jaxgpu.render import casting, sensors
 
     look = camera(20)

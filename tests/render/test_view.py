@@ -1,4 +1,4 @@
-"""Views: one page for points, capsules and triangles, and what is shown of each kind of thing."""
+"""Views: one HTML page for points, capsules and triangles, and the display of each object type."""
 
 import base64
 import html
@@ -24,12 +24,12 @@ RANDOM = np.random.default_rng(3)
 
 
 def held(view):
-    """What the page tells its program."""
+    """Return the data that the page passes to its program."""
     return json.loads(re.search(r'<script type="application/json">(.*?)</script>', view.page())[1])
 
 
 def unpacked(data, part):
-    """Places [T, N, 3] as the program reads them, nan where nothing is."""
+    """Return positions [T, N, 3] as the program decodes them, nan for absent points."""
     words = np.frombuffer(base64.b64decode(part["data"]), "<u2")
     words = words.reshape(part["frames"], part["count"], 3).astype(float)
     low, high = np.array(data["low"]), np.array(data["high"])
