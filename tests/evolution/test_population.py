@@ -1,4 +1,4 @@
-"""What the algorithms share, by its definition."""
+"""Helper functions shared by the algorithms, against their definitions."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ def test_a_sample_fills_the_box_evenly_and_is_not_evaluated():
     box = Box(jnp.array([-1.0, 10.0]), jnp.array([1.0, 30.0]))
     got = population.sample(jax.random.key(0), Problem(box, lambda x: x, 2), 4000)
     assert (got.x >= box.lower[None]).all() and (got.x <= box.upper[None]).all()
-    # six standard deviations of the mean of 4000 uniform numbers
+    # Allow six standard deviations of the mean of 4000 uniform numbers.
     middle = np.abs(np.asarray(got.x).mean(0) - [0, 20]) / [2, 20]
     assert (middle < 6 / np.sqrt(12 * 4000)).all()
     assert np.isinf(got.f).all() and np.isinf(got.violation).all()
@@ -42,7 +42,7 @@ def test_all_but_the_first_of_equal_members_are_infinitely_bad():
 
 
 def test_members_that_stand_for_one_point_are_equal_whatever_their_vectors():
-    """Two orders of two things: which number is larger is all that counts."""
+    """Two objects have two orders: only the comparison of the two values counts."""
     x = jnp.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1], [0.1, 0.9]])
     box = Box(jnp.zeros(2), jnp.ones(2), Encoding(Permutation(2)))
     f, violation = jax.jit(population.eliminate_duplicates)(members(x), box)
@@ -67,7 +67,7 @@ def test_merge_take_and_inside():
 def test_minus_zero_is_zero_and_a_copy_is_found_past_another_point_with_its_hash():
     f, _ = population.eliminate_duplicates(members([[0.0, 1.0], [-0.0, 1.0], [0.0, -1.0]]))
     np.testing.assert_array_equal(np.isfinite(f[:, 0]), [True, False, True])
-    # two different rows with one hash, found among 2^18 by their birthdays
+    # Two different rows with the same hash were found among 2^18 by a birthday search.
     x = np.random.default_rng(3).random((1 << 18, 2)).astype(np.float32)
     words = np.asarray(jax.jit(population.hashes)(x))
     order = np.argsort(words, kind="stable")

@@ -1,4 +1,4 @@
-"""One protocol for every algorithm, one's own included."""
+"""One protocol for every algorithm, including user-defined ones."""
 
 import re
 
@@ -17,7 +17,7 @@ from jaxgpu.inputs.fields import pytree, size
 
 @pytree
 class Walk(protocol.Algorithm):
-    """An algorithm of five lines: a random step is kept where it is better."""
+    """An algorithm in five lines: a random step is accepted if it improves the value."""
 
     step: float = 0.1
     batch_size = 1
@@ -53,7 +53,7 @@ def test_the_loop_on_the_host_ends_where_the_pure_one_does():
 
 @pytree
 class Walks(Walk):
-    """Several steps of which the best is kept."""
+    """A variant with several steps, of which the best is kept."""
 
     batch_size: int = size(16)
 
@@ -127,7 +127,7 @@ def test_whole_bounds_are_bounds():
 
 
 def test_what_is_told_without_violations_is_feasible():
-    """And of one objective a vector of values will do."""
+    """Pass a vector of values, too, which suffices for one objective."""
     spec = CMAES(4)
     state, x = START(spec, SPHERE), np.ones((4, 2), np.float32)
     known = protocol.told(spec, state, x, np.arange(4.0), None)
@@ -139,7 +139,7 @@ def test_what_is_told_without_violations_is_feasible():
 
 @pytest.mark.slow
 def test_values_from_outside_are_told_as_they_come():
-    """NumPy, [N] of one objective, no violations, NaN: what a laboratory or a C program gives."""
+    """NumPy, [N] for one objective, no violations, NaN: as from a laboratory or a C program."""
     spec = SNES(6)
     state, ask, tell = START(spec, SPHERE), jax.jit(SNES.ask), jax.jit(SNES.tell)
     for i in range(3):

@@ -1,7 +1,7 @@
-"""100 generations are 60, a process that is killed, and 40, to the last bit.
+"""100 generations equal 60, a killed process, and 40, bitwise.
 
-What resumes is `run`, the same for all algorithms: a population, a schedule of runs and an archive
-are resumed here; of every algorithm the state survives its checkpoint.
+Resuming is done by `run`, the same for all algorithms: this module resumes a population, a schedule
+of runs and an archive. For every algorithm it checks that the state survives a checkpoint.
 """
 
 import os
@@ -32,7 +32,7 @@ SPHERE = Problem(box(-5.0, 5.0, 4), lambda x: jnp.sum(x * x, keepdims=True))
 FRONT = dtlz.dtlz2(3, 5)
 
 
-# made once, so that every run uses the programs of the first one
+# Functions are defined once, so that every run reuses the programs of the first one.
 def objectives(state):
     return state.population.f
 
@@ -46,7 +46,7 @@ def problem_of(spec):
 
 
 def evolved(name, generations, **where):
-    """The algorithm on a sphere, of three objectives or of one."""
+    """Run the algorithm on the problem with one or with three objectives."""
     spec, problem = SPECS[name], problem_of(SPECS[name])
     measure, key = best if problem is SPHERE else objectives, jax.random.key(KEY)
     return protocol.run(spec, problem, key, generations, measure=measure, **where)
@@ -54,7 +54,7 @@ def evolved(name, generations, **where):
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """The folder of a process that made 60 generations with each, and was killed."""
+    """Return the folder of a process that ran 60 generations with each algorithm and was killed."""
     out = tmp_path_factory.mktemp("killed")
     root = Path(__file__).parents[2]
     path = {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests/helpers")])}
@@ -83,7 +83,7 @@ def test_the_state_of_an_algorithm_survives_its_checkpoint_to_the_bit(name, tmp_
     rng = np.random.default_rng(0)
 
     def filled(leaf):
-        """Bits of chance: any number, infinity or nan."""
+        """Return random bits: any number, infinity or nan."""
         bits = rng.integers(0, 256, (*leaf.shape, leaf.dtype.itemsize), np.uint8)
         bits = bits % 2 if leaf.dtype == bool else bits
         return bits.view(leaf.dtype)[..., 0]

@@ -34,7 +34,7 @@ def mixed(p):
 
 
 def schaffer(x):
-    """Schaffer's problem, and no x below 1/2."""
+    """Return Schaffer's objectives and the violation of x >= 1/2."""
     return jnp.stack([x**2, (x - 2) ** 2]), 0.5 - x
 
 
@@ -66,7 +66,7 @@ def front():
 
 @pytest.mark.slow
 def test_two_objectives_give_a_feasible_front():
-    # the front is f2 = (2 - sqrt f1)^2, 1/4 <= f1 <= 4
+    # The front is f2 = (2 - sqrt f1)^2, 1/4 <= f1 <= 4.
     found = front()
     assert len(found.f) >= 40 and (found.violation == 0).all()
     assert found.f[:, 0].min() >= 0.25 and found.f[:, 0].min() < 0.27
@@ -85,7 +85,7 @@ def bowl_in(low, seed, **options):
 
 @pytest.mark.slow
 def test_a_second_call_compiles_nothing_and_costs_next_to_nothing():
-    """Whatever its bounds and seed: they are operands."""
+    """Bounds and seed are operands, so that the program is the same for any of them."""
     bowl_in(-4.0, 0)
     with no_compile():
         began = time.process_time()
@@ -198,7 +198,7 @@ def test_a_front_of_whole_numbers_holds_different_points():
 
 def test_many_objectives_are_sought_along_directions_that_are_not_all_edge():
     spec = solve._default_algorithm(dtlz.dtlz2(5))
-    # on an edge some weight is 0; before, all 72 directions of 72 were there
+    # On an edge some weight is 0; formerly all 72 directions were on edges.
     inside = (np.asarray(spec.ref_dirs.w) > 0).all(1)
     assert isinstance(spec, multi.NSGA3) and inside.mean() > 0.3, inside.mean()
 

@@ -1,4 +1,4 @@
-"""Spaces read every value equally often, keep their bounds, and carry them as leaves."""
+"""Spaces decode every value equally often, keep their bounds, and have them as pytree leaves."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def test_uniform_points_give_every_value_equally_often():
     got = jax.jit(jax.vmap(lambda u: space.read(MIXED, u)))(u)
 
     def even(values, count):
-        # five standard deviations of a binomial count
+        # Allow five standard deviations of a binomial count.
         share = np.bincount(np.ravel(values).astype(int), minlength=count) / np.size(values)
         assert len(share) == count
         assert np.abs(share - 1 / count).max() < 5 * np.sqrt(1 / count / n)
@@ -123,12 +123,12 @@ def test_every_value_of_a_wide_range_is_reached(low, high):
     assert space.dimension(wide) == 2
     read = jax.jit(jax.vmap(lambda u: space.read(wide, u)))
     np.testing.assert_array_equal(read(jnp.array([[0.0, 0.0], [1.0, 1.0]])), [low, high])
-    # the second number goes through neighbours one by one, where 2^-24 of the range is many
+    # The second number steps through neighbouring values, where 2^-24 of the range spans many.
     step = 8 * 2.0**-24  # one of 2^32 places
     fine = jnp.float32(np.stack([np.full(4000, 0.4), 0.25 + step * np.arange(4000)], 1))
     values = np.unique(np.asarray(read(fine), np.int64))
     assert (np.diff(values) == 1).all() and len(values) >= min(4000, 4000 * (high - low) >> 33) - 1
-    # and uniform points fill the range evenly: five standard deviations of a count
+    # Uniform points fill the range evenly: allow five standard deviations of a count.
     n = 40000
     got = np.asarray(read(jax.random.uniform(jax.random.key(1), (n, 2))), np.int64)
     share = np.histogram(got, bins=8, range=(low, high))[0] / n

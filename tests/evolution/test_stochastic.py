@@ -1,4 +1,4 @@
-"""Objectives that draw and remember: what is drawn, what is then known, and in what memory."""
+"""Stochastic objectives with a state: their samples, their state, and their memory use."""
 
 import re
 
@@ -17,7 +17,7 @@ KEY = jax.random.key(7)
 
 @pytree
 class Walks(protocol.Algorithm):
-    """Several steps from the best so far."""
+    """A random search that tries several steps from the best point so far."""
 
     batch_size: int = size(8)
 
@@ -36,7 +36,7 @@ class Walks(protocol.Algorithm):
 
 @pytree
 class Noisy(Objective):
-    """A sphere under noise; it knows count, mean and squared deviations of what was drawn."""
+    """A noisy sphere; its state has the count, mean and squared deviations of all samples."""
 
     noise: float = 0.5
     width: int = size(3)
@@ -65,7 +65,7 @@ def problem(**given):
 
 
 def test_all_candidates_of_a_generation_have_one_draw():
-    """Against a loop in NumPy over the candidates, with the numbers of the key."""
+    """Compare with a NumPy loop over the candidates, with the random numbers of the key."""
     x = jax.random.uniform(jax.random.key(1), (5, 2), minval=-1)
     made = problem()
     f, violation, _ = jax.jit(made.evaluate)(x, KEY, made.init())
@@ -88,7 +88,7 @@ def test_candidates_may_have_draws_of_their_own():
 
 @pytest.mark.slow
 def test_what_is_known_is_of_all_that_was_seen():
-    """Against NumPy over the draws of five generations, whose candidates are asked for apart."""
+    """Compare with NumPy over five generations, whose candidates are computed separately."""
     spec, made, rows = Walks(), problem(), []
     search = protocol.begin(spec, made, KEY)
     step = jax.jit(lambda search, key: protocol.generation(spec, made, search, key))
@@ -144,7 +144,7 @@ def test_what_crosses_is_the_values_and_what_was_seen():
 
 @pytree
 class Walker(Objective):
-    """A walk of 50 steps of 512 numbers, of which one is the value."""
+    """A simulation of 50 steps of 512 numbers, whose value is one number."""
 
     def evaluate(self, x, key, state):
         weights = jax.random.normal(key, (512, 2))
@@ -209,7 +209,7 @@ def test_seeds_are_a_batch_axis():
 
 @pytree
 class Wrong(Objective):
-    """Returns what it is given."""
+    """An objective that returns the given output."""
 
     out: tuple = ()
 
@@ -242,7 +242,7 @@ def test_what_is_no_objective_is_named():
 
 @pytree
 class Growing(Noisy):
-    """Knows more each time."""
+    """An objective whose state grows with each update."""
 
     def update(self, state, seen):
         return state | {"square": seen}

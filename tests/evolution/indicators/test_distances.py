@@ -8,7 +8,7 @@ from conformance import gradients_are_finite
 
 from jaxgpu.evolution import indicators
 
-# moocore 0.3.2 on the sets of `sets` (float64); gd is its igd with the sets exchanged
+# Values of moocore 0.3.2 on the sets of `sets` (float64); gd is its igd with the sets exchanged.
 MOOCORE = {
     2: {
         "igd": 0.02150413118715193,

@@ -1,4 +1,4 @@
-"""Exclusive hypervolumes are those of counted cells, and fill what is missing without the point."""
+"""Exclusive hypervolumes equal counted cells, and the volume that is lost without the point."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ COMPUTE = jax.jit(contributions, static_argnums=2)
 
 
 def cells(f, reference):
-    """Every cell of the grid through all coordinates that exactly one point covers is its own."""
+    """Sum, for each point, the cells of the grid of all coordinates that only it covers."""
     n, m = f.shape
     lines = [np.unique(np.append(f[:, k], reference[k])) for k in range(m)]
     lines = [line[line <= reference[k]] for k, line in enumerate(lines)]
@@ -28,7 +28,7 @@ def cells(f, reference):
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_is_what_one_point_alone_covers(x64, m):
-    # a shared shape; few distinct values, so that coordinates and whole points coincide
+    # All sets share one shape; few distinct values make coordinates and complete points coincide.
     rng = np.random.default_rng(m)
     for spread in (4, 4, 1000, 1000):
         f = rng.integers(0, spread, (14, m)) / spread
@@ -51,21 +51,21 @@ def test_is_what_the_volume_lacks_without_the_point(x64):
     with_out = np.stack([f, *(np.where(np.arange(14)[:, None] == i, 2, f) for i in range(14))])
     volume = jax.jit(jax.vmap(lambda f: hypervolume(f, reference)))(with_out)
     lost = volume[0] - volume[1:]
-    # differences of volumes of about 1 leave an ulp of that
+    # Differences of volumes of about 1 have an error of one ulp of 1.
     np.testing.assert_allclose(COMPUTE(f, reference, 16), lost, atol=1e-15, rtol=1e-12)
 
 
 @pytest.mark.slow
 def test_float32_keeps_its_digits_and_too_little_room_is_told(x64):
-    # 200 points on a sphere: contributions of 1e-5, hundreds of ulp of the volume
+    # Contributions of 200 points on a sphere are 1e-5, hundreds of ulp of the volume.
     f, reference = front(200, 4, 1), np.full(4, 1.1)
     exact = COMPUTE(*(jnp.float64(jnp.float32(a)) for a in (f, reference)), 64)
     got = COMPUTE(jnp.float32(f), jnp.float32(reference), 64)
     assert got.dtype == jnp.float32
-    # a length between two coordinates of about 0.5 has half an ulp of those: 3e-8 of some 0.01
+    # A length between two coordinates of about 0.5 has an error of half an ulp: 3e-8 of about 0.01.
     np.testing.assert_allclose(got, exact, rtol=1e-4)
     assert abs(np.sum(got, dtype=float) / np.sum(exact) - 1) < 1e-6
-    # a point with more neighbours than there is room for has NaN
+    # A point with more neighbours than the capacity has the value NaN.
     few = np.asarray(COMPUTE(jnp.float64(f), jnp.float64(reference), 16))
     told = np.isnan(few)
     assert 0 < told.sum() < 200 and not np.isnan(got).any()

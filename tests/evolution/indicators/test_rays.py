@@ -1,4 +1,4 @@
-"""Estimates agree with exact volumes within the error bars they come with."""
+"""Estimates agree with exact volumes within their error bars."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,8 @@ def test_volume_and_contributions_within_their_errors(m):
         assert np.abs(np.asarray(got.contributions) - parts).sum() < 0.05 * parts.sum()
         wrong = (np.asarray(got.contributions) - parts) / np.maximum(got.errors, 1e-6)
         assert np.sqrt(np.mean(wrong**2)) < 2.5  # Student with 7 degrees of freedom: 1.18
-    # eight shifts: Student's t with 7 degrees of freedom, two-sided 1e-4 level is 8.0
+    # There are eight shifts: the two-sided 1e-4 level of Student's t with 7 degrees of freedom is
+    # 8.0.
     assert np.abs(z).max() < 8
 
 

@@ -1,4 +1,4 @@
-"""Sets are taken as they come from users, or refused with the place of the fault."""
+"""Input sets are accepted as users pass them, or rejected with the position of the error."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""R2 and expected utility by their definitions."""
+"""R2 and expected utility against their definitions."""
 
 from functools import partial
 

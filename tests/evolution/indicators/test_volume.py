@@ -10,7 +10,7 @@ from conformance import check_program, exports
 
 from jaxgpu.evolution.indicators import hypervolume
 
-# moocore 0.3.2 on `cloud` (float64)
+# Values of moocore 0.3.2 on `cloud` (float64).
 MOOCORE = {
     2: 0.6037165142121717,
     3: 1.013268779874145,
@@ -21,7 +21,7 @@ SIZES = {2: 400, 3: 300, 4: 80, 5: 25}
 
 
 def cloud(m):
-    """Points around the unit sphere, and a reference that differs in every objective."""
+    """Make points around the unit sphere, and a reference that differs in every objective."""
     x = np.abs(np.random.default_rng(m).normal(size=(SIZES[m], m)))
     f = x / np.linalg.norm(x, axis=1, keepdims=True)
     f *= 1 + 0.3 * np.random.default_rng(m + 50).random((len(f), 1))
@@ -29,7 +29,7 @@ def cloud(m):
 
 
 def by_inclusion_exclusion(f, reference):
-    """Sum over all subsets of boxes of +- the volume of their intersection."""
+    """Sum +- the volume of the intersection over all subsets of boxes."""
     total = 0.0
     for size in range(1, len(f) + 1):
         for some in combinations(f, size):
@@ -45,7 +45,7 @@ def test_matches_inclusion_exclusion_with_ties_copies_and_points_outside(x64, m)
         f = rng.integers(0, 5, (9, m)) / 4
         f[0], f[1] = f[2], f[3] + rng.random(m)
         reference = np.linspace(0.9, 1.1, m)
-        # values are below 2 and every operation is rounded once: 2^9 terms of one ulp
+        # Values are below 2 and every operation is rounded once: 2^9 terms of one ulp.
         want = by_inclusion_exclusion(f, reference)
         np.testing.assert_allclose(volume(f, reference), want, rtol=0, atol=1e-13)
 
@@ -71,7 +71,7 @@ def test_gradient_is_the_slope(x64, m):
     )
     gf, gr = jax.jit(jax.grad(hypervolume, argnums=(0, 1)))(f, reference)
     np.testing.assert_allclose(np.sum(gf * df) + np.sum(gr * dr), slope, rtol=1e-7)
-    # moving all points and the reference together changes nothing
+    # Moving all points and the reference together changes nothing.
     np.testing.assert_allclose(gf.sum(0) + gr, 0, atol=1e-12)
     assert (gf <= 1e-15).all()
 
@@ -83,7 +83,7 @@ def test_nan_and_points_beyond_the_reference_count_for_nothing():
 
 
 def test_on_the_host_a_point_without_a_volume_is_refused():
-    """Left out in a compiled program; a user who looks at a front is told which point it is."""
+    """Compiled programs omit such a point; on the host, an error names it for the user."""
     with pytest.raises(ValueError, match=r"hypervolume: f=nan at \[1, 0\]; it must be a number"):
         hypervolume(jnp.array([[0.0, 0.5], [jnp.nan, 0.0]]), jnp.ones(2))
     with pytest.raises(ValueError, match=r"f=-inf at \[0, 1\]"):
@@ -100,7 +100,7 @@ def test_a_better_set_has_more_volume():
     base = volume(f, reference)
     for i in range(5):
         row = np.arange(len(f))[:, None] == i
-        # one float32 rounding of each of 300 summands
+        # Each of 300 summands has one float32 rounding.
         assert volume(np.where(row, np.float32(0.9) * f, f), reference) >= base * (1 - 3e-5)
         assert volume(np.where(row, reference, f), reference) <= base * (1 + 3e-5)
 

@@ -1,4 +1,4 @@
-"""HypE's expected losses are those of its definition."""
+"""HypE's expected losses against their definition."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from jaxgpu.evolution.problems import dtlz
 
 
 def by_cells(reach, k, depth):
-    """Expected losses by definition: every cell of the grid of coordinates, one by one.
+    """Compute expected losses by definition, cell by cell of the grid of coordinates.
 
     Bader & Zitzler (2011), equation 13: a cell that j members dominate gives each alpha_j / j.
     """
@@ -39,13 +39,13 @@ def test_expected_losses_are_those_of_the_definition(x64, k, depth):
     shift = jax.random.bits(jax.random.key(0), (2,), jnp.uint32)
     got = jax.jit(fitness)(spec, reach, shift, jnp.int32(k), np.ones(7, bool))
     want = by_cells(reach, k, depth)
-    # 16384 low-discrepancy rays: a few 1e-4 of the volume, which is below 1
+    # The error of 16384 low-discrepancy rays is a few 1e-4 of the volume, which is below 1.
     np.testing.assert_allclose(got * orthant(3) / spec.rays, want, atol=1e-3)
     assert want.max() > 0.01
 
 
 def volume(t):
-    """Of the points (t, 1 - t) up to (1.1, 1.1)."""
+    """Return the hypervolume of the points (t, 1 - t) up to (1.1, 1.1)."""
     t = np.sort(t)
     return np.sum(np.diff(np.append(t, 1.1)) * (0.1 + t))
 

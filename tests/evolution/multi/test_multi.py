@@ -1,4 +1,4 @@
-"""Every multi-objective algorithm reaches its fronts, and does what its paper says."""
+"""Every multi-objective algorithm converges to its fronts and follows its paper."""
 
 import dataclasses
 import re
@@ -28,14 +28,14 @@ SPECS = {
     "rvea": multi.RVEA(REF_DIRS, generations=200),
     "hype": multi.HypE(pop_size=28, rays=1024, rounds=28),
 }
-# least share of the volume of the 28 ideal points, over all seeds; those that seek the lattice
-# must come close to it, crowding spreads unevenly
-# those that seek volume must find more of it than the lattice has
+# Minimum ratio to the volume of the 28 ideal points, over all seeds. Algorithms that follow the
+# lattice must come close to it; crowding distributes points unevenly. Algorithms that maximise the
+# volume must exceed that of the lattice.
 SHARE = {"nsga2": 0.88, "hype": 1.015}
 
 
 def ideal_points(name):
-    """Where the lattice meets the sphere; Tchebycheff's optima are where w_i f_i are equal."""
+    """Return where the lattice meets the sphere; for Tchebycheff, where all w_i f_i are equal."""
     w = np.asarray(getattr(SPECS[name], "ref_dirs", REF_DIRS).w)
     w = 1 / np.maximum(w, 1e-6) if name == "moead_tchebycheff" else w
     return w / np.linalg.norm(w, axis=1, keepdims=True)
@@ -65,7 +65,7 @@ KINDS = {
 
 @jax.jit
 def evolve(spec, unit, kinds, keys, generations):
-    """Runs on different problems, one after the other in one program."""
+    """Run an algorithm on different problems sequentially in one program."""
 
     def one(lane):
         kind, key, count = lane
@@ -76,7 +76,7 @@ def evolve(spec, unit, kinds, keys, generations):
 
 
 def runs(name, *lanes):
-    """The populations after (problem, seed, generations), 20 in every call of the program."""
+    """Return the populations after (problem, seed, generations), 20 per call of the program."""
     kinds, seeds, counts = zip(*lanes, *[("sphere", 0, 0)] * (20 - len(lanes)))
     kinds = np.array([list(KINDS).index(kind) for kind in kinds])
     keys = jax.vmap(jax.random.key)(np.array(seeds))
@@ -90,7 +90,7 @@ def runs(name, *lanes):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 def test_reaches_the_sphere_and_its_feasible_part_past_failures_from_every_seed(name):
-    """The first candidates are the first population, whose members are not known before."""
+    """The first candidates are the initial population, which has no values before."""
     lanes = [("sphere", seed, 200) for seed in range(3)]
     lanes += [("constrained", seed, 150) for seed in range(3)]
     lanes += [("failing", 0, 60), *(("sphere", 1, n) for n in (0, 1, 11, 31))]
@@ -121,8 +121,8 @@ def test_reaches_the_sphere_and_its_feasible_part_past_failures_from_every_seed(
 
 @pytest.mark.slow
 def test_nsga3_finds_all_of_dtlz4_from_every_seed():
-    # nearly all of the box maps to an edge of the front, where Deb & Jain's (2014) worst run of 20
-    # stays, at 0.43 from the ideal points; medians 5.97e-4
+    # Nearly the complete box maps to an edge of the front. The worst of Deb & Jain's (2014) 20 runs
+    # stays there, at 0.43 from the ideal points; their median is 5.97e-4.
     found = runs("nsga3", *(("crowded", seed, 600) for seed in range(20)))
     ideal = ideal_points("nsga3")
     apart = [np.linalg.norm(ideal[:, None] - members.f[None], axis=2) for members in found]
@@ -132,14 +132,14 @@ def test_nsga3_finds_all_of_dtlz4_from_every_seed():
 
 @jax.jit
 def rescale_both(f, feasible, front):
-    """The first scale of a run, guarded and not."""
+    """Return the first scale of a run, guarded and unguarded."""
     far = jnp.full(3, jnp.inf)
     empty = Scale(far, -far, jnp.full((3, 3), jnp.inf), far)
     return rescale(empty, f, feasible, front), rescale(empty, f, feasible, front, guarded=False)
 
 
 def test_nsga3_normalises_a_front_that_is_nearly_flat():
-    # powers of two change no digit
+    # Scaling by powers of two changes no digit.
     f = np.float32(2.0**-20 * np.random.default_rng(0).random((5, 3)))
     front, everywhere, unit = np.arange(5) < 4, np.ones(5, bool), np.float32(2.0**-40)
     plain, scaled = (rescale_both(v, everywhere, front) for v in (f, f * unit))
@@ -148,7 +148,8 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
 
 
 def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them():
-    # the plane through the first three meets the axes at 1, 1 and 16; the worst seen are 2, 2, 4
+    # The plane through the first three meets the axes at 1, 1 and 16; the maxima so far are 2, 2,
+    # 4.
     f = np.float32([[1, 0, 0], [0, 1, 0], [0.5, 0.25, 4], [2, 2, 3], [-9, 50, 50]])
     feasible, front = np.arange(5) < 4, np.arange(5) < 3
     got, plain = rescale_both(f, feasible, front)
@@ -156,7 +157,7 @@ def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them
     np.testing.assert_array_equal(got.worst, [2, 2, 4])
     np.testing.assert_allclose(got.nadir, [1, 1, 4], rtol=1e-5)
     np.testing.assert_allclose(plain.nadir, [1, 1, 16], rtol=1e-5)
-    # before any is feasible there is a scale all the same, which nothing remembers
+    # Before any member is feasible there is still a scale, but the state does not store it.
     none, _ = rescale_both(f, np.zeros(5, bool), front)
     assert np.isfinite(none.nadir).all() and (none.nadir > 0).all() and np.isinf(none.ideal).all()
 
@@ -187,9 +188,9 @@ def test_a_generation_takes_memory_linear_in_the_population(name):
 
 @pytest.mark.slow
 def test_a_generation_over_eight_devices_goes_the_same_way():
-    """To the bit: with members that lie on eight, and where each evaluates a share of them.
+    """Results are bitwise equal for members sharded over eight devices and for shared evaluations.
 
-    All that crosses in the latter is the values of the candidates.
+    In the latter, only the values of the candidates are exchanged.
     """
     n, problem, mesh = 64, dtlz.dtlz2(3, 7), devices(8)
     spec = multi.NSGA2(pop_size=n)
@@ -253,7 +254,7 @@ def test_moead_takes_its_ideal_point_from_feasible_members():
 
 
 def scalar(kind, f, w):
-    """One value of objectives above the ideal point, by Zhang & Li (2007), section 2."""
+    """Return the scalar value of objectives above the ideal point (Zhang & Li, 2007, section 2)."""
     if kind == "weighted_sum":
         return w @ f
     if kind == "tchebycheff":
@@ -267,7 +268,7 @@ def scalar(kind, f, w):
     ["tchebycheff", *(pytest.param(k, marks=pytest.mark.slow) for k in ("pbi", "weighted_sum"))],
 )
 def test_moead_keeps_the_best_of_each_subproblem_as_the_paper_measures_it(x64, kind):
-    """Written out for each direction: its own member, and the children of its neighbours."""
+    """Compare, for each direction, its current member and the children of its neighbours."""
     directions, rng = das_dennis(3, 6), np.random.default_rng(0)  # in float64
     spec = multi.MOEAD(directions, 8, kind)
     own, f = 3 + rng.random((2, 28, 3))
@@ -297,7 +298,7 @@ def test_moead_keeps_the_best_of_each_subproblem_as_the_paper_measures_it(x64, k
 
 @pytest.mark.slow
 def test_rvea_keeps_the_least_angle_penalised_distance_of_each_direction(x64):
-    """Cheng et al. (2016), equations 8 to 10, of members none of which is dominated."""
+    """Check Cheng et al. (2016), equations 8 to 10, for members that are all non-dominated."""
     directions, rng = das_dennis(3, 6), np.random.default_rng(0)  # in float64
     f = rng.dirichlet(np.ones(3), 28)
     f[:3] = np.eye(3)  # the ideal point is the origin
@@ -322,13 +323,13 @@ def _tell_rvea(spec, generation, f, violation):
 
 
 def told_rvea(spec, generation, f, violation):
-    """The objectives of the survivors of one generation, whose members come first of all."""
+    """Return the objectives of the survivors of one generation; all initial members are unknown."""
     dtype = spec.ref_dirs.w.dtype
     return np.asarray(_tell_rvea(spec, np.int32(generation), *map(dtype.type, (f, violation))))
 
 
 def test_rvea_scales_its_directions_to_the_survivors_now_and_then_and_not_at_the_start():
-    """Cheng et al. (2016), algorithm 3: after every tenth part of the run."""
+    """Check Cheng et al. (2016), algorithm 3, which adapts after every tenth of the run."""
     spec, rng = multi.RVEA(REF_DIRS, generations=50), np.random.default_rng(0)
     f = np.float32(rng.random((28, 3)) * [1, 10, 100])
 
@@ -349,7 +350,7 @@ def test_rvea_scales_its_directions_to_the_survivors_now_and_then_and_not_at_the
 
 
 def test_parameters_are_those_of_the_papers():
-    """Distribution indices and rates of the sources that the specs name."""
+    """Check the distribution indices and rates against the sources that the specs name."""
     nsga2, nsga3 = multi.NSGA2(pop_size=40), multi.NSGA3(REF_DIRS, pop_size=28)
     moead, rvea = multi.MOEAD(REF_DIRS, 8), multi.RVEA(REF_DIRS)
     pairs = [(spec.crossover.eta, spec.crossover.prob) for spec in (nsga3, moead, rvea)]
@@ -360,7 +361,7 @@ def test_parameters_are_those_of_the_papers():
 
 @pytest.mark.slow
 def test_rvea_measures_from_feasible_members():
-    # one infeasible member is far below all others: the angles must not be seen from there
+    # One infeasible member is far below all others: the angles must not be measured from it.
     f, bad = 1 + np.random.default_rng(0).random((28, 3)), np.zeros(28)
     low, lost = f.copy(), f.copy()
     low[0], lost[0] = -99, np.inf
@@ -389,6 +390,6 @@ def test_rvea_prefers_what_is_not_dominated_to_what_is_nearer_its_direction():
     f = np.full((28, 3), np.inf)
     f[:5] = [*np.eye(3), on, off]
     violation = np.where(np.isfinite(f[:, 0]), 0, np.inf)
-    # at the end angles count the most
+    # The angle penalty has its largest weight at the end of the run.
     got = told_rvea(SPECS["rvea"], SPECS["rvea"].generations, f, violation)
     np.testing.assert_array_equal(got[k], off)

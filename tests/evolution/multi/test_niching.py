@@ -1,4 +1,4 @@
-"""One pass of sorts picks as the sequential procedure of the paper does, in distribution."""
+"""One pass of sorts selects with the same distribution as the sequential procedure of the paper."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ ONE = jax.jit(fill)
 
 
 def sequential(rng, count):
-    """Algorithm 4 of Deb & Jain (2014), to the letter."""
+    """Select members exactly by algorithm 4 of Deb & Jain (2014)."""
     taken, left, picked = TAKEN.copy(), CANDIDATE.copy(), set()
     while len(picked) < count:
         open_ = [j for j in range(5) if (left & (NICHE == j)).any()]
@@ -67,8 +67,8 @@ def test_only_candidates_and_exactly_as_many_as_asked():
 def test_further_members_are_those_with_the_most_room():
     room = jnp.array([1.0, 5, 2, 9, 1.5, 3, 7, 4, 1, 8])
     mask = np.asarray(ONE(jax.random.key(0), *arguments(), jnp.int32(7), room))
-    # the nearest of the empty directions 0 and 3, then the roomiest of 0, 1 and 2; of those that
-    # would be third in a direction, 0, 4 and 7, the two roomiest
+    # Select the nearest members of the empty directions 0 and 3, then the roomiest of 0, 1 and 2.
+    # Of 0, 4 and 7, which would be third in a direction, select the two roomiest.
     np.testing.assert_array_equal(np.flatnonzero(mask), [1, 2, 3, 4, 6, 7, 8])
 
 

@@ -1,4 +1,4 @@
-"""Lattices have the right points, and rounding finds what comparing all lines finds."""
+"""Lattices have the right points, and rounding finds the same direction as a full comparison."""
 
 from math import comb
 
@@ -43,7 +43,7 @@ def test_rounding_finds_the_nearest_line(x64, p):
     got, near = jax.jit(associate)(ref_dirs, f)
     unit = np.asarray(ref_dirs.w) / np.linalg.norm(ref_dirs.w, axis=1, keepdims=True)
     along = f @ unit.T
-    # the nearest, or one that is as near to the last bits
+    # The result is the nearest direction, or one that is equally near up to the last bits.
     np.testing.assert_allclose(along[np.arange(4000), got], along.max(1), rtol=1e-14)
     clear = np.sort(along, axis=1)[:, -1] - np.sort(along, axis=1)[:, -2] > 1e-12
     assert (np.asarray(got) == along.argmax(1))[clear].all()

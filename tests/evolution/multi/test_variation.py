@@ -1,4 +1,4 @@
-"""Operators have the distributions of their papers and stay in the box."""
+"""Operators have the distributions of their papers and keep the bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ N = 20_000
 
 
 def test_spread_of_unbounded_crossover_has_the_polynomial_density():
-    # far from the bounds: P(spread <= b) = b^(eta+1) / 2 below 1, 1 - b^-(eta+1) / 2 above
+    # Far from the bounds, P(spread <= b) = b^(eta+1) / 2 below 1 and 1 - b^-(eta+1) / 2 above.
     eta = 3.0
     a, b = jnp.zeros((N, 2)), jnp.ones((N, 2))
     c, d = cross(jax.random.key(0), a, b, WIDE, SBX(eta, 1.0))
@@ -44,7 +44,8 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
 
 @pytest.mark.slow
 def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
-    # parents 0.8 apart, 0.1 from either bound: beyond are spreads above 1.25, of half the variables
+    # Parents are 0.8 apart, 0.1 from either bound: spreads above 1.25 lead outside; half the
+    # variables are crossed.
     eta, a, b = 3.0, jnp.full((N, 2), 0.1), jnp.full((N, 2), 0.9)
     unit = Box(jnp.zeros(2), jnp.ones(2))
     beyond = 0.5 * 1.25 ** -(eta + 1)
@@ -54,7 +55,7 @@ def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
     out = np.minimum(c, d) == 0
     np.testing.assert_array_equal(np.maximum(c, d) == 1, out)
     assert abs(out.mean() - 0.5 * beyond) < 5 * np.sqrt(0.5 * beyond / (2 * N))
-    # the bounded form has the law of those that are inside
+    # The bounded form has the distribution of the unbounded children that are inside.
     c, d = (np.asarray(x) for x in cross(jax.random.key(4), a, b, unit, SBX(eta, 1.0)))
     spread = np.abs(d - c).ravel() / 0.8
     crossed = spread[np.abs(spread - 1) > 1e-6]
@@ -84,7 +85,7 @@ def test_pairs_are_left_alone_with_the_given_probability():
 
 @pytest.mark.parametrize("at", [0.0, 0.02, 0.5, 1.0])
 def test_mutation_follows_its_formula(at):
-    # Deb's bounded form: the share u moves by (v + (1 - v) room^(eta+1))^(1/(eta+1)) - 1
+    # In Deb's bounded form, the sample u moves x by (v + (1 - v) room^(eta+1))^(1/(eta+1)) - 1.
     box, eta, p = Box(jnp.zeros(1), jnp.full(1, 2.0)), 5.0, 0.3
     x = jnp.full((N, 1), 2 * at)
     y = np.asarray(mutate(jax.random.key(3), x, box, PolynomialMutation(eta, p))).ravel()
@@ -122,7 +123,7 @@ def test_conforms():
 
 
 def test_each_child_has_the_room_to_its_own_bound():
-    """Of parents that are near one bound and far from the other none of the children is cut."""
+    """No child is clipped if the parents are near one bound and far from the other."""
     for low, high in ((0.0, 10.0), (-9.0, 1.0)):  # parents at 0.4 and 0.6: near 0, near 1
         box = Box(jnp.full(2, low), jnp.full(2, high))
         pairs = jnp.full((N, 2), 0.4), jnp.full((N, 2), 0.6)

@@ -11,7 +11,7 @@ RANKS, CROWDING = jax.jit(pareto.ranks), jax.jit(crowding_distance)
 
 
 def crowding_by_definition(f):
-    """Section III-B of the paper, for one front."""
+    """Compute the distances of one front by section III-B of the paper."""
     d = np.zeros(len(f))
     for k in range(f.shape[1]):
         order = np.argsort(f[:, k], kind="stable")
@@ -30,7 +30,7 @@ def test_matches_the_procedure_in_every_front(m, seed):
     rank = np.asarray(RANKS(f))
     got = np.asarray(CROWDING(f, rank))
     for front in range(rank.max() + 1):
-        # one rounding in each of the subtractions, the division and the m sums
+        # Each subtraction, the division and each of the m sums is rounded once.
         want = crowding_by_definition(f[rank == front].astype(float))
         np.testing.assert_allclose(got[rank == front], want, rtol=1e-6 * m, atol=1e-6 * m)
 

@@ -1,4 +1,4 @@
-"""Fronts are those of the definition, for every algorithm, size, tie and infinity."""
+"""Fronts agree with the definition for every algorithm, size, tie and infinity."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxgpu.evolution.pareto import chains, fronts2, fronts3, order
 
 
 def fronts_by_definition(f):
-    """Peel fronts of the n^2 comparisons: obvious, and sharing nothing with the code under test."""
+    """Peel off fronts by all n^2 comparisons, with no code in common with the package."""
     f = np.asarray(f, float)
     beats = (f[:, None] <= f[None]).all(-1) & (f[:, None] < f[None]).any(-1)  # row beats column
     front, level, left = np.full(len(f), -1), 0, beats.sum(0)  # how many beat each
@@ -43,7 +43,7 @@ def test_ranks_match_the_definition_on_tied_and_infinite_values(m, data):
 
 
 def clouds(n, m, rng):
-    """Random, on a sphere, collinear, on a coarse grid with copies, and with infinities."""
+    """Make sets: random, spherical, collinear, on a coarse grid with copies, with infinities."""
     x = rng.random((n, m))
     sphere = x / np.linalg.norm(x, axis=1, keepdims=True)
     grid = rng.integers(0, 6, (n, m)).astype(float)
@@ -71,7 +71,7 @@ def test_ranks_match_the_definition_on_clouds(n, m):
 
 
 def test_every_block_of_places_keeps_the_order_of_the_second_objective():
-    """Blocks of 64, those longer than a row and those that are no longer."""
+    """Check blocks of 64, blocks longer than a row, and shorter ones."""
     size, depth = 1 << 14, 8
     q = np.random.default_rng(0).permutation(size).astype(np.int32)
     short, long = jax.jit(fronts3._partitions, static_argnums=1)(q, depth)

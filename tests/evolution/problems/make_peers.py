@@ -1,10 +1,10 @@
-"""Write `peers.npz`: values of other programs at random points, which the tests hold ours against.
+"""Write `peers.npz`: values of other packages at random points, the reference of the tests.
 
     python tests/evolution/problems/make_peers.py reproblem.py
 
-in an environment with pymoo, given the program of the RE suite (github.com/ryojitanabe/reproblems).
-For each name there are the objectives at three points, uniform in the box from `default_rng(0)`,
-and behind them the total violation where there are constraints.
+Run it in an environment with pymoo, given the program of the RE suite
+(github.com/ryojitanabe/reproblems). For each name the file has the objectives at three points,
+uniform in the box from `default_rng(0)`, followed by the total violation if there are constraints.
 """
 
 import importlib.util
@@ -18,12 +18,12 @@ DISTANCES = {1: 5, 7: 20}  # of DTLZ; 10 of the others
 
 
 def uniform(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The points."""
+    """Return the test points."""
     return low + np.random.default_rng(0).random((3, len(low))) * (high - low)
 
 
 def of_pymoo() -> dict[str, np.ndarray]:
-    """ZDT, DTLZ with its forms, and WFG."""
+    """Evaluate ZDT, DTLZ and its variants, and WFG."""
     from pymoo.problems import get_problem
     from pymoo.problems.many import cdtlz, dtlz
 
@@ -52,14 +52,14 @@ def of_pymoo() -> dict[str, np.ndarray]:
 
 
 class SeededNumpy:
-    """NumPy, but every random number it gives is the first of seed 0: RE91 draws four."""
+    """NumPy with random numbers that are all the first one of seed 0: RE91 samples four."""
 
     def __getattr__(self, name: str) -> object:
         return np.random.default_rng(0) if name == "random" else getattr(np, name)
 
 
 def of_suite(path: str) -> dict[str, np.ndarray]:
-    """RE and CRE."""
+    """Evaluate RE and CRE."""
     spec = importlib.util.spec_from_file_location("reproblem", path)
     assert spec is not None and spec.loader is not None
     suite = importlib.util.module_from_spec(spec)

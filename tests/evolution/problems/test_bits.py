@@ -1,4 +1,4 @@
-"""Knapsacks and landscapes agree with their definitions, item by item and bit by bit."""
+"""Knapsacks and landscapes against their definitions, item by item and bit by bit."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxgpu.evolution.problems.bits import Sacks, knapsack, landscape, mnk, sack
 
 
 def repaired(instance, packed):
-    """Zitzler & Thiele (1999): take out the least worthy item until every sack closes."""
+    """Repair as Zitzler & Thiele (1999): remove the least worthy item until every sack closes."""
     profit, weight, capacity = (np.asarray(part) for part in vars(instance).values())
     packed = set(np.flatnonzero(packed))
     while any((row[list(packed)]).sum() > top for row, top in zip(weight, capacity)):
@@ -37,14 +37,14 @@ def test_without_repair_the_overweight_is_the_violation():
     f, violation = knapsack(instance, repair=False).evaluate(jnp.array([[0.5, 1, 0.4], [1, 1, 1]]))
     np.testing.assert_array_equal(f, [[-12], [-21]])
     np.testing.assert_array_equal(violation, [0, 3 / 4])
-    # two items that fill the sack to the brim fit
+    # Two items that fill the sack completely fit.
     brim = Sacks(jnp.array([[5.0, 6.0]]), jnp.array([[1.0, 3.0]]), jnp.array([4.0]))
     np.testing.assert_array_equal(knapsack(brim).function(jnp.ones(2)), [-11])
 
 
 @pytest.mark.slow
 def test_a_knapsack_of_one_sack_is_solved():
-    # dynamic programming over whole weights is exact
+    # Dynamic programming over integer weights is exact.
     instance = sacks(24, 1, seed=1)
     profit, weight = (np.asarray(p[0], int) for p in (instance.profit, instance.weight))
     top = int(instance.capacity[0])

@@ -1,4 +1,4 @@
-"""The BBOB functions have COCO's values, and their optimum where COCO has it."""
+"""The BBOB functions have COCO's values and optima."""
 
 import json
 from pathlib import Path
@@ -12,11 +12,11 @@ from conformance import check_program
 from jaxgpu.evolution.problems import bbob
 from jaxgpu.evolution.problems import bbob_data as data
 
-# coco-experiment 2.8.3 at two points of [-6, 6]^D, D = 2, 5, 10, instances 1 and 7, for each
-# "function dimension instance"
+# Values of coco-experiment 2.8.3 at two points of [-6, 6]^D, D = 2, 5, 10, instances 1 and 7, for
+# each "function dimension instance".
 COCO = json.loads(Path(__file__).with_name("bbob.json").read_text())
-# where waves of high frequency multiply the rounding of x, by up to 3^11 pi (16), 2e3 (18),
-# s = 1e6 in cos s (19) and 2^32 / 2^32 summed 32 D times (23), at points far from the optimum
+# High-frequency waves multiply the rounding of x: by up to 3^11 pi (16), 2e3 (18), s = 1e6 in cos s
+# (19) and 2^32 / 2^32 summed 32 D times (23), at points far from the optimum.
 ROUGH = {16, 18, 19, 23}
 
 
@@ -38,7 +38,7 @@ def test_values_are_those_of_coco(x64, function):
 
 @pytest.mark.slow
 def test_the_optimum_has_its_value_in_float32_and_nothing_is_below_it():
-    """Zero where it is a float; else what float64 has at the float, which is not the optimum."""
+    """The value is 0 if the optimum is a float32, and otherwise float64's value at the float32."""
     d = 3
     for function in (1, 2, 8, 10, 15, 16, 23):
         best = data.optimum(d, data.seed(function, 1)) * (0.75 if function == 8 else 1)

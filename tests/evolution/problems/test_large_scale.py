@@ -1,4 +1,4 @@
-"""LSMOP1-9 agree with their formulas, written out variable by variable."""
+"""LSMOP1-9 against their formulas, written variable by variable."""
 
 import math
 
@@ -33,13 +33,13 @@ BASIC = {
     ),
     "ackley": ackley,
 }
-# table III of Cheng et al. (2017): the basic functions of odd and of even groups
+# Table III of Cheng et al. (2017): the basic functions of odd and of even groups.
 PAIRS = """sphere sphere, griewank schwefel, rastrigin rosenbrock, ackley griewank, sphere sphere,
 rosenbrock schwefel, ackley rosenbrock, griewank sphere, sphere ackley"""
 
 
 def by_formula(number, m, x):
-    """x_1 ... x_D as x[1] ... x[D]."""
+    """Evaluate LSMOP with x_1 ... x_D as x[1] ... x[D]."""
     d, x = len(x), [None, *x]
     first, second = PAIRS.split(",")[number - 1].split()
     link = (lambda i: i / d) if number <= 4 else (lambda i: math.cos(math.pi / 2 * i / d))
@@ -89,7 +89,7 @@ def test_the_front_is_reached_where_the_links_are_undone():
         x = np.append(y, 10 * y[0] / link)
         assert (x <= lsmop(number, m, d).box.upper).all()
         f = np.asarray(jax.jit(lsmop(number, m, d).function)(jnp.float32(x)))
-        # float32 leaves an ulp of 3 in each linked variable: squares of 1e-6
+        # float32 leaves an error of an ulp of 3 in each linked variable: squares of 1e-6.
         np.testing.assert_allclose((f if number == 1 else f**2).sum(), 1, rtol=1e-6)
 
 

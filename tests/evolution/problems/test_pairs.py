@@ -1,7 +1,7 @@
-"""A value in float32 is that of the float32 point, not of one nearby: of every suite.
+"""The float32 value of a point is the value of exactly this point, for every suite.
 
 The same point is evaluated in float64 by a problem that was made in float64. The points are where
-runs go and rounding hurts: near the best values and on them, on sides of the box, and anywhere.
+runs go and rounding matters: near and at the best values, on the bounds, and anywhere.
 """
 
 import jax
@@ -32,7 +32,7 @@ def wfg_suite():
 
 
 def lsmop_suite():
-    """Linked to the first variable, as the module has it."""
+    """Return the suite; the variables are linked to the first one as in the module."""
     found = {}
     for i in range(1, 10):
         p, share = lsmop(i, 3, 60), np.arange(3, 61) / 60
@@ -50,7 +50,7 @@ def bbob_suite():
 
 
 def bbob_best(i, d, instance):
-    """The optimum, from the suite's report."""
+    """Return the optimum from the suite's report."""
     seed = data.seed(i, instance)
     best = data.optimum(d, seed + 1000000 if i == 12 else seed)
     if i == 4:
@@ -73,7 +73,7 @@ def upper(problem):
 
 
 def points(problem, best, positions, rng, count=16):
-    """Anywhere, on sides of the box, nearer and nearer to the best values, and on them."""
+    """Sample points anywhere, on bounds, increasingly close to the best values, and at them."""
     low, high = np.asarray(problem.box.lower, float), upper(problem)
     u = low + rng.random((count, len(low))) * (high - low)
     side = np.where(rng.random(u.shape) < 0.5, low, high)
@@ -97,7 +97,7 @@ def values(make, x, dtype):
     return jax.jit(all_of_them)({name: jnp.asarray(rows, dtype) for name, rows in x.items()})
 
 
-# waves of 3^11, of 2^32 and of 1e4 turns multiply the last digits of a rotated x
+# Waves of 3^11, 2^32 and 1e4 periods multiply the last digits of a rotated x.
 ROUGH = {"bbob16": 2e-3, "bbob19": 1e-2, "bbob23": 1e-3, "wfg9": 3e-4}
 FLOOR = {"bbob20": 1e-6, "inverted_dtlz2": 1e-6, "zdt6": 1e-12, "dtlz4": 1e-10, "c3_dtlz4": 1e-10}
 
@@ -126,9 +126,9 @@ def test_a_value_is_that_of_the_point(make):
         tolerance = ROUGH.get(name, 1e-4)
         for got, want in zip(short[name], long[name]):
             want = np.asarray(want)
-            # on sides of the box RE22 has no width and no value
+            # On the bounds, RE22 has no width and no value.
             sound = np.isfinite(want) if name == "RE22" else np.isfinite(want) | True
-            # a margin is a difference of large numbers
+            # A margin is a difference of large numbers.
             least = 1e-5 if name[:2] in ("RE", "CR", "c1", "c2", "c3") else FLOOR.get(name, 1e-30)
             np.testing.assert_allclose(
                 np.asarray(got)[sound], want[sound], rtol=tolerance, atol=least, err_msg=name

@@ -45,7 +45,7 @@ def test_no_corner_of_the_box_has_a_negative_objective_in_float32():
     x = np.float32(np.concatenate([corners, np.full((4, 10), 0.9)], axis=1))
     for f in map(np.asarray, jax.jit(lambda x: [make(3).evaluate(x)[0] for make in ANGULAR])(x)):
         assert f.min() >= 0
-        # where g > 0 the point is beyond the front: no objective gains from that
+        # Where g > 0 the point is not on the front: no objective gains from that.
         assert (f[0] >= 0).all() and f[0].max() > 1
 
 
@@ -76,7 +76,7 @@ def test_conforms():
 
 
 def test_sizes_are_those_of_the_papers():
-    """Three objectives; 5, 10 or 20 distance variables behind m - 1 positions."""
+    """Check three objectives, and 5, 10 or 20 distance variables after m - 1 positions."""
     makers = {5: ["dtlz1", "inverted_dtlz1", "c1_dtlz1", "c3_dtlz1"], 20: ["dtlz7"]}
     makers[10] = [f"dtlz{i}" for i in range(2, 7)]
     makers[10] += ["convex_dtlz2", "inverted_dtlz2", "c1_dtlz3", "c2_dtlz2", "c3_dtlz4"]
@@ -89,7 +89,7 @@ def test_sizes_are_those_of_the_papers():
 
 
 def test_boxes_are_those_of_the_papers():
-    """Of 0 and 1, but for all variables but the first of ZDT4."""
+    """All bounds are 0 and 1, except for all variables of ZDT4 but the first."""
     makers = [zdt.zdt1, zdt.zdt2, zdt.zdt3, zdt.zdt5, zdt.zdt6, dtlz.dtlz1, dtlz.dtlz7]
     for make in (*makers, dtlz.c2_dtlz2):
         problem = make()
@@ -118,7 +118,7 @@ def test_half_a_variable_is_refused():
 
 
 def test_transformations_of_bbob_are_those_of_its_report(x64):
-    """T_osz, T_asy and f_pen of Finck et al. (2009), a variable at a time; T_osz(0) is 0."""
+    """Check T_osz, T_asy and f_pen of Finck et al. (2009) for each variable; T_osz(0) is 0."""
     x = np.array([-3.0, -0.02, 0.0, 1.0, 0.4, 7.0])
 
     def oscillated(a):
@@ -139,7 +139,7 @@ def test_transformations_of_bbob_are_those_of_its_report(x64):
 
 
 def test_schwefels_function_of_bbob_is_that_of_its_report(x64):
-    """Function 20 of Finck et al. (2009); its optimum has 420.9687... in every variable."""
+    """Check function 20 of Finck et al. (2009); its optimum has 420.9687... in every variable."""
     best, rng = 4.2096874637, np.random.default_rng(0)
 
     def value(x):

@@ -1,4 +1,4 @@
-"""The engineering problems have the values of the suite's own program."""
+"""The engineering problems have the values of the suite's original program."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def test_values_are_those_of_the_suite(x64):
 
 @pytest.mark.parametrize("name", [n for n in NAMES if CONSTRAINED.get(n) not in ("RE31", "RE32")])
 def test_designs_have_the_values_of_the_suite(x64, name):
-    """Objectives and margins evaluated operation by operation, which compiles no program."""
+    """Evaluate objectives and margins operation by operation, which compiles no program."""
     of = CONSTRAINED.get(name, name)
     cab = lambda x: fitted.car_cab(x, jnp.full(4, SAME))
     design, lower, upper = {"RE91": (cab, *DESIGNS["RE41"][1:]), **DESIGNS}[of]
@@ -34,7 +34,7 @@ def test_designs_have_the_values_of_the_suite(x64, name):
 
 
 def test_margins_are_those_of_the_sources():
-    """Worked out by hand, where the suite's sum of violations does not show each of them."""
+    """Compare with hand calculations: the suite's sum of violations hides single margins."""
     drains = [-13.314, -2.0696, -82061.844, -5087.923, -11463.299, 1964.4139583, -1098.633]
     np.testing.assert_allclose(fitted.water(np.array([0.01, 0.01, 0.1]))[1], drains, rtol=1e-9)
     car = [0.2209928, 0.1289136, 0.1347838, 0.026168, 4.80969, 6.02782, -0.0095, -0.03]
@@ -43,7 +43,7 @@ def test_margins_are_those_of_the_sources():
 
 
 def test_a_spring_that_is_wound_too_tightly_violates_its_index_alone(x64):
-    """Nine coils an inch wide of half an inch of wire: the ratio 2 lacks 1 to the least, 3."""
+    """Nine coils, an inch wide, of half an inch of wire: the ratio 2 is 1 below the minimum 3."""
     margins = mechanical.coil_spring(np.array([9.0, 1.0, 0.5]))[1]
     stiffness = 11.5e6 * 0.5**4 / (8 * 9)
     length, stress = 1000 / stiffness + 1.05 * 11 * 0.5, 8 * (7 / 4 + 0.3075) * 1000 / (np.pi / 8)
@@ -52,20 +52,20 @@ def test_a_spring_that_is_wound_too_tightly_violates_its_index_alone(x64):
 
 
 def test_the_shafts_of_the_lightest_speed_reducer_bear_what_they_may():
-    """Golinski's, of 2994.47: its published stresses are 1100 and 850; the suite asks for less."""
+    """Golinski's design of 2994.47 has the stresses 1100 and 850; the suite's bounds are weaker."""
     x = np.array([3.5, 0.7, 17.0, 7.3, 7.715320, 3.350215, 5.286655])
     (weight, stress), margins = mechanical.speed_reducer(x)
-    # the suite writes 7.477 where others have 7.4777
+    # The suite uses 7.477 where others use 7.4777.
     np.testing.assert_allclose(weight, 2994.4711 - 0.0007 * (x[5] ** 3 + x[6] ** 3), rtol=1e-5)
     np.testing.assert_allclose(stress, 1100, rtol=2e-6)
     np.testing.assert_allclose(margins[-2:], [200, 250], rtol=2e-5)
-    # the second shaft is no longer than its bearings need; the face is five modules wide
+    # The second shaft has the minimum length for its bearings; the face is five modules wide.
     np.testing.assert_allclose([margins[6], margins[8]], 0, atol=5e-6)
     assert all(margin > 0 for margin in margins[:6])
 
 
 def test_the_second_bar_of_a_truss_bears_less_than_its_stress():
-    """At height 2 and areas of 0.01 and 0.02: 80 sqrt(1 + 4) / (2 * 0.02) kPa."""
+    """The stress at height 2 and areas of 0.01 and 0.02 is 80 sqrt(1 + 4) / (2 * 0.02) kPa."""
     margins = mechanical.two_bar_truss(np.array([0.01, 0.02, 2.0]))[1]
     volume = 0.01 * 20**0.5 + 0.02 * 5**0.5
     want = [0.1 - volume, 1e5 - 20 * 20**0.5 / 0.02, 1e5 - 80 * 5**0.5 / 0.04]
@@ -79,7 +79,7 @@ def test_the_name_tells_the_number_of_objectives():
 
 def test_discrete_variables_take_the_nearest_value(x64):
     beam, spring = engineering("RE22").function, engineering("RE25").function
-    # steel comes in 0.79 and 0.80 square inches; wire of 0.105 and 0.12 inches
+    # Steel is available in 0.79 and 0.80 square inches, wire of 0.105 and 0.12 inches.
     assert beam(jnp.array([0.796, 9.0, 30.0]))[0] == 29.4 * 0.80 + 0.6 * 9 * 30
     for coils, wire in ((7.4, 0.114), (6.6, 0.1199)):
         volume = np.pi**2 * 1.5 * 0.12**2 * (7 + 2) / 4

@@ -1,4 +1,4 @@
-"""WFG1-9 have pymoo's values; their fronts are where the paper has them."""
+"""WFG1-9 have pymoo's values and the paper's fronts."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def test_values_are_those_of_pymoo(x64):
 
 
 def best(number, positions, m, k, distances):
-    """A point of the Pareto set, from Huband et al. (2006), section X, in shares of the bounds."""
+    """Return a Pareto-optimal point (Huband et al., 2006, section X) as fractions of the bounds."""
     y = np.append(positions, np.full(distances, 0.35))
     upper = 2 * np.arange(1, k + distances + 1)
     bent = lambda u: (
@@ -45,10 +45,11 @@ def test_fronts_are_where_they_should_be(x64):
     share = {i: np.asarray(f[i]) / np.array([2, 4, 6]) for i in f}
     for i in range(4, 10):  # spheres
         np.testing.assert_allclose(np.linalg.norm(share[i]), 1, rtol=1e-9, err_msg=str(i))
-    # the plane sum x = 1, with the second position fixed at 1/2
+    # This is the plane sum x = 1, with the second position fixed at 1/2.
     t = position[:2].mean()
     np.testing.assert_allclose(share[3], [t / 2, t / 2, 1 - t], rtol=1e-12)
-    # 1 - the cosines and sines of quarter turns, then the paper's shapes of the last objective
+    # The positions are 1 - the cosines and sines of quarter turns, then the paper's shapes of the
+    # last objective.
     p = [position[:2].mean(), position[2:].mean()]
     convex = lambda p: [
         (1 - np.cos(np.pi / 2 * p[0])) * (1 - np.cos(np.pi / 2 * p[1])),
@@ -59,13 +60,13 @@ def test_fronts_are_where_they_should_be(x64):
     w = 2 * np.arange(1, k + 1)
     p = [(w[a] * position[a] ** 0.02).sum() / w[a].sum() for a in (slice(0, 2), slice(2, 4))]
     last = 1 - p[0] - np.cos(10 * np.pi * p[0] + np.pi / 2) / (10 * np.pi)
-    # the rounding of 0.35 to the power 0.02 is left, the same in all objectives
+    # Only the rounding of 0.35 to the power 0.02 remains, equal in all objectives.
     left = np.asarray(f[1]) - np.array([2, 4, 6]) * [*convex(p), last]
     assert np.ptp(left) < 1e-13 and 0 <= left[0] < 0.6
 
 
 def test_transformations_are_those_of_the_paper(x64):
-    """Huband et al. (2006), table 11, as they stand there, at points of [0, 1] and at its ends."""
+    """Check Huband et al. (2006), table 11, at points of [0, 1] and at its endpoints."""
     y = np.append(np.random.default_rng(0).random(20), [0.0, 1.0, 0.35])
     d = jnp.asarray(y - 0.35)
     linear = abs(y - 0.35) / abs(np.floor(0.35 - y) + 0.35)

@@ -1,7 +1,7 @@
-"""Best points on the sides of the box are found, and what is learnt is what was sampled.
+"""Optima on the bounds of the box are found, and `tell` recovers exactly the samples.
 
-On f7b4d67 the strategies learnt from candidates that had been moved into the box: CMA-ES found none
-of ten best points here, by 17 and more.
+At f7b4d67 the strategies learned from candidates that had been moved into the box: CMA-ES missed
+all ten optima here, by 17 and more.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from jaxgpu.evolution import Real, minimize, protocol, single
 from jaxgpu.evolution.problem import Box, Problem, box
 from jaxgpu.evolution.single import bounds, cma
 
-# pycma 4.5.0: BoundTransform([-5, 5]).transform, whose margins are 0.25 there, as ours are
+# Values of pycma 4.5.0: BoundTransform([-5, 5]).transform, whose margins are 0.25 there, as here.
 FREE = [-5.25, -5.0, -4.9, -4.75, -4.7, 0.3, 4.8, 5.0, 5.2, 5.25, 5.3, 5.9, 6.1]
 FREE += [-5.6, -7.5, 12.0, -13.7, 38.4, -1234.5]
 INSIDE = [-5.0, -4.9375, -4.8775, -4.75, -4.7, 0.3, 4.7975, 4.9375, 4.9975, 5.0, 4.9975, 4.6, 4.4]
@@ -25,9 +25,9 @@ INSIDE += [-4.8775, -3.0, -1.5, 3.2, -3.6, 4.5]
 
 
 def turned(d, cond):
-    """A turned ellipsoid over [-5, 5]^D, every other coordinate of whose centre is 7, outside.
+    """Make a rotated ellipsoid over [-5, 5]^D; every other coordinate of its centre is 7, outside.
 
-    Its matrix and centre, and the least value in the box by an active-set method.
+    Return its matrix, its centre, and its minimum in the box by an active-set method.
     """
     q = np.linalg.qr(np.random.default_rng(5).normal(size=(d, d)))[0]
     centre = np.where(np.arange(d) % 2 == 0, 7.0, 1.0)
@@ -37,7 +37,7 @@ def turned(d, cond):
 
 
 def gaps(spec, d, cond, evaluations):
-    """How far ten runs end above the least value."""
+    """Return the final values of ten runs minus the minimum."""
     a, centre, least = turned(d, cond)
     rows = spec.batch_size
 
@@ -46,7 +46,7 @@ def gaps(spec, d, cond, evaluations):
 
     problem = Problem(box(-5.0, 5.0, d), function)
     run = lambda key: protocol.evolve(spec, problem, key, evaluations // rows).best.f
-    # LLVM optimizes nothing in it: to compile it is most of the cost of these runs
+    # LLVM skips its optimizations, because compilation is most of the cost of these runs.
     fast = {"xla_backend_optimization_level": 0}
     each = jax.jit(lambda keys: jax.lax.map(run, keys), compiler_options=fast)
     return np.asarray(each(jax.random.split(jax.random.key(1), 10))) - least
@@ -74,7 +74,7 @@ def test_minimize_finds_it_in_float32():
     matrix = jnp.asarray(a, jnp.float32)
     function = lambda x: jnp.sum(jnp.sum(matrix * (x - centre)[None], 1) ** 2)
     found = minimize(function, Real(-5.0, 5.0, (10,)), 20_000)
-    # 691.07; f has 24 bits, each of 10 terms its own rounding
+    # The minimum is 691.07; f has 24 bits, and each of 10 terms has its own rounding.
     assert abs(found.f - least) < 10 * 2.0**-23 * least
     assert (np.asarray(found.x)[:8:2] == 5).all()
 
@@ -99,7 +99,7 @@ def test_the_map_into_the_box_is_that_of_pycma(x64):
 
 @jax.jit
 def mapped(side, y, z):
-    """Two sets of points in the box, the first one there and back, and the sides so too."""
+    """Map two sets of points into the box; map the first one and the bounds back and forth."""
     back = lambda x: bounds.point(side, bounds.free(side, x))
     x = bounds.point(side, y)
     return x, bounds.point(side, z), back(x), [back(end) for end in (side.lower, side.upper)]
@@ -117,17 +117,17 @@ def test_the_map_stays_inside_and_is_the_identity_away_from_the_sides(x64, dtype
     assert ((x >= low) & (x <= high)).all()
     stays = (y > low + long / 39) & (y < high - long / 39)
     assert stays.any() and (x[stays] == y[stays]).all()
-    # no steeper than 1, so it has no jumps
+    # The map's slope is at most 1, so it has no jumps.
     slack = 50 * np.finfo(dtype).eps * (np.abs(y) + long)
     assert (np.abs(near - x) <= np.abs(z - y) + slack).all()
-    # the inverse between the folds, and the sides themselves
+    # The inverse holds between the folds, and on the bounds themselves.
     assert (np.abs(back - x) <= slack).all()
     np.testing.assert_array_equal(sides, [low, high])
 
 
 @functools.cache
 def near_a_corner():
-    """A correlated distribution a third of which leaves the box."""
+    """Make a correlated distribution of which a third is outside the box."""
 
     @jax.jit
     def made():
@@ -141,7 +141,7 @@ def near_a_corner():
 
 @jax.jit
 def drawn(side, deviation, keys):
-    """Samples, and of the candidates [keys, 40, 3] what they are learnt as."""
+    """Return samples, candidates [keys, 40, 3], and the samples recovered from the candidates."""
     _, shape = near_a_corner()
     draw, cloud = cma.draw(shape, side, 40), cma.cloud(shape, side)
     cloud = bounds.Cloud(cloud.mean, deviation * cloud.deviation)
@@ -155,7 +155,7 @@ def drawn(side, deviation, keys):
 
 
 def test_what_is_learnt_is_what_was_sampled():
-    """The samples have the mean and the covariance of the distribution, out to the folds and on."""
+    """The samples have the distribution's mean and covariance, up to the folds and outside them."""
     side, shape = near_a_corner()
     _, x, y = drawn(side, np.float32(1), jax.random.split(jax.random.key(0), 1000))
     x, y = (np.asarray(a).reshape(-1, 3) for a in (x, y))
@@ -165,7 +165,7 @@ def test_what_is_learnt_is_what_was_sampled():
     assert 0.3 < inner.mean() < 0.9 and (x[inner] == y[inner]).all()
     root = np.asarray(0.2 * shape.axes * shape.lengths[None])
     z = np.linalg.solve(root, (y - np.asarray(shape.mean)).T)
-    # 40,000 standard normal vectors: five standard errors
+    # Allow five standard errors of 40,000 standard normal vectors.
     assert np.abs(z.mean(1)).max() < 5 / 200
     assert np.abs(np.cov(z) - np.eye(3)).max() < 5 * 2**0.5 / 200
     assert np.abs((z**3).mean(1)).max() < 5 * 15**0.5 / 200
@@ -182,7 +182,7 @@ def test_a_run_away_from_the_sides_is_that_without_a_box():
         x = bounds.candidates(here, own, key, cloud, draw)
         y = bounds.samples(here, own, x, cloud, draw)
         if here is side:
-            # candidates that do not come near a side are those of the key of `ask`
+            # Candidates that are far from the bounds are exactly those of the key of `ask`.
             same = (x == plain).all(1)
             assert same.sum() > 5 and (y[same] == plain[same]).all()
         else:

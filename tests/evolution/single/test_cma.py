@@ -1,4 +1,4 @@
-"""CMA-ES follows the tutorial's equations, number by number, and does not see rotations."""
+"""CMA-ES follows the tutorial's equations numerically, and is invariant under rotations."""
 
 import dataclasses
 
@@ -13,7 +13,8 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import cma
 from jaxgpu.evolution.single.adaptation import normal_length, rates
 
-# pycma 4.5.0: population, dimension, c_1, c_mu, c_c, mu_eff, first two and last two weights
+# Values of pycma 4.5.0: population, dimension, c_1, c_mu, c_c, mu_eff, first two and last two
+# weights.
 PYCMA = [
     (8, 5, 0.047292304159400896, 0.04785904960298242, 0.4501995579928079, 2.600178826113179)
     + (0.5299301844787793, 0.28571428571428575, -0.6228965671385451, -0.8111493520260593),
@@ -26,7 +27,7 @@ PYCMA = [
 
 def test_rates_are_those_of_pycma(x64):
     made = lambda n, want: rates(n, want[0], want[1], jnp.float64)
-    # held in more places, nothing changes and nothing is added
+    # In an array with more slots the weights do not change, and nothing is added.
     both = jax.jit(lambda: [(made(w[0], w), made(w[0] + 9, w).weights) for w in PYCMA])()
     for want, (got, wide) in zip(PYCMA, both):
         w = got.weights
@@ -39,7 +40,7 @@ UPDATE = jax.jit(cma.update, static_argnums=6)
 
 
 def tutorial(s, x, f):
-    """One generation by equations 8 to 47 of Hansen (2016), in loops; `s` is a dict."""
+    """Compute one generation by equations 8 to 47 of Hansen (2016), in loops; `s` is a dict."""
     lam, n = x.shape
     raw = np.log((lam + 1) / 2) - np.log(np.arange(1, lam + 1))
     plus, minus = raw[raw >= 0], raw[raw < 0]
@@ -94,8 +95,8 @@ def test_a_generation_is_that_of_the_tutorial_also_where_the_path_is_long_and_wa
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", ["eigenvectors", "cholesky"])
 def test_a_run_is_that_of_the_tutorial(x64, factor):
-    # a box so wide that no candidate reaches its sides; 7 and 12 so that c_mu is not small and
-    # the eigenvectors are renewed in every generation, as in the loops
+    # The box is so wide that no candidate reaches its bounds. With 7 and 12, c_mu is not small and
+    # the eigenvectors are recomputed in every generation, as in the loops.
     spec = single.CMAES(12, 0.05, 0.2, factor)
     problem = Problem(box(-10.0, 10.0, 7), lambda x: x[:1])
     state = jax.jit(lambda key: spec.init(key, problem))(jax.random.key(0))

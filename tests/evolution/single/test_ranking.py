@@ -1,4 +1,4 @@
-"""Weights by rank: equal candidates share, failures come last."""
+"""Weights by rank: equal candidates share their weight, failures are last."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxgpu.evolution.single.ranking import about_middle, best_of, unevaluated, 
 
 
 def shared(f, violation, weights):
-    """By definition: the mean weight of the places that the equal ones occupy."""
+    """Compute by definition: the mean weight of the ranks that equal candidates occupy."""
     keys = list(zip(violation, f))
     ranked = sorted(keys)
     return [np.mean([w for w, k in zip(weights, ranked) if k == key]) for key in keys]

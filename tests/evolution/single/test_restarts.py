@@ -1,4 +1,4 @@
-"""BIPOP's budget: large runs double, small ones stay below half, and the poorer regime goes."""
+"""BIPOP's budget: large runs double, small ones stay below half, and the cheaper regime is next."""
 
 from dataclasses import replace
 
@@ -13,14 +13,14 @@ from jaxgpu.evolution.single import restarts
 
 
 def start(spec, dimension=4):
-    """The first state, made by one program."""
+    """Return the initial state, computed by one program."""
     problem = Problem(box(-1.0, 1.0, dimension), lambda x: x[:1])
     return jax.jit(lambda: spec.init(jax.random.key(0), problem))()
 
 
 @pytest.mark.slow
 def test_the_schedule_is_that_of_hansen():
-    # equal values end every run after 10 + 30 D / N generations, and never before
+    # Equal values end every run after 10 + 30 D / N generations, and never before.
     flat = Problem(box(-1.0, 1.0, 2), lambda x: jnp.zeros(1, x.dtype))
     spec = single.Restarts(6, 4)
 
@@ -45,7 +45,7 @@ def test_the_schedule_is_that_of_hansen():
     np.testing.assert_array_equal(small[2:], spent[2:, 1] < spent[2:, 0])
     assert (population[small] <= np.maximum(large[small] / 2, 6)).all()
     assert (sigma[small] <= 0.2 + 1e-6).all() and (sigma[small] >= 0.002 - 1e-6).all()
-    # a small run may use half of what the last large one used
+    # A small run may use half of the evaluations of the last large one.
     for i in np.flatnonzero(small):
         last = np.flatnonzero(~small[:i])[-1]
         used = schedule.used[first[last + 1] - 1] + 6  # the last batch starts the next run
@@ -56,7 +56,7 @@ IPOP = single.Restarts(6, 4, small_runs=False)
 
 
 def test_the_regime_that_has_spent_less_gets_the_next_run():
-    """Hansen (2009), section 3.2: a small run keeps the large size, a large one doubles it."""
+    """Small runs keep the large size, and large runs double it (Hansen, 2009, section 3.2)."""
     spec = single.Restarts(6, 4)
     state = start(spec, 2)
     restart = jax.jit(lambda state, key: restarts._restart(spec, state, key).schedule)
@@ -76,13 +76,13 @@ def test_the_regime_that_has_spent_less_gets_the_next_run():
         assert not large.is_small and large.large == large.population == 48
         assert abs(large.sigma - 0.2) < 1e-6
         np.testing.assert_array_equal(large.spent, [100, 100])
-    # without small runs every next one is large, whatever was spent
+    # Without small runs every next run is large, regardless of the evaluations.
     large = after(0, False, 100, [0, 99], large_only)
     assert not large.is_small and large.large == large.population == 48
 
 
 def test_small_runs_begin_with_steps_that_are_shorter_by_up_to_a_hundred():
-    """Hansen (2009), section 3.2: 10^(-2 u) of the first one, u uniform in 0 ... 1."""
+    """Check Hansen (2009), section 3.2: 10^(-2 u) of the first step size, u uniform in 0 ... 1."""
     spec = single.Restarts(6, 4)
     state = start(spec, 2)
     run = replace(state.schedule, runs=jnp.int32(3), spent=jnp.int32([100, 0]))
@@ -94,7 +94,7 @@ def test_small_runs_begin_with_steps_that_are_shorter_by_up_to_a_hundred():
 
 
 def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
-    """The mean from the better half, the covariance from all: the worse weigh less than nothing."""
+    """The better half updates the mean, all the covariance, the worse with negative weights."""
     spec, f = single.Restarts(6, 1), np.array([3.0, 0.0, 5.0, 1.0, 4.0, 2.0], np.float32)
     problem, seen = Problem(box(-1.0, 1.0, 4), lambda x: x[:1]), []
     monkeypatch.setattr(restarts, "update", lambda *given: seen.append(given) or given[0])
@@ -117,7 +117,7 @@ def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
 
 
 def test_a_run_stagnates_when_neither_best_nor_median_falls():
-    # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here
+    # Hansen (2009), section 2: medians of the first and the last three tenths, newest first here.
     spec, rng = single.Restarts(6, 2), np.random.default_rng(0)
     state = start(spec)
     stagnates, verdicts = jax.jit(restarts._stagnates), []
@@ -141,7 +141,7 @@ def test_a_later_run_ends_when_it_cannot_reach_the_best():
     spec = single.Restarts(6, 2)
     state = start(spec)
     over, back = jax.jit(lambda state: restarts._is_over(spec, state)), 10 + 30 * 4 // 6
-    # newest first; tends to 3
+    # The history is newest first and tends to 3.
     halves = jnp.float32(3 + 2.0 ** np.minimum(np.arange(140), 99) * np.ones((2, 1)))
 
     def ends(best, runs=1, generation=back, newest=4.0, recent=halves):
@@ -158,10 +158,10 @@ def test_a_later_run_ends_when_it_cannot_reach_the_best():
 
 
 def test_a_run_ends_by_each_of_the_rules_and_not_before():
-    """Hansen (2009), section 2: TolX, TolXUp, ConditionCov, MaxIter, no effect, and the budget."""
+    """Check Hansen (2009), section 2: TolX, TolXUp, ConditionCov, MaxIter, no effect, budget."""
     spec = single.Restarts(6, 2)
     state = start(spec)
-    # newest first and lowest: it neither stagnates nor is flat
+    # The newest value is first and lowest: the history neither stagnates nor is flat.
     rising = jnp.float32(np.arange(140.0) * np.ones((2, 1)))
     state = replace(state, recent=rising)
     over, first = jax.jit(lambda state: restarts._is_over(spec, state)), state.schedule.sigma
@@ -205,7 +205,7 @@ def test_values_of_infeasible_candidates_end_no_run():
 
 @pytest.mark.slow
 def test_restarts_reach_the_last_digits_of_an_ellipsoid_in_float32():
-    # with the rule of 0.2 deviations for a stuck mean the runs end at some 1e-7
+    # With the rule of 0.2 deviations for a stuck mean, the runs end at about 1e-7.
     best, weights = np.float32([1.7, -2.3, 0.4, 3.1, -1.2]), np.float32(10 ** np.linspace(0, 6, 5))
 
     def ellipsoid(x):

@@ -1,4 +1,4 @@
-"""Every single-objective algorithm converges past failures, and learns as its paper says."""
+"""Every single-objective algorithm converges past failures and updates its state by its paper."""
 
 from dataclasses import replace
 from functools import partial
@@ -21,14 +21,14 @@ WEIGHTS = 10 ** np.linspace(0.0, 3.0, 5)
 
 
 def valley(x):
-    """An ellipsoid of condition 1000 that fails beside its optimum, where x_0 < -3."""
+    """Evaluate an ellipsoid of condition 1000 that fails near its optimum, where x_0 < -3."""
     z = x - BEST.astype(x.dtype)
     f = jnp.sum(WEIGHTS.astype(x.dtype) * z * z, keepdims=True)
     return jnp.where(x[0] < -3, jnp.nan, f)
 
 
 PROBLEM = Problem(box(-5.0, 5.0, 5), valley)
-# spec, generations, and the worst value allowed over five seeds; first values are about 1e4
+# Spec, generations, and the maximum value allowed over five seeds; first values are about 1e4.
 RUNS = {
     "cma": (single.CMAES(8), 300, 1e-8),
     "cma_cholesky": (single.CMAES(8, factor="cholesky"), 300, 1e-8),
@@ -46,14 +46,14 @@ RUNS = {
 
 
 def start(spec, problem):
-    """The first state, made by one program."""
+    """Return the initial state, computed by one program."""
     return jax.jit(lambda: spec.init(jax.random.key(0), problem))()
 
 
-# LLVM optimizes nothing in it: to compile it is most of the cost of these runs
+# LLVM skips its optimizations, because compilation is most of the cost of these runs.
 @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 def evolve(spec, keys, generations):
-    """The best points of several runs, and what each asks for next."""
+    """Return the best points of several runs, and the next candidates of each."""
 
     def one(lane):
         key, count = lane
@@ -66,7 +66,7 @@ def evolve(spec, keys, generations):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_converges_past_failures_from_five_seeds(name):
-    """The sixth run goes on long after it has converged to the last bit, the last one is new."""
+    """The sixth run continues long after it has converged to the last bit; the last one is new."""
     spec, generations, limit = RUNS[name]
     keys = jax.random.split(jax.random.key(0), 5)[np.array([0, 1, 2, 3, 4, 0, 0])]
     best, asked = jax.device_get(evolve(spec, keys, np.array(5 * [generations] + [3000, 0])))
@@ -102,7 +102,7 @@ def test_lm_ma_is_finite_where_its_rates_would_exceed_one():
 
 @pytest.mark.slow
 def test_lm_ma_recovers_the_normal_vectors(x64):
-    # sigma and the path know them: compare with the maps as matrices, inverted by LU
+    # The step size and the path depend on the maps: compare with matrices, inverted by LU.
     spec = single.LMMAES(12, 0.01)
     problem = Problem(box(-5.0, 5.0, 6), lambda x: jnp.sum(x**4, keepdims=True))
 
@@ -131,7 +131,7 @@ def test_a_swarm_begins_at_rest_at_generation_zero(spec):
 
 
 def test_lm_ma_draws_through_the_maps_of_the_generations_so_far():
-    """A product of matrices, applied to the same normal numbers."""
+    """Samples are a product of matrices applied to the same normal numbers."""
     spec, key = single.LMMAES(5, 0.01), jax.random.key(3)
     state = start(spec, PROBLEM)
     vectors = np.random.default_rng(0).normal(size=state.vectors.shape)
@@ -162,7 +162,7 @@ LEARN = jax.jit(single.OpenES.learn)
 def test_openes_steps_by_adam_along_centred_ranks_and_pgpe_learns_deviations(
     x64, spec, learn_sigma
 ):
-    """Kingma & Ba (2015), algorithm 1; Sehnke et al. (2010), equations 10 and 11, of ranks."""
+    """Check Kingma & Ba (2015), algorithm 1, and Sehnke et al. (2010), eqs. 10 and 11, by ranks."""
     rng = np.random.default_rng(0)
     first, second = 0.1 * rng.normal(size=3), 0.01 * rng.random(3)
     mean, sigma = rng.normal(size=3), np.array([0.5, 1.0, 2.0])
@@ -192,7 +192,7 @@ def test_openes_steps_by_adam_along_centred_ranks_and_pgpe_learns_deviations(
 
 
 def test_particles_are_pulled_to_their_own_best_and_to_the_best_of_their_ring(x64):
-    """Clerc & Kennedy (2002): x + chi v + c (u (p - x) + w (g - x)), u and w in 0 ... 1."""
+    """Check Clerc & Kennedy (2002): x + chi v + c (u (p - x) + w (g - x)), u and w in 0 ... 1."""
     phi = 4.1
     chi = 2 / abs(2 - phi - np.sqrt(phi**2 - 4 * phi))
     spec, rng = single.PSO(7), np.random.default_rng(1)
@@ -221,7 +221,7 @@ def test_particles_are_pulled_to_their_own_best_and_to_the_best_of_their_ring(x6
 
 
 def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
-    """Cheng & Jin (2015), equation 6: u v + u' (winner - x) + phi u'' (mean - x)."""
+    """Check Cheng & Jin (2015), equation 6: u v + u' (winner - x) + phi u'' (mean - x)."""
     spec, rng = single.CSO(12, social=0.3), np.random.default_rng(2)
     x, v = rng.normal(size=(2, 12, 4))
     state = replace(
@@ -242,10 +242,11 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
 
 
 def test_lshade_pulls_to_the_best_and_along_differences_of_others():
-    """current-to-pbest/1 where F and CR are 1: leader + one - other, told from powers of three.
+    """Check current-to-pbest/1 where F and CR are 1: leader + one - other.
 
-    The leader is one of the best two, one is another member, other is a third one or in the
-    archive, three of whose places count; all of them occur.
+    Members are powers of three, so each sum identifies its terms. The leader is one of the best
+    two, `one` is another member, `other` is a third one or in the archive, three of whose slots are
+    used. All combinations occur.
     """
     spec = single.LSHADE(100, pop_size=6, batch_size=6, archive=1.0)
     state = start(spec, Problem(box(-1e9, 1e9, 1), lambda x: x))
@@ -271,7 +272,7 @@ def test_lshade_pulls_to_the_best_and_along_differences_of_others():
 
 
 def test_sep_cma_learns_the_diagonal_as_the_tutorial_learns_the_matrix(x64):
-    """Ros & Hansen (2008): (D + 2) / 3 times as fast; a long path makes the other one wait."""
+    """Check Ros & Hansen (2008): (D + 2) / 3 times as fast. A long path stalls the other one."""
     spec, rng = single.SepCMAES(10), np.random.default_rng(3)
     rate, norm, width = rates(10, 10.0, 4, jnp.float64), float(normal_length(4)), 0.05 * 20
     c, c_c, mu = float(rate.sigma), float(rate.path), float(rate.mu_eff)
@@ -309,13 +310,13 @@ def test_sep_cma_learns_the_diagonal_as_the_tutorial_learns_the_matrix(x64):
 
 
 def natural(count):
-    """Utilities of the ranks: Wierstra et al. (2014), equation 11."""
+    """Return the utilities of the ranks: Wierstra et al. (2014), equation 11."""
     raw = np.maximum(0, np.log(count / 2 + 1) - np.log(np.arange(1, count + 1)))
     return raw / raw.sum() - 1 / count
 
 
 def test_xnes_turns_and_stretches_by_an_exponential_of_the_natural_gradient(x64):
-    """Glasmachers et al. (2010), algorithm 1, at one rate: A exp(eta / 2 G) in place of A."""
+    """Check Glasmachers et al. (2010), algorithm 1, at one rate: A exp(eta / 2 G) replaces A."""
     spec, rng, box_ = single.XNES(9), np.random.default_rng(4), box(-10.0, 10.0, 3)
     mean, shape, z = rng.normal(size=3), rng.normal(size=(3, 3)), rng.normal(size=(9, 3))
     shape /= np.cbrt(np.linalg.det(shape))
@@ -338,7 +339,7 @@ def test_xnes_turns_and_stretches_by_an_exponential_of_the_natural_gradient(x64)
 
 
 def test_snes_stretches_each_deviation_by_an_exponential_of_its_slope(x64):
-    """Wierstra et al. (2014), algorithm 6 and table 1."""
+    """Check Wierstra et al. (2014), algorithm 6 and table 1."""
     spec, rng = single.SNES(9), np.random.default_rng(5)
     mean, sigma, z = rng.normal(size=3), np.array([0.3, 1.0, 2.0]), rng.normal(size=(9, 3))
     state = replace(
@@ -361,12 +362,12 @@ def test_lshade_draws_about_its_memories_and_no_crossing_after_the_terminal_valu
     scale, cross = map(np.asarray, draw(jax.random.key(0)))
     assert (0 < scale).all() and scale.max() == 1 and abs(np.median(scale) - 0.5) < 0.02
     assert abs(np.mean(cross == 0) - 0.5) < 0.06  # 5 sigma
-    # of a normal law of deviation 0.1 that is cut at 1
+    # CR has a normal distribution of deviation 0.1 that is clipped at 1.
     assert cross.max() == 1 and abs(np.median(cross[cross > 0]) - 0.8) < 0.02
 
 
 def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
-    """Two of three places of the archive count; of four members the first and the last lost."""
+    """Two of three archive slots are used; of four members the first and the last lost."""
     spec = single.LSHADE(100, pop_size=6, batch_size=3)
     state = SimpleNamespace(
         archive=jnp.array([[1.0], [2.0], [9.0], [9.0], [9.0], [9.0]]),
@@ -381,7 +382,7 @@ def test_lshade_keeps_the_beaten_beside_those_that_it_has_kept():
 
 
 def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluations():
-    """Equation 10 of Tanabe & Fukunaga (2014): 12 - 8 / 2 members after 24 of 48."""
+    """Check equation 10 of Tanabe & Fukunaga (2014): 12 - 8 / 2 members after 24 of 48."""
     spec = single.LSHADE(48, pop_size=12, batch_size=12, archive=0.01)
     state = start(spec, PROBLEM)
     assert state.archive.shape == (1, 5)  # one place at least
@@ -402,7 +403,7 @@ def test_lshade_shrinks_to_four_and_keeps_its_bounds():
         run(jax.random.split(jax.random.key(2), 120))
     )
     assert count[-1] == 4 and (np.diff(count) <= 0).all()
-    # equation 10, from the evaluations used before
+    # Equation 10 uses the evaluations before the generation.
     np.testing.assert_array_equal(count, np.round(40 - 36 * np.minimum(used / 1500, 1)).astype(int))
     assert (kept <= np.round(2.6 * np.append(40, count[:-1]))).all()
     assert (least > 0).all() and (most <= 1).all()
@@ -411,19 +412,19 @@ def test_lshade_shrinks_to_four_and_keeps_its_bounds():
 
 @pytest.mark.slow
 def test_lshade_ends_its_schedule_with_the_evaluations_that_are_paid():
-    """On f7b4d67 `minimize` paid for 10,000, of which 6452 counted, and 35 members were left."""
+    """The schedule at f7b4d67 counted 6452 of 10,000 evaluations; 35 members remained."""
     spec = single.LSHADE(2000, pop_size=30)
     bowl = lambda x: jnp.sum((x - 0.3) ** 2)
     done = minimize(bowl, Real(-5.0, 5.0, (3,)), 2000, algorithm=spec)
     assert done.state.used == 2000 and done.state.count == 4
-    # dN / du = -26 / 2000, so generations of N members are 2000 / 26 ln(30 / 4) = 155; with the
-    # 1.5 copies that fill the last batch of each, 2000 / 26 ln(31.5 / 5.5) = 134
+    # dN / du = -26 / 2000, so generations of N members are 2000 / 26 ln(30 / 4) = 155. With the 1.5
+    # copies that fill the last batch of each, they are 2000 / 26 ln(31.5 / 5.5) = 134.
     assert 134 - 8 < int(done.state.generation) < 155 and done.f < 1e-6
 
 
 @pytest.mark.slow
 def test_lshade_in_batches_is_lshade():
-    """The same children, whether a generation is asked for at once or in four parts."""
+    """The children are equal, whether a generation is requested in one or in four batches."""
     key = jax.random.key(0)
     whole, parts = (single.LSHADE(1500, 40, batch_size=n) for n in (40, 10))
     tell, ask = jax.jit(single.LSHADE.tell), jax.jit(single.LSHADE.ask)
