@@ -1,4 +1,4 @@
-"""Strict JAX for every test: implicit rank and dtype promotion raise errors."""
+"""Settings of JAX for every test: no rank or dtype promotes implicitly."""
 
 import collections
 import gc
@@ -11,7 +11,7 @@ import jax
 import program_cache
 import pytest
 
-# from the repository root `import physics` would make a second copy of every class
+# From the repository root, a bare `import physics` would create a second copy of every class.
 for _name in ("physics", "numerics", "rl"):
     sys.modules[_name] = None
 
@@ -20,7 +20,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 jax.config.update("jax_num_cpu_devices", 8)
 program_cache.use()
-# the collector spent a tenth of the time on the long-lived objects of compiled programs
+# Collecting the long-lived objects of programs took a tenth of the time.
 gc.set_threshold(100_000, 20, 100)
 
 
@@ -31,7 +31,7 @@ def cpu_seconds():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    """Record the CPU seconds of each phase, which hardly depend on the load of the machine."""
+    """Record the CPU seconds of each phase, which hardly depend on other load of the machine."""
     report = yield
     now = cpu_seconds()
     report.cpu_seconds = now - item.config.stash.get(_MARK, now)
@@ -56,7 +56,7 @@ def x64():
 
 @pytest.fixture(autouse=True)
 def few_programs():
-    """Clear JAX's compiled programs before the process has more memory maps than Linux allows.
+    """Clear JAX's caches before the process reaches its limit of memory maps.
 
     Every program takes a few maps. Linux allows 65,530 and ends a process that requests more.
     """
@@ -70,7 +70,7 @@ _TESTS = itertools.count()  # counting the maps takes milliseconds
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print the CPU seconds of each part of the tests."""
+    """Print the CPU seconds of each part of the tests, so that the cost of new tests is visible."""
     parts, tests = collections.Counter(), collections.Counter()
     for report in [r for group in terminalreporter.stats.values() for r in group]:
         if hasattr(report, "cpu_seconds") and hasattr(report, "when"):

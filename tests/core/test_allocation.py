@@ -1,4 +1,4 @@
-"""What functions on the host would allocate, found without allocating it."""
+"""Memory that functions on the host would allocate, determined without allocating it."""
 
 import jax
 import jax.numpy as jnp

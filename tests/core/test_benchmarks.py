@@ -1,4 +1,4 @@
-"""The command that measures: what it runs on a device runs on a CPU, small."""
+"""The benchmark command: what it runs on a device also runs on a CPU, at small size."""
 
 import ast
 import json
@@ -23,7 +23,7 @@ def test_programs_of_the_reach_gate_run_and_are_recorded(tmp_path):
 
 
 def test_every_benchmark_is_named_where_benchmarks_are_run():
-    """And what is named has the function that is called."""
+    """Each module that is named must also have the function that is called."""
     (names,) = [
         ast.literal_eval(node.value)
         for node in ast.parse((ROOT / "benchmarks/__main__.py").read_text()).body
@@ -39,7 +39,7 @@ def test_every_benchmark_is_named_where_benchmarks_are_run():
 
 @pytest.mark.slow
 def test_the_reach_gate_looks_again_when_a_source_has_changed(tmp_path):
-    """A new record of the gate or new bytecode changes nothing."""
+    """A new record of the check or new bytecode does not count as a changed source."""
     before = {
         "requirements.lock": "1",
         "benchmarks/reach/h100.txt": "1",

@@ -1,4 +1,4 @@
-"""A public function called from outside of `jit` is one program, and its checks are made."""
+"""Calls of public functions outside `jit`: each is one program, and its checks still run."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ def refuse_negative(x):
 
 
 def called(function):
-    """A function of its own, so that nothing of it is compiled yet."""
+    """Wrap a function in a new one, of which nothing is compiled yet."""
     return explained(lambda *args, **kwargs: function(*args, **kwargs))
 
 
@@ -206,7 +206,7 @@ MAY_ASK_FOR_TRACERS = {
 
 
 def test_checks_of_values_are_put_off_and_never_dropped():
-    """A check that passes over tracers would not be made where a call is one program."""
+    """A check that skips tracers would never run where the call is a single program."""
     tops = [ROOT / top for top in ("jaxgpu", "physics", "numerics", "rl")]
     for file in sorted(file for top in tops for file in top.rglob("*.py")):
         name = str(file.relative_to(ROOT))

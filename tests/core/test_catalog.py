@@ -1,4 +1,4 @@
-"""What a recipe of CONTRIBUTING.md adds is exported, registered, tested and documented."""
+"""Additions by the recipes of CONTRIBUTING.md: exported, registered, tested and documented."""
 
 from pathlib import Path
 

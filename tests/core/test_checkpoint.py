@@ -1,4 +1,4 @@
-"""A checkpoint is exactly right or refused by name."""
+"""Checkpoint files: each is exactly right or rejected by an error that names it."""
 
 import hashlib
 import json
@@ -158,7 +158,7 @@ def test_a_failed_write_leaves_the_old_file(file, monkeypatch):
 
 
 def headers(good):
-    """Headers that a sealed file may hold though no version of ours writes them."""
+    """Return headers that a sealed file may have although no version of jaxgpu writes them."""
     wrong = [b"not json", b"[]", b"7", json.dumps({**good, "version": "1"}).encode()]
     for name in ("version", "leaves", "meta"):
         wrong.append(json.dumps({k: v for k, v in good.items() if k != name}).encode())
@@ -168,7 +168,7 @@ def headers(good):
 
 
 def test_a_sealed_file_with_a_wrong_header_is_refused_and_passed_over(tmp_path):
-    """Whoever seals anew what they changed gets a CheckpointError, and the one before is used."""
+    """A file that is changed and sealed again raises CheckpointError; the previous file is used."""
     x = np.arange(3.0, dtype=np.float32)
     checkpoint.save_step(tmp_path, 1, {"x": x}, {})
     checkpoint.save_step(tmp_path, 2, {"x": x}, {})
@@ -185,7 +185,7 @@ def test_a_sealed_file_with_a_wrong_header_is_refused_and_passed_over(tmp_path):
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_whatever_is_done_to_the_newest_the_one_before_is_used(tmp_path, damage):
-    """By a resume as by a reader; sealed anew, so that the seal does not tell."""
+    """Resuming and loading both use it. The file is sealed again, so its seal is valid."""
     given = {"measure": jnp.sum, "chunk": 2, "out": tmp_path}
     run(jnp.cos, jnp.ones(3), 4, **given)
     newest = max(tmp_path.glob("step-*"))
@@ -210,7 +210,7 @@ def test_what_a_file_cannot_hold_is_refused_as_it_is_saved(tmp_path):
 
 
 def test_a_small_file_takes_no_more_memory_than_it_is(tmp_path):
-    """Neither compressed, nor with an array that it only claims."""
+    """Test a compressed file, and a file that only claims to contain a large array."""
     small, claimed = tmp_path / "a.npz", tmp_path / "b.npz"
     save(small, {"x": np.zeros(1_000_000, np.uint8)})
     DAMAGES["compressed members"](small)
@@ -227,7 +227,7 @@ def test_a_small_file_takes_no_more_memory_than_it_is(tmp_path):
 
 
 def test_what_one_process_cannot_save_fails_in_all_and_names_it():
-    """Each tells the others what it wrote; a fault of its own it raises as it is."""
+    """Processes exchange their results; each raises an error of its own unchanged."""
     told = []
 
     def among(*others):

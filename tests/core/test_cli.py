@@ -1,4 +1,4 @@
-"""The command line: one sentence and exit code 2 for what cannot be done."""
+"""The command line: one sentence and exit code 2 for requests that it cannot fulfil."""
 
 import dataclasses
 import errno
@@ -25,7 +25,7 @@ from jaxgpu.studies import GROUP, BadInput, Study, studies
 
 @dataclass(frozen=True)
 class Options:
-    """How stones fall."""
+    """Parameters of a fall of stones."""
 
     height: float = 10.0
     """Metres above the ground."""
@@ -37,12 +37,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Still:
-    """Nothing happens."""
+    """Options of a study that does nothing."""
 
 
 @dataclass(frozen=True)
 class Ranged:
-    """How stones are thrown."""
+    """Parameters of a throw of stones."""
 
     stones: int = size(3, least=1, most=100)
     """How many."""
@@ -221,7 +221,7 @@ def test_every_study_keeps_the_contract():
 
 
 def said_once(capsys):
-    """The one sentence that was said, on stderr."""
+    """Return the message on stderr, which must be a single line."""
     out = capsys.readouterr()
     lines = out.err.strip().splitlines()
     assert not out.out and len(lines) == 1 and lines[0].startswith("jaxgpu: "), out
@@ -232,7 +232,7 @@ def said_once(capsys):
 def test_what_draws_a_report_is_asked_for_before_any_work(
     command, tmp_path, capsys, monkeypatch, package
 ):
-    """A bare installation computed the whole study, and then died for want of matplotlib."""
+    """Unless it is checked first, a missing matplotlib fails only after the whole study."""
     monkeypatch.setitem(sys.modules, package, None)
     assert command("run", "hurl", "--out", "a") == 2
     said = said_once(capsys)
@@ -263,7 +263,7 @@ def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch)
     ],
 )
 def test_after_a_refusal_the_folder_is_free(command, tmp_path, capsys, option, said):
-    """The corrected command was refused: "holds a run already"."""
+    """Otherwise the corrected command fails with "holds a run already"."""
     assert command("run", "hurl", "--out", "a", *option) == 2
     assert said in said_once(capsys)
     assert not list((tmp_path / "a").glob("*.json"))  # nothing says that a study was run there
@@ -330,7 +330,7 @@ def test_two_processes_do_not_share_a_folder(command, tmp_path, capsys):
 
 @pytest.mark.parametrize("chosen", [False, True])
 def test_a_cache_that_others_can_write_is_not_used(chosen, command, tmp_path, capsys, monkeypatch):
-    """JAX runs the programs that lie there."""
+    """JAX runs the programs in the cache, so others must not be able to write there."""
     folder = tmp_path / ".cache" / "jaxgpu" / "compiled"
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
@@ -361,7 +361,7 @@ HOSTILE = [float("nan"), float("inf"), -float("inf"), -1, 10**20, -(10**20), "mu
 
 @pytest.mark.parametrize("study", studies(), ids=lambda study: study.name)
 def test_every_number_of_a_study_has_a_range(study):
-    """nan, infinity, negative and absurd numbers are refused when the study is opened."""
+    """nan, infinity, negative and absurd numbers raise when the study is opened."""
     for field in dataclasses.fields(study.options):
         if field.type in (int, float) or str(field.type).startswith("tuple"):
             good = getattr(study.options(), field.name)

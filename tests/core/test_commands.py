@@ -1,4 +1,4 @@
-"""The two commands of the README find an interpreter, or say in a sentence that there is none."""
+"""The two commands of the README: they find an interpreter or report that there is none."""
 
 import os
 import re
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def bench(tmp_path):
-    """A folder to work in, and a PATH on which `python3` is too old to do."""
+    """Make a working folder, and a PATH on which `python3` is too old."""
     tools = tmp_path / "tools"
     tools.mkdir()
     program(tools / "python3", "exit 1")  # as 3.11 answers, and as a pyenv shim does
@@ -53,7 +53,7 @@ def test_finds_a_newer_python_beside_an_older_one(bench, where):
         "pyenv": folder / "pyenv/versions/3.12.1/bin/python",
     }[where]
     at.parent.mkdir(parents=True, exist_ok=True)
-    # one environment is made in full; the others are only asked for, as each takes seconds
+    # Only one environment is created in full; the others are only requested, as each takes seconds.
     made = "[ $1 = -c ] || { /bin/mkdir -p .venv/bin; : > .venv/bin/python; }"
     program(at, f'exec {sys.executable} "$@"' if where == "path" else made)
     done = environment(bench, *([str(at)] if where == "named" else []))

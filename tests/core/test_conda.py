@@ -1,4 +1,4 @@
-"""The conda recipe asks for what the package asks for."""
+"""The conda recipe: its requirements are those of the package."""
 
 import tomllib
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_the_recipe_has_the_version_and_the_dependencies_of_the_package():
     text = jinja2.Template((ROOT / "conda/meta.yaml").read_text()).render(PYTHON="python")
     recipe = yaml.safe_load(text)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    # conda-forge has its bindings under another name
+    # conda-forge publishes the bindings of MuJoCo under another name.
     named = lambda name: name.replace(" ", "").replace("mujoco-python", "mujoco-core")
     plain = lambda names: sorted(map(named, names))
     python = f"python{project['requires-python']}"

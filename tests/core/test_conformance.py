@@ -1,4 +1,4 @@
-"""The registry of the package is walked whole, and the suite catches what it is there to catch."""
+"""Conformance of the whole registry, and errors that the conformance rules must detect."""
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +11,10 @@ from doors import hostile
 
 
 def walk():
-    """Every entry of the registry under every rule."""
+    """Yield every entry of the registry with every rule that applies to it."""
     programs = [door for door in registry.DOORS if door.is_program]
     hosts = [door for door in registry.DOORS if door.host]
-    # a call of those with `refusals` takes seconds
+    # A call of an entry with `refusals` takes seconds.
     others = [d for d in registry.DOORS if not (d.is_program or d.refusals)]
     others = [d for d in others if d.name not in registry.ONCE]
     leaders = lambda entries: [entry for entry in entries if not entry.alike]

@@ -1,8 +1,8 @@
-"""No program of float64 holds a number that a device without true float64 turns into 0 or inf.
+"""Constants of float64 programs: without true float64, no device may turn one into 0 or inf.
 
-A TPU's float64 is two float32, with float32's exponents. Every public program is held to that as it
-is traced (`conformance.check_program`); here those are that step, as they are lowered for a TPU,
-where the kernels and derivatives inside primitives show too.
+A TPU's float64 is two float32, with float32's exponents. `conformance.check_program` tests every
+public program as it is traced. Here, steps are tested as they are lowered for a TPU, which also
+shows the kernels and derivatives inside primitives.
 """
 
 import re
@@ -14,7 +14,7 @@ import pytest
 from conformance import vanishing
 from doors import as_users
 
-# between them they run every primitive with kernels: sums over pairs, transfers, decompositions
+# Together they run every primitive with kernels: sums over pairs, transfers, decompositions.
 NAMES = ("continuum.Scene", "nbody.Planetary", "nbody.Hermite6")
 MACHINES = [
     pytest.param(m, id=m.name, marks=pytest.mark.slow)
@@ -31,7 +31,7 @@ _CONSTANT = re.compile(r"stablehlo\.constant dense<([^>]*)> : tensor<([^>]*)f64>
 
 
 def constants(text):
-    """Every float64 number [N] that stands in a lowered program."""
+    """Return every float64 constant [N] in the text of a lowered program."""
     found = [np.zeros(0)]
     for value, _ in _CONSTANT.findall(text):
         if value.startswith('"0x'):

@@ -1,4 +1,4 @@
-"""The hot kernels get no dearer in silence: XLA's own counts are the same on every run."""
+"""Cost of the hot kernels by XLA's own counts, which are the same on every run."""
 
 import json
 
@@ -13,7 +13,8 @@ def test_a_hot_kernel_costs_what_was_recorded(name):
     held = json.loads(cost.FILE.read_text())
     now = cost.cost(cost.KERNELS[name])
     assert now["flops"] > 0 and now["bytes"] > 0
-    # the counts are the compiler's: another jax has its own section, or is not compared
+    # The counts depend on the compiler: another version of jax has its own section or is not
+    # compared.
     for what, was in held.get(jax.__version__, {}).get(name, now).items():
         assert now[what] <= 1.02 * was + 64, f"{name}: {what} {was:.6g} -> {now[what]:.6g}"
 

@@ -1,4 +1,4 @@
-"""What the documents say is run: docstrings, README, pages and notebooks."""
+"""Execution of the documents: docstrings, README, pages and notebooks."""
 
 import contextlib
 import doctest
@@ -33,7 +33,7 @@ WRITTEN = (
     "examples/*.md",
     "record/*.md",
 )
-# numbers of notebooks that a test makes smaller: the text of the code, and what replaces it
+# Tests run notebooks with smaller numbers: pairs of the code's text and its replacement.
 SMALLER = {
     "bessel": [("150)", "20)"), ("n = 120", "n = 40")],
     "cartpole_seeds": [("key, 120)", "key, 3)"), ("key(0), 16)", "key(0), 2)")],
@@ -73,7 +73,7 @@ SMALLER = {
 PAGES = [ROOT / "README.md", *sorted(p for at in WRITTEN for p in (ROOT / "docs").glob(at))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# modules whose examples take more than a second and a half
+# The examples of these modules take more than a second and a half.
 SLOW = {
     f"jaxgpu.{name}"
     for name in """evolution.multi.hype evolution.multi.moead evolution.multi.rvea
@@ -95,10 +95,10 @@ SLOW = {
     rl.learners.sac rl.loops rl.plan.comparison rl.policies""".split()
 }
 
-# documents with examples that run for longer than they compile
+# The examples of these documents run for longer than they compile.
 LONG = {"docs/evolution.md", "docs/examples/sand.md", "notebooks/continuum.ipynb"}
 
-# pages of which every block is a script of its own
+# A code block matches with two groups: its language and its code.
 STANDALONE = {"docs/guides.md"}
 
 # of each code block: the fence's words, the code
@@ -110,7 +110,7 @@ def name(file):
 
 
 def python_blocks(page):
-    """Return the Python code of a page, a string for each block."""
+    """Return the Python code of a page, one string per block."""
     return [code for language, code in _BLOCK.findall(page.read_text()) if language == "python"]
 
 
@@ -182,7 +182,7 @@ def code_cells(file, smaller=()):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=name)
 def test_the_code_of_a_notebook_runs_and_draws(file, tmp_path, monkeypatch, as_users_run):
-    """The process is this one and the numbers are smaller: a kernel takes longer than the code."""
+    """Run in this process with smaller numbers, since a kernel takes longer than the code."""
     script = tmp_path / "notebook.py"
     script.write_text(code_cells(file, SMALLER.get(file.stem, ())))
     monkeypatch.chdir(ROOT)
@@ -213,7 +213,7 @@ def test_a_notebook_is_kept_with_small_pictures_and_is_in_the_gallery(file):
 
 
 def pictures(book):
-    """The pictures of a notebook, in base 64."""
+    """Return the PNG images of a notebook, in base64."""
     outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
     found = [out.get("data", {}).get("image/png") for out in outputs]
     return [png for png in found if png]

@@ -1,4 +1,4 @@
-"""What doors say; that no public name is left out of the registry, and what the walk catches."""
+"""Messages of failed calls, completeness of the registry, and errors that its rules must detect."""
 
 import dataclasses
 import importlib
@@ -114,14 +114,14 @@ def joined(x, y, by=None):
 
 
 def function_in(file):
-    """A function with a call of its own, whose code lies in a file as far as its errors say."""
+    """Return a new function whose errors show `file` as the file of its code."""
     names = {"__name__": "made"}
     exec(compile(JOINED, str(file), "exec"), names)
     return explained(names["joined"])
 
 
 def test_errors_of_libraries_are_explained_within_the_package_and_no_others():
-    """What a file beside the package raises is the user's; so is what a function of his raises."""
+    """Errors from a file next to the package, or from a user's function, stay unchanged."""
     home = Path(jaxgpu.__file__).parent
     ours = [function_in(home / name) for name in ("made.py", "geometry/made.py")]
     users = [function_in(folder / "made.py") for folder in (home.parent, home.parent / "notebooks")]
@@ -144,7 +144,7 @@ def modules():
 
 
 def specs():
-    """Every pytree class of the package."""
+    """Yield every pytree class of the package."""
     for module in modules():
         for name, cls in inspect.getmembers(module, inspect.isclass):
             ours = cls.__module__ == module.__name__ and dataclasses.is_dataclass(cls)
@@ -153,7 +153,7 @@ def specs():
 
 
 def test_every_number_that_users_set_declares_its_range():
-    """States hold arrays; a field that takes a `float`, or a static `int`, is somebody's number."""
+    """Users set fields of type `float` and static `int`; states hold arrays instead."""
 
     def set_by_users(field):
         kind = str(field.type)
@@ -169,7 +169,7 @@ def test_every_number_that_users_set_declares_its_range():
     assert not bare, "\n".join(["no range:", *bare])
 
 
-# public names that the walk leaves out, with the reason
+# Public names without an entry in the registry, by the reason.
 NO_DOOR = {
     "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
         Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState RecurrentPolicy
@@ -235,7 +235,7 @@ NO_DOOR = {
 
 
 def is_result(thing):
-    """A type of what comes back, or of what users write: no number in it that a user sets."""
+    """Return True for a constant or a type without numbers that users set, e.g. of a result."""
     if not isinstance(thing, type):
         return not callable(thing)  # a module, a constant
     fields = dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ()
@@ -244,12 +244,12 @@ def is_result(thing):
 
 
 def is_form(thing):
-    """A protocol or a base class."""
+    """Return True for a protocol or an abstract base class."""
     return inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
 
 
 def public(module):
-    """What a package lists in `__all__`; of a module of the core, what it defines."""
+    """Return the names in a package's `__all__`, or the public callables of a core module."""
     folder, depth = module.__name__.split(".")[1:2], module.__name__.count(".")
     in_core = depth < 2 or depth == 2 and folder[0] in ("inputs", "devices", "runs")
     if hasattr(module, "__all__") or not in_core or hasattr(module, "__path__"):
@@ -260,7 +260,7 @@ def public(module):
 
 
 def to_add(name):
-    """The line that is missing, and where it goes: beside the door with the most alike name."""
+    """Return the missing line, and the file and the most similar entry where it belongs."""
     likeness = lambda door: (len(os.path.commonprefix([door, name])), -len(door))
     beside, file = max(TABLE_OF.items(), key=lambda row: likeness(row[0]))
     line = f'Door("{name}", {name.rpartition(".")[2]}, {{"argument": value, ...}})'
@@ -268,7 +268,7 @@ def to_add(name):
 
 
 def test_every_public_name_has_a_door():
-    """It is walked, by a door or as a machine, or is no function of values."""
+    """Every public name has an entry, is tested as a stepper, or takes no values."""
     spared = {name for names in NO_DOOR.values() for name in names}
     said = " ".join(door.name for door in DOORS)
     said += " " + " ".join(kind.__name__ for machine in MACHINES for kind in machine.covers)
@@ -285,7 +285,7 @@ def test_every_public_name_has_a_door():
     assert not missing, "\n".join([why, *missing])
 
 
-# classes with a method of a protocol that are no machine, and are stepped by tests of their own
+# These classes have a method of a protocol but no stepper test; tests of their own step them.
 NO_MACHINE = {
     "goes by a spec that is one": ["Cluster", "Checked", "Vector"],
     "what tasks on robots share, each of which is one": ["Robot"],

@@ -1,4 +1,4 @@
-"""A function written anew with the same code and the same values behind it is the one before."""
+"""Reuse of equal functions: the same code and the same captured values."""
 
 import time
 from functools import partial
@@ -149,7 +149,7 @@ def test_functions_that_write_down_what_they_see_keep_their_own_notes():
 
 @pytest.mark.slow
 def test_a_second_minimize_with_a_new_lambda_compiles_nothing():
-    """The fastest of eight counts: other work on the machine slows some of them."""
+    """Take the fastest of eight counts, since other work slows some of them."""
     space = Real(-5.0, 5.0, (5,))
 
     def seconds(turn):

@@ -1,4 +1,4 @@
-"""Every one-call form that writes a folder resumes its own experiment and no other.
+"""Resuming of every function that writes a folder: its own experiment and no other.
 
 All forms and changes, and a hundred resumes: `python -m tests.trust identity`.
 """
@@ -38,7 +38,7 @@ def test_a_function_has_one_digest_wherever_it_is_written():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_a_folder_goes_on_with_its_own_experiment_alone(tmp_path, name):
-    """With a spec that is read from it too, to the bits of a run that was never left."""
+    """A spec read from the folder resumes too, with the same bits as an unbroken run."""
     identity.begin(name, tmp_path)
     said = identity.refusals(name, tmp_path / name, DRAWN, SEED)
     assert [text for text in said if text] == []
@@ -47,7 +47,7 @@ def test_a_folder_goes_on_with_its_own_experiment_alone(tmp_path, name):
 
 
 def test_what_is_not_of_this_folder_is_refused_whatever_its_shape(tmp_path):
-    """The value is named, not the arrays that follow from it, and the sentence says it once."""
+    """The message names the changed value once, not the arrays that follow from it."""
     form("run", 2, out=tmp_path)
     with pytest.raises(CheckpointError) as refused:
         form("run", 4, {"x": (0.1, 0.2)}, out=tmp_path, resume=True)

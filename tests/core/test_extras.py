@@ -1,4 +1,4 @@
-"""Libraries that only some users need are asked for in one sentence."""
+"""Optional libraries: a missing one is requested in one sentence."""
 
 import importlib
 import re

@@ -1,6 +1,6 @@
-"""That the fuzzer catches what it should, and that a seeded part of it finds no fault.
+"""The fuzzer: it detects the errors that it should, and a seeded part of it finds none.
 
-The whole of it is a program: `python -m tests.trust.fuzz`.
+The full program is `python -m tests.trust.fuzz`.
 """
 
 import json

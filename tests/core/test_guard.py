@@ -1,4 +1,4 @@
-"""A guarded run stops before it saves what is not finite, and says what it was."""
+"""Guarded runs: they stop before they save a value that is not finite, and report it."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ START = {"n": jnp.int32(0), "x": jnp.linspace(0.5, 1.0, 4)}
 
 
 def until_it_breaks(at, state):
-    """A map that gives a nan in step `at`, in one of its numbers."""
+    """Advance a map that produces nan in one of its four numbers from step `at` on."""
     n, x = state["n"] + 1, jnp.cos(state["x"])
     return {"n": n, "x": jnp.where((n >= at) & (jnp.arange(4) == 2), jnp.nan, x)}
 

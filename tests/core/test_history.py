@@ -1,4 +1,4 @@
-"""The history of a run: appended, sealed, followed while it grows, and flat in memory."""
+"""The history of a run: appended, sealed, readable while it grows, and at constant memory."""
 
 import json
 import shutil
@@ -59,7 +59,7 @@ def test_rows_are_those_of_a_run_in_memory_and_readable_without_the_script(tmp_p
 
 
 def splitting(impl):
-    """A step that uses keys up, one alone and three of them, and its start."""
+    """Return a step that replaces one single key and an array of three, and its start."""
 
     def step(s):
         split = lambda key: jax.random.split(key)[0]
@@ -110,7 +110,7 @@ def test_keys_of_another_form_than_their_generator_has_are_refused(tmp_path, kin
 
 
 class Nothing(NamedTuple):
-    """As optimisers have them in their states."""
+    """An empty state, as optimizers have them in their states."""
 
 
 def test_structures_come_back_as_they_were():
@@ -256,7 +256,7 @@ def go_on(folder, steps):
 
 
 def followed(function, act):
-    """`function`, after which `act(number)` runs, with the number of the call."""
+    """Wrap `function` so that `act(number)` runs after each call, with the number of the call."""
     calls = iter(range(100))
 
     def called(*args):

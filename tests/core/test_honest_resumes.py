@@ -1,4 +1,4 @@
-"""The same script resumes its runs, wherever, however and with whatever words it is started."""
+"""Resuming with the same script from any folder, in any process and with any arguments."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ from tests.helpers.honest import HERE, SCRIPTS, resume
 
 ROOT = Path(__file__).parents[2]
 FEW = ["loop", "closure", "function of the host", "function of the host with asserts"]
-# how another process is started: arguments of Python, and its environment
+# Each way to start another process consists of arguments of Python and an environment.
 ELSEWHERE = {
     "as it was": ([], {}),
     "other hashes": ([], {"PYTHONHASHSEED": "1"}),
@@ -63,7 +63,7 @@ def test_a_script_that_is_written_otherwise_resumes(name, tmp_path):
     ids=["some", "all"],
 )
 def test_every_script_resumes_in_other_processes(starts, tmp_path):
-    """Written in each of the ways too."""
+    """The scripts are also written in each of the ways of `HERE`."""
     whole = started("as it was", "as it was", tmp_path / "whole", 4)
     assert all(isinstance(rows, list) for rows in whole.values()) and len(whole) == len(SCRIPTS)
     started("as it was", "as it was", tmp_path / "half", 2)

@@ -1,4 +1,4 @@
-"""What surrounds a run on its host: streams that are missing, jit that is disabled."""
+"""Runs on an unusual host: missing standard streams, disabled jit."""
 
 import io
 import os
@@ -38,7 +38,7 @@ def test_a_bar_is_drawn_in_a_terminal(monkeypatch):
 
 
 def test_the_command_line_works_without_standard_streams():
-    """As a service starts it, with neither output nor errors."""
+    """A service starts it like this, with neither output nor errors."""
     command = f"exec {sys.executable} -m jaxgpu.cli run no_such_study >&- 2>&-"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, env=os.environ, timeout=120)
     assert done.returncode == 2

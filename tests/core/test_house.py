@@ -1,7 +1,7 @@
-"""The rules of the house: what keeps the package small enough to hold in the head.
+"""Rules of the code base that keep the package small and clear.
 
-Each test walks every file and says all that it finds. Sizes are limits that nobody would pass for
-clarity; where one asks whether a file or a function should be two stands in CONTRIBUTING.md.
+Each test checks every file and reports all violations. The size limits leave room for all code that
+is clear; CONTRIBUTING.md says when a file or a function should be two.
 """
 
 import ast
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def under(*tops):
-    """Python files below folders of the repository, each once: links are not followed."""
+    """Return the Python files below folders, each once: links are not followed."""
     files = (file for top in tops for file in (ROOT / top).rglob("*.py"))
     return sorted(f for f in files if not any(part.is_symlink() for part in f.parents))
 
@@ -36,7 +36,7 @@ SOURCES = [*PACKAGE, *under("benchmarks", "docs/make")]
 TESTS = under("tests")
 LINES, BODY, PARAMETERS, NESTING = 500, 70, 13, 3
 
-# who may import whom; what is not named here may import the core alone
+# A part may import the parts listed here; a part without an entry may import only the core.
 MAY_IMPORT = {
     "numerics": {"numerics"},
     "physics": {"physics", "numerics"},
@@ -67,7 +67,7 @@ def at(file, node):
 
 
 def part(file):
-    """The part of the package that a file belongs to."""
+    """Return the part of the package that a file belongs to."""
     parts = file.relative_to(ROOT).parts
     if parts[0] == "jaxgpu":
         inner = parts[1].removesuffix(".py")
@@ -76,7 +76,7 @@ def part(file):
 
 
 def module_name(file):
-    """How a file of the package is imported."""
+    """Return the name under which a file of the package is imported."""
     parts = file.relative_to(ROOT).with_suffix("").parts
     parts = parts if parts[0] == "jaxgpu" else ("jaxgpu", *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -87,7 +87,7 @@ def functions(node):
 
 
 def none(offenders):
-    """Fail with every offender, a line each."""
+    """Fail if there are offenders, and list all of them, one per line."""
     found = list(offenders)
     assert not found, "\n".join(["", *found])
 
@@ -96,7 +96,7 @@ def none(offenders):
 
 
 def body_lines(function):
-    """Lines of code: no signature, docstring, comment or blank line."""
+    """Count the lines from the first statement after the docstring to the end of a function."""
     first = function.body[0]
     skip = ast.get_docstring(function) is not None
     if skip and len(function.body) == 1:
@@ -142,13 +142,13 @@ def test_a_folder_of_more_than_fifteen_modules_has_rooms():
 
 
 def rooms():
-    """The `__init__` of every folder with more than one module in it; a study's is the study."""
+    """Return the `__init__` of every folder with more than one module, except in studies."""
     many = [f for f in PACKAGE if f.stem == "__init__" and len(list(f.parent.glob("*.py"))) > 2]
     return [f for f in many if part(f) != "studies"]
 
 
 def listed(file):
-    """The names in `__all__` of a file; None where there is none."""
+    """Return the syntax tree of `__all__` in a file, or None if there is none."""
     for node in tree(file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return node.value
@@ -156,7 +156,7 @@ def listed(file):
 
 
 def test_each_room_says_what_it_exports_and_in_which_order_to_read_it():
-    """The order of reading is a sentence of the docstring that names the modules."""
+    """A sentence of the docstring must name the modules in the order of reading."""
 
     def faults(file):
         if listed(file) is None:
@@ -181,11 +181,11 @@ def test_no_module_is_hidden_by_a_function_of_its_own_name():
     none(hidden(jaxgpu))
 
 
-# --- words -------------------------------------------------------------------------------------
+# --- names and literals ------------------------------------------------------------------------
 
 
 def bound(file):
-    """Every name that a file gives to a value, a function, a parameter or a field."""
+    """Yield every name that a file gives to a value, a function, a parameter or a field."""
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node, node.id
@@ -196,7 +196,7 @@ def bound(file):
 
 
 def test_no_pronoun_is_a_name():
-    """Builtins are left to ruff, which forbids to shadow any (A001, A002, A004, A006)."""
+    """Builtins are left to ruff, which forbids shadowing any (A001, A002, A004, A006)."""
     none(f"{at(f, n)}: {word}" for f in SOURCES for n, word in bound(f) if word in PRONOUNS)
 
 
@@ -205,7 +205,7 @@ def test_no_function_is_called_underscore():
 
 
 def test_no_literal_is_unpacked_in_its_place():
-    """`f(*(1, 2))` saves a line and hides which number is which."""
+    """`f(*(1, 2))` saves a line but hides which number is which."""
 
     def golf(file):
         for node in ast.walk(tree(file)):
@@ -216,7 +216,7 @@ def test_no_literal_is_unpacked_in_its_place():
 
 
 def made(module, call):
-    """The class that a call makes an instance of, where it is a name of the module."""
+    """Return the dataclass that a call constructs, or None if the module has no such name."""
     thing = module
     for word in ast.unparse(call.func).split("."):
         thing = getattr(thing, word, None)
@@ -255,7 +255,7 @@ def test_says_what_it_is():
 
 
 def test_every_array_field_of_a_state_says_its_shape():
-    """A field typed `Array` in a pytree carries `# [..] meaning`, behind it or right above."""
+    """A field typed `Array` in a pytree needs `# [..] meaning`, behind it or right above."""
 
     def unsaid(file):
         lines = file.read_text().splitlines()
@@ -318,8 +318,7 @@ def test_imports_point_one_way():
 
 
 def dependencies(file):
-    """Return the files of the package that a file imports, also for type checking or inside of
-    functions."""
+    """Yield the files of the package that a file imports, also for typing or inside functions."""
     package = module_name(file).split(".")[: None if file.stem == "__init__" else -1]
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.Import):
@@ -331,7 +330,7 @@ def dependencies(file):
         else:
             continue
         deepest = [name for name in names if name in MODULES]
-        # a package is imported for what it exports, unless a module of it is named
+        # A package is imported for its exports, unless only modules of it are named.
         if len(deepest) > 1 and deepest[0] == base and len(deepest) == len(names):
             deepest = deepest[1:]
         yield from (MODULES[name] for name in deepest if MODULES[name] != file)
@@ -341,7 +340,7 @@ MODULES = {module_name(file): file for file in PACKAGE}
 
 
 def test_no_module_imports_itself_through_others():
-    """Also for type checking alone: two files that name each other's types are one idea."""
+    """Imports for typing count: two files that name each other's types belong together."""
     open_, done = [], set()
 
     def visit(file):
@@ -359,7 +358,7 @@ def test_no_module_imports_itself_through_others():
 
 
 def test_tests_import_no_benchmark_and_benchmarks_no_test():
-    """Nor does either import what draws the documents; that may use the helpers of the tests."""
+    """The code that makes the documents may use the tests' helpers; neither imports it."""
     helpers = {file.stem for file in under("tests/helpers")}
     tops = lambda file: {module.partition(".")[0] for module in imported(tree(file))}
     none(name(file) for file in TESTS if tops(file) & {"benchmarks", "docs"})
@@ -367,7 +366,7 @@ def test_tests_import_no_benchmark_and_benchmarks_no_test():
 
 
 def test_imports_inside_a_pillar_are_relative_and_those_across_absolute():
-    """So a reader, or a tool, follows them without an installation."""
+    """A reader or a tool can then follow them without an installation."""
 
     def crooked(file):
         parts = file.relative_to(ROOT).with_suffix("").parts
@@ -387,14 +386,14 @@ def test_imports_inside_a_pillar_are_relative_and_those_across_absolute():
 
 
 def pillar(module):
-    """Where relative imports stay: `jaxgpu.rl`, `jaxgpu.physics.nbody`, one study's folder."""
+    """Return the domain package or study that imports its own modules relatively, or None."""
     if module[:2] in (("jaxgpu", "physics"), ("jaxgpu", "studies")):
         return module[:3] if len(module) > 3 or module[1] == "physics" else None
     return module[:2] if module[1:2] and module[1] in (*PILLARS, "geometry", "render") else None
 
 
 def test_plots_and_files_are_imported_where_they_are_used():
-    """A heavy library at the top of a module would be paid for by everyone who imports it."""
+    """A heavy library at the top of a module slows down every import of that module."""
     heavy = {"matplotlib", "jinja2", "scipy", "h5py", "safetensors", "PIL", "imageio", "trimesh"}
 
     def paid(file):
@@ -435,7 +434,7 @@ for name in {names}:
 
 
 def test_import_costs_next_to_nothing():
-    """CPU time, the median of seven: a busy machine makes nobody wait longer than this."""
+    """Compare the median CPU time of seven imports, which hardly depends on a busy machine."""
     code = """
 import jax, statistics, sys, time
 spent = []
@@ -452,7 +451,7 @@ print(statistics.median(spent))
     assert float(done.stdout) < 0.05
 
 
-# --- what is switched off, and what lies where -------------------------------------------------
+# --- disabled checks and misplaced files -------------------------------------------------------
 
 
 def test_no_check_is_switched_off_and_nothing_is_unpickled():
@@ -479,7 +478,7 @@ def test_every_folder_with_code_is_installed():
 
 
 def test_nothing_lies_at_the_top_that_was_not_put_there():
-    """Downloads, archives and pictures of a session: they are easily committed with the rest."""
+    """Downloads, archives and images of a session are easily committed by accident."""
     usual = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE", "Makefile"}
     usual |= {"pyproject.toml", "requirements.in", "requirements.lock", "MANIFEST.in"}
     usual |= {"CODE_OF_CONDUCT.md", "NOTICE", "SECURITY.md"}

@@ -1,4 +1,4 @@
-"""Digests of programs: the same for the same, in any process; another for another."""
+"""Digests of programs: equal for equal programs in any process, different otherwise."""
 
 import os
 import subprocess

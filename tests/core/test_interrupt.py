@@ -1,4 +1,4 @@
-"""Ctrl-C is a request; twice it is an order."""
+"""Interrupts: one Ctrl-C requests a stop, a second one forces it."""
 
 import os
 import signal
@@ -11,8 +11,7 @@ from jaxgpu.runs.interrupt import Interrupt
 
 @pytest.fixture(params=[signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)
 def heard(request):
-    """A signal as a terminal or a scheduler sends it: shells let programs in the background ignore
-    Ctrl-C."""
+    """Yield a signal with Python's handler; shells let background programs ignore Ctrl-C."""
     before = signal.signal(request.param, signal.default_int_handler)
     yield request.param
     signal.signal(request.param, before)
@@ -40,7 +39,7 @@ def test_afterwards_the_signals_do_what_they_did(heard, times):
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)
 def test_an_ignored_signal_stays_ignored_during_the_run_and_after_it(which):
-    """As after `nohup`, or of a job that a script starts in the background."""
+    """This holds after `nohup`, and for a job that a script starts in the background."""
     before = signal.signal(which, signal.SIG_IGN)
     try:
         with Interrupt() as interrupt:
@@ -52,7 +51,7 @@ def test_an_ignored_signal_stays_ignored_during_the_run_and_after_it(which):
 
 
 def test_a_handler_that_is_not_of_python_stays(monkeypatch):
-    """Python cannot set it again: it says None of it."""
+    """Python cannot install it again, since `getsignal` returns None for it."""
     monkeypatch.setattr(signal, "getsignal", lambda which: None)
     monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("a handler was replaced"))
     with Interrupt() as interrupt:

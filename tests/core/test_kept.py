@@ -1,4 +1,4 @@
-"""States that are kept: as asked, however a run is split and stopped, and a start for others."""
+"""Kept states: as requested however a run is split or stopped, and as starts of other runs."""
 
 import hashlib
 import time
@@ -23,7 +23,7 @@ KEY = jax.random.key(0)
 
 
 def drift(by, x, key):
-    """A chaotic, noisy map: any difference in one bit grows."""
+    """Advance a chaotic, noisy map, in which a difference of one bit grows."""
     noise = by * jax.random.uniform(key, x.shape, x.dtype)
     return jnp.clip(3.9 * x * (1 - x) + noise, 0.01, 0.99)
 
@@ -232,7 +232,7 @@ def test_short_chunks_leave_the_pace_as_it_was(monkeypatch):
     seconds = iter([0.0, 0.1, 0.5, 0.51, 1.51])
     monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
     pace = _ChunkPace(1000, fixed=False)
-    # 1 in 0.1 s; 8 in 0.4 s; 2 of 20 in 0.01 s; 20 in 1 s
+    # The chunks take 0.1 s for 1 step, 0.4 s for 8, 0.01 s for 2 of 20, and 1 s for 20.
     assert [pace.next(most) for most in (9, 9, 2, 99, 99)] == [1, 8, 2, 20, 20]
 
 

@@ -1,4 +1,4 @@
-"""A study killed at random moments, and resumed each time, ends with the bits it would have had."""
+"""A study that is killed at random and resumed each time: its bits are those of an unbroken run."""
 
 import random
 import shutil
@@ -15,13 +15,13 @@ STUDY = ["solar-system", "--years", "50", "--tracers", "500"]
 
 
 def start(out, cache):
-    """The command in a process of its own, forked after the imports: kills hit the run itself."""
+    """Start the command in a process forked after the imports, so that kills hit the run itself."""
     return forked(cache, main, ["run", *STUDY, "--out", str(out), "--resume"])
 
 
 @pytest.mark.slow
 def test_kills_change_no_bit(tmp_path):
-    """Half of them at any moment from the start on, half of them soon after a checkpoint."""
+    """Half of the kills come at any moment from the start, half soon after a checkpoint."""
     whole, killed, cache = tmp_path / "whole", tmp_path / "killed", tmp_path / "cache"
     finished(start(whole, cache))
     began = time.perf_counter()

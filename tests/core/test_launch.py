@@ -1,4 +1,4 @@
-"""The launch files of the documents: read by real parsers, and run."""
+"""The launch files of the documents, read by real parsers and executed."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 LAUNCH = ROOT / "docs" / "launch"
 
-# long options of sbatch that the file may use, of its manual
+# The file may use these long options from the manual of sbatch.
 SBATCH = "job-name nodes ntasks-per-node gpus-per-node cpus-per-task time signal open-mode output"
 
 
@@ -33,7 +33,7 @@ def test_the_jobset_names_what_it_uses():
     assert job["completionMode"] == "Indexed" and group["replicas"] == 1
     index = said["JAX_PROCESS_ID"]["valueFrom"]["fieldRef"]["fieldPath"]
     assert index == "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-    # one pod that ends badly ends the job, and the set starts all of them again
+    # A pod that fails ends the job, and the set starts all pods again.
     assert job["backoffLimit"] == 0 and pod["restartPolicy"] == "Never"
     assert job_set["spec"]["failurePolicy"]["maxRestarts"] > 0
     mounted = {mount["name"] for mount in container["volumeMounts"]}
@@ -57,7 +57,7 @@ def test_the_lines_for_sbatch_are_options_of_it():
 
 
 def batch(tmp_path, srun, **environment):
-    """The batch script with these commands in the place of SLURM's: its code and what it wrote."""
+    """Run the batch script with these commands instead of SLURM's; return its code and output."""
     commands = {"srun": srun, "scontrol": 'echo "scontrol $*"'}
     for name, text in commands.items():
         (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
@@ -78,7 +78,7 @@ def test_a_job_that_lost_a_process_goes_back_into_the_queue(tmp_path, code, agai
 
 @pytest.mark.slow
 def test_the_job_runs_as_it_is_launched(tmp_path):
-    """Two tasks, as `srun` starts them."""
+    """Start two tasks as `srun` does."""
     task = f"""
 export SLURM_STEP_NODELIST=127.0.0.1 SLURM_NTASKS=2 PYTHONPATH={ROOT} JAX_PLATFORMS=cpu
 for number in 0 1; do

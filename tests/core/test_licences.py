@@ -1,4 +1,4 @@
-"""Whose everything is that the package ships, and that `make demo` installs."""
+"""Licences of all that the package ships, and of all that `make demo` installs."""
 
 import tomllib
 

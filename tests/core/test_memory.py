@@ -1,4 +1,4 @@
-"""The forecast against what a program really takes."""
+"""Estimates of memory against what a program really takes."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ print(memory.forecast(program), peak - before)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rolled", "lengths"])
 def test_forecast_is_within_a_tenth_of_the_measured_peak(name):
-    """Also where a library of XLA's sums products, which it holds."""
+    """One program sums products in a library of XLA, which stores them."""
     out = subprocess.check_output([sys.executable, "-c", MEASURE, "40000000", name], text=True)
     forecast, measured = map(int, out.split())
     assert forecast == pytest.approx(measured, rel=0.1)
@@ -87,7 +87,7 @@ def test_control_groups_of_version_1_count_those_below(tmp_path):
     root = files(
         tmp_path,
         {
-            # seen from inside a container: the path is the host's, the group is the top
+            # Inside a container, the path is that of the host and the group is at the top.
             "proc/self/cgroup": "4:cpu,cpuacct:/\n3:memory:/docker/abc\n",
             f"{group}/memory.limit_in_bytes": "3000",
             f"{group}/memory.usage_in_bytes": "2900",

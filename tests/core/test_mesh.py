@@ -1,4 +1,4 @@
-"""A batch over eight virtual devices gives what one device gives."""
+"""Batches over eight virtual devices: the results are those of one device."""
 
 import jax
 import jax.numpy as jnp
@@ -79,13 +79,13 @@ def test_meshes_of_the_wrong_kind_are_named():
 
 
 def halvings(x):
-    """How often a number is halved until it is below 1: a loop of a length of its own."""
+    """Count how often a number is halved until it is below 1, in a loop of its own length."""
     return jax.lax.while_loop(lambda c: c[0] >= 1, lambda c: (c[0] / 2, c[1] + 1), (x, 0))[1]
 
 
 @pytest.mark.parametrize("spread, crosses", [(mesh.over, False), (lambda f, mesh: f, True)])
 def test_nothing_crosses_in_a_loop_over_shares(spread, crosses):
-    """A loop over a batch that is merely spread asks all devices in each turn."""
+    """A loop over a batch that is only sharded synchronizes all devices in each iteration."""
     eight = mesh.devices(8)
     x = np.float32(2) ** np.arange(16, dtype=np.float32)
     shares = mesh.split(x, eight)

@@ -1,4 +1,4 @@
-"""The record of small faults, and the tests that are asked whether they notice one."""
+"""The record of mutants, which are small errors, and the tests that must detect them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Requests for more memory than a process may take end in a sentence: nothing kills it."""
+"""Requests for more memory than a process may take: each raises, and none is killed."""
 
 import pytest
 from oversize import answered, requests
@@ -6,7 +6,7 @@ from oversize import answered, requests
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_refused_in_a_sentence():
-    # those that are refused before anything large is traced
+    # These calls raise before anything large is traced.
     calls = [request for request in requests(60, seed=1) if len(request) == 1]
     asked = [call for call in calls if not call[0].startswith(("rl.", "minimize"))][:4]
     asked.append(["run", "solar-system", "--years", "10", "--tracers", "1000000000"])

@@ -1,4 +1,4 @@
-"""Every way to get the package gives the same package, and no bare physics, numerics or rl."""
+"""All ways to install the package: it is the same, with no bare physics, numerics or rl."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def call(*command, cwd, **environment):
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy of what git tracks or would track."""
+    """Make a copy of the files that git tracks or would track."""
     copy = tmp_path_factory.mktemp("checkout") / "jaxgpu"
     listed = call("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in listed.splitlines():

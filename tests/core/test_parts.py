@@ -1,4 +1,4 @@
-"""A checkpoint of several processes is exactly right or refused by name, part by part."""
+"""Checkpoints of several processes: each part is exactly right or rejected by name."""
 
 import random
 import shutil
@@ -21,7 +21,7 @@ TREE = {
 
 
 def save(directory, step, tree=TREE, ranks=RANKS, meta=None):
-    """What so many processes would write: x and y split, the key by the first."""
+    """Write a checkpoint of `ranks` processes: x and y are split, the key is the first one's."""
     path = folder.named(directory, step)
     leaves = [
         [name, binary.kind_of(x), list(np.shape(binary.numbers_of(x)))]

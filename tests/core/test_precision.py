@@ -1,4 +1,4 @@
-"""float64 where it is asked for, whatever the caller's flag says."""
+"""float64 where it is requested, independent of the caller's flag."""
 
 import threading
 
@@ -13,7 +13,7 @@ from jaxgpu.devices.precision import in_float64
 
 @in_float64
 def third(x):
-    """x / 3 in float64, with a Python constant, a NumPy constant and a new array."""
+    """Return x / 3 in float64, by a Python constant, a NumPy constant and a new array."""
     x = jnp.asarray(x).astype(jnp.float64)
     return (x + np.float64(1e-12) + jnp.full((), 1e-13)) / 3
 

@@ -1,4 +1,4 @@
-"""A declared primitive: batching, both modes, second order, a kernel of its own per platform."""
+"""Declared primitives: batching, both modes, second order, and kernels per platform."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxgpu.devices.primitive import constant, filled, jvp_of, primitive
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
-# value sin(x) y in two results (s, c) = (sin(x) y, cos(x) y), closed under all derivatives
+# The values (s, c) = (sin(x) y, cos(x) y) are closed under all derivatives.
 def turned(x, y, *, shift):
     return [jnp.sin(x + shift) * y, jnp.cos(x + shift) * y]
 
@@ -77,7 +77,7 @@ def test_values_and_both_modes_are_those_of_the_function():
     both(lambda f: lambda x, y, dx, dy: jax.jvp(f, (x, y), (dx, dy)), X, Y, Y, X)
     loss = lambda f: lambda x, y: (f(x, y)[0] * jnp.arange(3.0)).sum()
     both(lambda f: jax.grad(loss(f), 1), X, Y)
-    # no cotangent of the second result: it is filled with zeros; nothing linear in x is kept
+    # A missing cotangent of the second result counts as zeros; nothing linear in x is stored.
     both(lambda f: jax.vjp(lambda y: f(X, y), Y)[1], plain(X, Y))
 
 

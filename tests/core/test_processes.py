@@ -1,4 +1,4 @@
-"""Several processes advance one run as one process does, and end together."""
+"""Runs of several processes: they match one process, and all processes end together."""
 
 import json
 import os
@@ -27,7 +27,7 @@ DEVICES = 8  # in all, as in the tests' own process
 
 
 def free_port(first=61440, count=4096):
-    """A port that nobody listens at, of those that JAX makes of the number of a SLURM job."""
+    """Return a port without a listener, in the range that JAX uses for SLURM jobs."""
     for port in np.random.default_rng().permutation(count) + first:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", int(port))):
@@ -36,7 +36,7 @@ def free_port(first=61440, count=4096):
 
 
 def of_slurm(number, count, port):
-    """What SLURM tells a process."""
+    """Return the environment that SLURM gives to a process."""
     return {
         "SLURM_JOB_ID": str(port - 61440),
         "SLURM_STEP_NODELIST": "127.0.0.1",
@@ -47,7 +47,7 @@ def of_slurm(number, count, port):
 
 
 def of_environment(number, count, port):
-    """What the launch file for Kubernetes tells a process."""
+    """Return the environment that the launch file for Kubernetes gives to a process."""
     return {
         "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
         "JAX_NUM_PROCESSES": str(count),
@@ -56,7 +56,7 @@ def of_environment(number, count, port):
 
 
 def started(folder, count, steps, event="", told=of_environment):
-    """The job in so many processes; exit codes, what each wrote to stderr, and what came of it."""
+    """Run the job in `count` processes; return their exit codes, stderr and results."""
     port, path = free_port(), os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
     command = [sys.executable, process_job.__file__, str(folder), str(steps), str(DEVICES // count)]
     environment = os.environ | {"PYTHONPATH": path}
@@ -81,14 +81,14 @@ def started(folder, count, steps, event="", told=of_environment):
 
 
 def whole(steps, out):
-    """The job in this process."""
+    """Run the job in this process; return its result and the digest of its state."""
     result = process_job.go(out, steps)
     return result, identity.of_arrays(result.state)
 
 
 @pytest.mark.slow
 def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
-    """All pass over a damaged part, and stop when one is told to; one process goes on from them."""
+    """All skip a damaged part and stop when one is signalled; then a single process resumes."""
     codes, errors, results = started(tmp_path, 4, 10)
     assert codes == [0] * 4, errors
     one, state = whole(10, tmp_path / "one")
@@ -115,7 +115,7 @@ def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
 
 @pytest.mark.slow
 def test_processes_keep_states_and_branch(tmp_path):
-    """The branch of two processes has the bits of the run, and one process goes on with it."""
+    """The branch of two processes has the bits of the run, and one process resumes it."""
     codes, errors, results = started(tmp_path, 2, 12, "branch")
     assert codes == [0, 0], errors
     state = whole(12, tmp_path / "one")[1]
@@ -131,7 +131,7 @@ def test_processes_keep_states_and_branch(tmp_path):
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_other_and_the_run_resumes(tmp_path):
-    """The two begin from a checkpoint of one process, and one process ends their run."""
+    """The two start from a checkpoint of one process, and one process finishes their run."""
     whole(5, tmp_path / "out")
     codes, errors, _ = started(tmp_path, 2, 40, "SIGKILL")
     assert codes == [75, -signal.SIGKILL]
@@ -181,7 +181,7 @@ def test_a_port_that_is_taken_is_refused():
 
 @pytest.fixture
 def joining(monkeypatch):
-    """What JAX is told, in place of the joining itself."""
+    """Collect the arguments that JAX receives, without joining any process."""
     told = []
     monkeypatch.setattr(start, "_check_not_started", lambda: None)
     monkeypatch.setattr(jax.distributed, "initialize", lambda *a, **named: told.append((a, named)))
@@ -189,7 +189,7 @@ def joining(monkeypatch):
 
 
 def test_only_the_process_that_opens_the_port_asks_whether_it_is_free(joining):
-    """To the others, who listens there is whom they look for."""
+    """The other processes look for a listener at that port."""
     with socket.socket() as other:
         other.bind(("", 0))
         other.listen()
@@ -242,7 +242,7 @@ def test_a_watch_shows_once_in_its_period_that_it_lives_and_how_it_ended(monkeyp
 def test_a_process_that_is_silent_or_has_failed_is_given_up(
     text, silence, why, monkeypatch, capsys
 ):
-    """After 25 s, or 10 in which the others might have ended by themselves; exit code 75."""
+    """Exit with code 75 after 25 s, or after 10 s in which the others may end by themselves."""
 
     def leave(code):
         raise SystemExit(code)
@@ -278,7 +278,7 @@ def test_an_array_is_read_in_blocks_in_the_order_of_its_memory():
 
 @pytest.fixture
 def service(monkeypatch):
-    """A service in which process 5 has said what a test puts under its answers by topic."""
+    """Fake the service; tests put the text of process 5 into the returned answers, by topic."""
     answers, said = {}, {}
 
     def texts(room):
@@ -307,7 +307,7 @@ def test_what_processes_say_comes_back_in_their_order(service):
 
 
 def test_those_who_hold_a_part_of_a_state_are_a_group(monkeypatch):
-    """Arrays stand for themselves: what counts is on which processes' devices they are."""
+    """The arrays are fakes, since only the processes of their devices matter."""
     array = lambda *numbers: SimpleNamespace(
         device_set=[SimpleNamespace(process_index=number) for number in numbers]
     )

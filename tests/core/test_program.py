@@ -1,4 +1,4 @@
-"""What of a function is an operand of its program, and what is part of it."""
+"""Functions of programs: what is an operand, and what is part of the program."""
 
 import functools
 

@@ -37,7 +37,7 @@ def test_is_frozen_and_replaced_by_a_copy():
 def test_methods_of_our_classes_name_the_argument_that_is_wrong():
     class Walk:
         def gone(self, steps: int) -> int:
-            """How far."""
+            """Return the distance."""
             return 2**steps
 
     Walk.__module__ = "jaxgpu.walks"

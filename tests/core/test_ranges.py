@@ -1,4 +1,4 @@
-"""What a number may be: seen where it can be seen, and said in one sentence."""
+"""Ranges of numbers: checked where their values are known, reported in one sentence."""
 
 import jax
 import jax.numpy as jnp

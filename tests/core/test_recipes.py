@@ -22,7 +22,7 @@ def _edit(file, *pairs):
 
 
 def _copy(source, target, *pairs):
-    """Write a module with other names: a new thing that is known to work."""
+    """Write a copy of a working module with other names."""
     shutil.copy(source, target)
     _edit(target, *pairs)
 
@@ -38,7 +38,7 @@ def _export(init, module, name):
 
 @pytest.fixture(scope="module")
 def recipes():
-    """Titles and numbered steps: the file, the place in it, and the line to add."""
+    """Return the steps by title: the file, the place in it, and the line to add."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     sections = re.findall(r"^## Add (.*?)\n(.*?)(?=^## )", text, re.M | re.S)
     step = re.compile(r"^\d\. `([^`]+)`(?:, (?:in|after) `([^`]+)`)?: (?:`([^`]+)`)?", re.M)
@@ -47,7 +47,7 @@ def recipes():
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory):
-    """A copy of what the recipes touch."""
+    """Make a copy of the files that the recipes use."""
     root = tmp_path_factory.mktemp("scratch")
     skip = shutil.ignore_patterns("__pycache__", "*.gif", "*.png", "studies", "trust", "render")
     for top in ("jaxgpu", "physics", "numerics", "rl", "tests"):
@@ -65,7 +65,7 @@ def scratch(tmp_path_factory):
 
 
 def _add_line(root, file, place, line):
-    """Insert a line behind the one that begins with the place."""
+    """Insert a line after the one that starts with `place`."""
     start = re.compile(rf"^{re.escape(place)}.*\n(\|[-| :]*\n)?", re.M)
     text = (root / file).read_text()
     found = start.search(text)

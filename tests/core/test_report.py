@@ -1,4 +1,4 @@
-"""A report is one page that needs nothing beside it."""
+"""Reports: each is one page that needs no other file."""
 
 import base64
 import csv
@@ -50,13 +50,13 @@ def example():
 
 
 def shown(tmp_path, options=Options(), made=None, **given):
-    """The page of one study."""
+    """Save and write the report of one study; return its page."""
     report.save(tmp_path / "stones", "stones", options, made or example(), **given)
     return report.write(tmp_path).read_text()
 
 
 def held(page, name):
-    """What a link that downloads `name` holds."""
+    """Return the content of the link that downloads `name`."""
     address = re.search(rf'download="{name}" href="data:[^;]*;base64,([^"]*)"', page)[1]
     return base64.b64decode(address.replace("&#43;", "+")).decode()
 
@@ -88,7 +88,7 @@ def test_pictures_and_films_are_shown(mime, tag, tmp_path):
 
 
 def in_page(tmp_path, inner):
-    """The page of a study with one figure, a page, and that page in its frame."""
+    """Return the page of a study whose only figure is a page, and that page in its frame."""
     data = base64.b64encode(inner.encode()).decode()
     page = shown(tmp_path, made=replace(example(), figures=[Figure("seen", "text/html", data)]))
     frame = re.search(r'<iframe [^>]*sandbox="allow-scripts" srcdoc="([^"]*)"', page)[1]
@@ -100,7 +100,7 @@ def scripts(page):
 
 
 def allowed(page):
-    """The policy of a page, by its words."""
+    """Return the security policy of a page: the values of each directive."""
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     kinds = (kind.split() for kind in html.unescape(policy).split(";"))
     return {kind: set(values) for kind, *values in kinds}
@@ -131,7 +131,7 @@ def test_no_script_comes_out_of_a_record(tmp_path):
 
 
 def test_nothing_holds_a_finger_or_a_wheel():
-    """A reader scrolls past every picture."""
+    """A reader must be able to scroll past every image."""
     for part in (Path(report.__file__).parent).glob("*.*"):
         assert not re.search("touch-action: *none|onwheel", part.read_text()), part.name
 
@@ -234,7 +234,7 @@ def test_two_runs_are_compared_number_by_number(tmp_path):
 
 
 def test_a_record_of_before_is_still_drawn(tmp_path):
-    """Without a command, seconds and headlines."""
+    """A record of an older version has no command, seconds or headlines."""
     report.save(tmp_path, "stones", Options(), example())
     record = json.loads((tmp_path / "report.json").read_text())
     for name in ("command", "reduced", "seconds"):
@@ -245,7 +245,7 @@ def test_a_record_of_before_is_still_drawn(tmp_path):
 
 
 def places(tree, at=()):
-    """The place of every value in a tree of JSON."""
+    """Yield the path of every value in a tree of JSON."""
     lists = enumerate(tree) if isinstance(tree, list) else ()
     for key, value in tree.items() if isinstance(tree, dict) else lists:
         yield (*at, key)
@@ -253,7 +253,7 @@ def places(tree, at=()):
 
 
 def changed(record, at, value):
-    """A copy with a value at a place, or without what is there."""
+    """Return a copy with `value` at a path, or without the entry there if it is `...`."""
     *inside, last = at
     record = held = json.loads(json.dumps(record))
     for key in inside:
@@ -265,7 +265,7 @@ def changed(record, at, value):
     return record
 
 
-# None of a record is all of these, so each place refuses most
+# Nothing in a record may be all of these, so most are rejected at each path.
 ODD = [None, True, -1, 2.5, "text", [], {}, [1], {"a": 1}, [[1, [2]], [3]], 10**400, "\ud800", ...]
 
 
@@ -351,7 +351,7 @@ def test_the_record_is_plain_json(tmp_path):
 
 
 def test_text_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    """A power cut between the two left an empty file; two processes wrote into one scratch file."""
+    """Otherwise a power cut leaves an empty file, and two processes share a scratch file."""
     order, scratch = [], []
     sync, replace = os.fsync, Path.replace
 

@@ -1,4 +1,4 @@
-"""One loop: the same bits however it is split, stopped or resumed."""
+"""The loop of runs: the same bits however it is split, stopped or resumed."""
 
 import functools
 import gc
@@ -30,7 +30,7 @@ KEY = jax.random.key(0)
 
 
 def walk(state, key):
-    """A chaotic, noisy map: any difference in one bit grows."""
+    """Advance a chaotic, noisy map, in which a difference of one bit grows."""
     x = 3.9 * state["x"] * (1 - state["x"])
     noise = 1e-3 * jax.random.uniform(key, x.shape, x.dtype)
     return {"x": jnp.clip(x + noise, 0.01, 0.99), "n": state["n"] + 1}
@@ -129,7 +129,7 @@ def test_compiles_one_program_for_all_chunks_and_all_runs():
 
 @pytree
 class Spring:
-    """A step with numbers of its own, which are operands of the program."""
+    """A stepper with its own numbers, which are operands of the program."""
 
     stiffness: object = number(default=1.0, least=0)
     friction: object = number(default=0.0, least=0)
@@ -175,7 +175,7 @@ def test_a_second_call_costs_a_tenth_of_a_second_at_most():
 
 
 def test_a_function_whose_surroundings_changed_is_compiled_anew():
-    """Numbers that a function reads from outside are part of it, as they are at the call."""
+    """Values that a function reads from outside are part of it, as they are at the call."""
     around = {"jnp": jnp, "by": 1.0, "more": np.zeros(2, np.float32)}
     exec("def step(x):\n    return x + by + more", around)
     one = lambda: run(around["step"], jnp.zeros(2), 3).state.tolist()
@@ -207,7 +207,7 @@ def test_an_object_that_may_change_is_never_taken_for_the_same():
 
 @pytest.fixture
 def collected():
-    """A function that collects what the test leaves behind, and looks at nothing older."""
+    """Yield a function that collects the garbage of the test and skips older objects."""
     gc.collect()
     gc.freeze()
     yield gc.collect
@@ -215,7 +215,7 @@ def collected():
 
 
 def test_a_function_that_is_gone_takes_its_programs_along(collected):
-    """Else a notebook that makes a new function for each run fills the memory."""
+    """Otherwise a notebook that makes a new function for each run fills the memory."""
     programs = len(program._programs)
     for _ in range(3):
         table = jnp.zeros((3, 10**6))  # of functions that may come again less is kept
@@ -229,11 +229,12 @@ def test_a_function_that_is_gone_takes_its_programs_along(collected):
 
 
 def test_a_chunk_takes_as_many_steps_as_take_a_second(monkeypatch):
-    """From one on, and at most eight times as many as the last; where none is chosen."""
+    """The default is one step, and then at most eight times as many as in the last chunk."""
     seconds = iter([100.0, 100.01, 100.26, 100.26 + 4.0, 200.0, 201.0, 9e9, 9e9])
     monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
     pace = _ChunkPace(1000, fixed=False)
-    # 0.01 s; 8 in 0.25 s; 32 in 4 s; 8 in 95.74 s; 1 in 1 s; 1 in an age; 1 in no time
+    # The chunks take 0.01 s for 1 step, 0.25 s for 8, 4 s for 32, 95.74 s for 8, 1 s for 1, an age
+    # for 1, and no time for 1.
     assert [pace.next() for _ in range(8)] == [1, 8, 32, 8, 1, 1, 1, 8]
     monkeypatch.setattr(time, "perf_counter", lambda: 5.0)
     assert [_ChunkPace(30, fixed=True).next() for _ in range(3)] == [30, 30, 30]
@@ -441,7 +442,7 @@ def drift(by):
 
 
 def test_another_experiment_is_refused_and_the_difference_named(tmp_path):
-    """A run resumes only as itself: function, constants, start, key, kind of key, measure, jax."""
+    """A run needs the same function, constants, start, key, type of key, measure and jax."""
     plain = {"step": drift(1.0), "state": np.zeros(3, np.float32), "key": KEY, "measure": jnp.sum}
     run(**plain, steps=4, out=tmp_path)
     others = {

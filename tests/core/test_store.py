@@ -1,4 +1,4 @@
-"""Checkpoints are written beside the computation, one at a time, and their failures are heard."""
+"""Checkpoints in the background: written one at a time, and failures are reported."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from jaxgpu.runs.saving.store import Store
 
 @contextlib.contextmanager
 def begun_store(out):
-    """The store of a run that records nothing and has taken no step."""
+    """Open the store of a run that records nothing and has taken no step."""
     with Store(out, None) as store:
         store.begin((), 9)
         store.start(())
@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_made_is_said_before_work_begins(tmp_path):
 
 
 def test_a_name_is_on_the_disk_after_the_content_that_it_names(tmp_path, monkeypatch):
-    """A power cut leaves the old file or the new: the bytes go first, then the name."""
+    """A power cut leaves the old file or the new: bytes are synced first, then the name."""
     put, sync = [], os.fsync
 
     def noted(handle):

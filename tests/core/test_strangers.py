@@ -1,7 +1,7 @@
-"""Folders of strangers: read, drawn and resumed, they run, import and write nothing.
+"""Untrusted folders: to read, draw or resume them runs, imports and writes nothing.
 
-A policy of a stranger is in `tests/rl/test_policies.py`; all names at random: `python -m
-tests.trust forged`.
+`tests/rl/test_policies.py` covers untrusted policies, `python -m tests.trust forged` all names at
+random.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def mine(x):
 
 
 def proxy(command):
-    """A property of Flax's that calls its field: reading a file ran `command`."""
+    """Return a proxy of Flax that calls its field: reading such a file once ran `command`."""
     call = {"partial": {"named": "posix:system"}, "args": [command], "named": []}
     proxy_ = {"type": "flax.linen.transforms:_HashableProxy"}
     return {"method": "module", "of": proxy_ | {"fields": [["module_ref", call], ["hash_key", 0]]}}
@@ -309,7 +309,7 @@ def test_the_hook_notices_what_acts(tmp_path):
 
 
 def test_a_sample_of_forged_and_changed_files_does_nothing():
-    """The whole of it is a program: `python -m tests.trust forged`."""
+    """The full program is `python -m tests.trust forged`."""
     found = forged.prove(20, 30, 5)
     assert found["failed"] == 0, found
     assert found["counts"]["policies read"] and found["counts"]["policy refused"]

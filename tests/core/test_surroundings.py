@@ -1,4 +1,4 @@
-"""A compiled program is used again, and a run resumes, only where nothing that it reads changed."""
+"""Reuse of programs and resuming of runs: only where nothing that they read has changed."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def test_what_a_step_reads_is_what_it_reads_now(kind, tmp_path):
         run(step(), ONE, 3, **given)
 
 
-# settings of JAX, what a step does with a number and a key, and the value that is not the default
+# Each setting of JAX has a step that depends on it and a value that is not the default.
 SETTINGS = {
     "jax_threefry_partitionable": (lambda x, key: jax.random.normal(key, (3,))[1], False),
     "jax_random_seed_offset": (lambda x, key: jax.random.normal(jax.random.key(3)), 5),
@@ -61,7 +61,7 @@ def test_a_setting_that_changes_numbers_is_read_and_named(name, tmp_path):
     assert run(step, ONE, 1, **given).state == first
 
 
-# Each form with a part that says what `f` gives of one: two, or three after the change.
+# Part of each form shows the value of `f` at one: two, or three after the change.
 
 
 def measured(f, length, **out):
@@ -106,7 +106,7 @@ def evolved(f, length, **out):
 
 
 class Paid:
-    """An environment of one step, which pays the number that it saw when it began."""
+    """An environment of one step whose reward is the number that it read at reset."""
 
     observation_space = rl.Box(0.0, 9.0, (1,))
     action_space = rl.Box(-1.0, 1.0, (1,))
@@ -153,7 +153,7 @@ def test_what_a_form_reads_is_what_it_reads_now(form, kind, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_reads_what_is_there_now(form, tmp_path):
-    """All kinds of the cheap ones; of the others every twentieth, each form from another one on."""
+    """Cheap forms test every kind of change, the others every twentieth, with shifted starts."""
     first, each = (FORMS.index(form), 20) if FORMS.index(form) > 1 else (0, 1)
     for kind in [*KINDS][first::each]:
         hold(form, kind, tmp_path / kind)
