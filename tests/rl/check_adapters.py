@@ -1,4 +1,4 @@
-"""Holds adapters and logs to the libraries themselves, which the tests do without.
+"""Comparison of adapters and logs with the real libraries, which the tests do without.
 
 pip install gymnasium gymnax brax tensorboardX, then
 python -m pytest -p no:cacheprovider -W ignore tests/rl/check_adapters.py
@@ -22,7 +22,7 @@ from jaxgpu.rl.logs import to_tensorboard
 
 @pytest.fixture(autouse=True)
 def lenient():
-    """The peers promote ranks and types as they like, and make keys of the old kind."""
+    """Allow the implicit promotion and the old random keys of the other libraries."""
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
         with jax.legacy_prng_key("allow"):
             yield
@@ -56,7 +56,7 @@ def test_a_single_environment_gives_the_states_of_gymnasium():
 
 
 def test_many_begin_anew_in_the_same_step():
-    """As gymnasium's own vector of the same kind: the same keys, shapes and types."""
+    """Compare with gymnasium's own vector in the same mode: the same keys, shapes and dtypes."""
     same = gymnasium.vector.AutoresetMode.SAME_STEP
     make = [lambda: gymnasium.make("CartPole-v1")] * 5
     theirs = gymnasium.vector.SyncVectorEnv(make, autoreset_mode=same)
@@ -119,7 +119,7 @@ def test_brax_gives_its_own_steps_and_is_cut_by_the_clock():
 
 
 def test_tensorboard_files_hold_the_reports(tmp_path):
-    """Read record by record: 8 bytes of length and 4 of checksum, the event, 4 of checksum."""
+    """A record has 8 bytes of length, 4 of checksum, the event, and 4 of checksum."""
     to_tensorboard({"episode_return": np.array([3.0, 4.5])}, tmp_path, 64)
     (file,) = tmp_path.iterdir()
     data, rows = file.read_bytes(), []

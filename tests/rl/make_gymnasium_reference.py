@@ -1,4 +1,4 @@
-"""Writes gymnasium_reference.npz: 1000 random steps of each classic task, in gymnasium's float64.
+"""Script for gymnasium_reference.npz: 1000 random float64 steps of each classic task.
 
 pip install gymnasium && python tests/rl/make_gymnasium_reference.py
 """

@@ -1,10 +1,10 @@
-"""Writes locomotion_reference.npz: random steps of gymnasium's tasks on MuJoCo's robots.
+"""Script for locomotion_reference.npz: random steps of gymnasium's tasks on MuJoCo's robots.
 
     pip install "gymnasium[mujoco]" && python tests/rl/make_locomotion_reference.py
 
-All is in float64. MuJoCo's solver is made to go to its end, by Newton's method in every task, as
-two files ask for few turns of another. "place" is what a robot's speed is measured from, before the
-step.
+All is in float64. MuJoCo's solver converges, by Newton's method in every task, since two files
+allow few iterations of another. "place" is the position from which a robot's velocity is measured,
+before the step.
 """
 
 import warnings

@@ -1,6 +1,6 @@
-"""Adapters on stand-ins with the parts of the libraries that they use.
+"""Adapters on fakes with the parts of the libraries that they use.
 
-`check_adapters.py` beside this file holds them to the libraries themselves.
+`check_adapters.py` in this folder compares them with the libraries themselves.
 """
 
 import sys
@@ -17,7 +17,7 @@ from jaxgpu.rl import adapters
 
 
 class Plain:
-    """A counter that ends at 3 and is cut at `limit`, in gymnax's form."""
+    """A counter that ends at 3 and is truncated at `limit`, in gymnax's form."""
 
     default_params = {"limit": jnp.int32(5), "step": jnp.float32(1)}
     transition_gradients_enabled = False
@@ -85,7 +85,7 @@ def test_gymnax_ends_truncates_and_keeps_its_parameters_as_leaves():
 
 
 class Loose(Plain):
-    """Whose steps give a clock of another type than its beginning does."""
+    """A counter whose clock has another dtype after a step than at reset."""
 
     def step_env(self, key, state, action, params):
         seen, state, *rest = super().step_env(key, state, action, params)
@@ -120,7 +120,7 @@ def test_brax_is_cut_by_the_clock_and_one_of_its_observations_is_used():
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    """Modules by gymnasium's names that record what they are given."""
+    """Fake modules with gymnasium's names that record their arguments."""
     space = lambda kind: lambda *given: (kind, *given)
     spaces = types.SimpleNamespace(Box=space("box"), Discrete=space("discrete"))
     vector = types.SimpleNamespace(

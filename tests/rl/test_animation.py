@@ -1,4 +1,4 @@
-"""Films: what stands where at a state."""
+"""Videos: positions of the drawn parts at a state."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_jaw_and_object_stand_where_the_state_says(name, count):
 
 @pytest.mark.slow
 def test_the_goal_turns_green_when_it_is_reached():
-    """Of a goal, of a swinging one, and of what a camera should have in its centre."""
+    """Test a goal, a moving goal, and a target that a camera must center."""
     orange = lambda env, state: bool(np.diff(env.scene(state).colour[-1, :2])[0] < 0)
     for name in ("psm-reach", "psm-track", "ecm-centre"):
         env = rl.make(f"surgical/{name}")
@@ -53,7 +53,7 @@ def test_the_goal_turns_green_when_it_is_reached():
 
 
 def test_a_robot_is_where_mujoco_has_it():
-    """Origins of bodies and their middles, of a swimmer that is bent and has gone aside."""
+    """Compare the origins and centers of bodies, for a bent and displaced swimmer."""
     file = Path(robot.__file__).parent / "assets" / "swimmer.xml"
     env, source = rl.make("swimmer"), mujoco.MjModel.from_xml_path(str(file))
     data = mujoco.MjData(source)
@@ -73,7 +73,7 @@ def test_a_robot_is_where_mujoco_has_it():
 
 @pytest.mark.parametrize("height, floor", [(5.0, 0.0), (0.0, -0.1), (-5.0, -5.1)])
 def test_the_floor_is_at_0_m_or_below_all_of_a_robot(height, floor):
-    """A body that hangs on nothing, and one a metre beside it; links are a tenth as thick."""
+    """One body has no parent, one is a metre beside it; links are a tenth as thick."""
     row = lambda *along: jnp.array([[x, 0.0, height] for x in along])
     ends = row(0.0, 0.0, 0.0, 1.0), row(0.0, 1.0, 0.0, 1.0)  # to each body, then to its middle
     tree = SimpleNamespace(body_parent=[0, 0, 1])
@@ -84,7 +84,7 @@ def test_the_floor_is_at_0_m_or_below_all_of_a_robot(height, floor):
 
 def test_anybodys_environment_is_filmed_through_its_method():
     class Falling:
-        """No task of ours, and no pytree: a ball at a height."""
+        """A ball at a height, which is neither a task of this package nor a pytree."""
 
         def scene(self, height):
             at = jnp.stack([jnp.zeros_like(height), jnp.zeros_like(height), height])[None]
@@ -97,7 +97,7 @@ def test_anybodys_environment_is_filmed_through_its_method():
     assert rows[0] < 8 < 12 < rows[1]  # higher up, then further down
     with pytest.raises(TypeError, match="film: object has no method `scene`; it must give"):
         film(object(), jnp.zeros(2), camera)
-    # of as many states as no number of cores shares out evenly, each picture is that of its own
+    # The number of states divides by no number of cores, and each image shows its own state.
     heights = jnp.linspace(-0.5, 0.5, 7)
     alone = film(Falling(), heights[5:6], camera)
     np.testing.assert_array_equal(film(Falling(), heights, camera)[5:6], alone)

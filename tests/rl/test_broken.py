@@ -1,4 +1,4 @@
-"""Environments that break: what is not finite is left out, begun anew and counted.
+"""Environments that fail: copies that are not finite are dropped, reset and counted.
 
 `learners/test_training.py` trains every learner in such an environment.
 """
@@ -22,7 +22,7 @@ from jaxgpu.rl import vector
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["PPO, scaled", "SHAC"])
 def test_where_nothing_breaks_nothing_changes(name, monkeypatch):
-    """Beside a program that does not look; what is fused otherwise may be rounded otherwise."""
+    """Compare with a program without checks, up to rounding, since it may be fused differently."""
     task, learner = LEARNERS[name]
 
     def train():
@@ -38,7 +38,7 @@ def test_where_nothing_breaks_nothing_changes(name, monkeypatch):
 
 
 def test_a_broken_copy_begins_anew_and_the_others_go_on():
-    """Copies 1 and 3 of four break in the second step."""
+    """Copies 1 and 3 of four fail in the second step."""
 
     @pytree
     class Pole:
@@ -67,7 +67,7 @@ def test_a_broken_copy_begins_anew_and_the_others_go_on():
 
 @pytree
 class Hidden:
-    """Counts steps, and shows nothing of its state: a number from 0 on, infinities, and counts."""
+    """Counts steps, and hides its state: a number from 0 on, infinities, and counts."""
 
     observation_space, action_space = rl.Box(-1.0, 1.0, (1,)), rl.Box(-1.0, 1.0, (1,))
     differentiable = False
@@ -82,7 +82,7 @@ class Hidden:
 
 
 def test_a_state_that_breaks_unseen_begins_anew():
-    """Nan and a new infinity count, though observations and rewards are whole; old ones do not."""
+    """Nan and a new infinity count, though observations and rewards are finite; old ones do not."""
     copies, huge = rl.vectorize(Hidden(), 3), np.float32(3e38)
     step, begin = jax.jit(copies.step), jax.jit(copies.reset)(jax.random.key(0))
     state, _ = step(begin, np.ones((3, 1), np.float32), jax.random.key(1))

@@ -1,7 +1,7 @@
-"""Trainings on one and on eight devices: the same numbers, one reduction a minibatch, and resumed.
+"""Trainings on one and eight devices: equal results, one reduction per minibatch, resuming.
 
-Every learner plays 16 environments, of which a device has two. What the devices sum differs from
-one device's sums by rounding, which a few updates enlarge: a thousandth part and no more.
+Every learner has 16 environments, two per device. Sums over devices differ from those of one device
+by rounding, which a few updates enlarge: by a thousandth at most.
 """
 
 import collections
@@ -24,7 +24,7 @@ from jaxgpu.runs.checkpoint import CheckpointError
 
 SMALL: dict[str, Any] = {"num_envs": 16, "num_steps": 4, "hidden_sizes": (8,)}
 ONCE: dict[str, Any] = {"update_epochs": 2, "num_minibatches": 1}
-# the gradient is not cut, so that one that is summed, and not a mean, is eight times as long
+# Gradients are not clipped, so that a sum instead of a mean is eight times as long.
 PPO = rl.PPO(max_grad_norm=np.inf, **SMALL, **ONCE)
 CARTPOLE, PENDULUM = rl.make("cartpole"), rl.make("pendulum")
 SCALED = replace(PPO, normalize_reward=True, adaptive_lr=True)
@@ -51,7 +51,7 @@ KEY = jax.random.key(0)
 @pytest.mark.slow
 @pytest.mark.parametrize("env, learner", CASES.values(), ids=CASES)
 def test_eight_devices_learn_what_one_does(env, learner):
-    """Also the moments of Adam, in which a gradient's length shows though Adam's steps hide it."""
+    """Compare Adam's moments too: they show a gradient's length, which its steps hide."""
     few = {"xla_backend_optimization_level": 0}  # each runs three times
     init = jax.jit(lambda key: learner.init(env, key, 10), compiler_options=few)
     update = jax.jit(lambda state, key: learner.update(env, state, key), compiler_options=few)
@@ -72,7 +72,7 @@ def test_eight_devices_learn_what_one_does(env, learner):
 
 
 def collectives(program, times=1):
-    """What the devices of a mesh do together in a program, and how often."""
+    """Count the collective operations of a program by type and shape."""
     found = collections.Counter()
     for e in program.eqns:
         if e.primitive.name in ("psum", "all_gather", "all_to_all", "ppermute", "reduce_scatter"):
@@ -86,7 +86,7 @@ def collectives(program, times=1):
 
 
 def test_a_minibatch_is_an_eighth_and_has_one_reduction():
-    """And a rollout three small ones: of the report, and of what is normalised by."""
+    """A rollout has three small ones: for the report, and for the normalization."""
     learner = rl.PPO(update_epochs=3, num_minibatches=4, **SMALL)
     state = jax.eval_shape(lambda key: learner.init(CARTPOLE, key, 10), KEY)
     traced = jax.make_jaxpr(devices.shard_update(learner, CARTPOLE, EIGHT))(state, KEY)
@@ -103,7 +103,7 @@ def test_a_minibatch_is_an_eighth_and_has_one_reduction():
 
 
 def test_seeds_have_nothing_to_do_with_each_other():
-    """A sweep on a mesh has no collective, not even in the loops that last for the slowest seed."""
+    """A sweep on a mesh has no collective, even in the loops that last for the slowest seed."""
     task = loops._make_task(PPO, CARTPOLE)
     keys = jax.random.split(KEY, 8)
     states = jax.eval_shape(lambda keys: loops._init_seeds(None, task, keys, np.int32(4)), keys)
@@ -117,7 +117,7 @@ def test_seeds_have_nothing_to_do_with_each_other():
 
 @pytest.mark.slow
 def test_a_spread_training_resumes_to_the_bit_on_the_same_mesh(tmp_path):
-    """By JAX's own mesh, whose axes are explicit. One device of a mesh is one device."""
+    """Use JAX's own mesh, whose axes are explicit. A mesh of one device is one device."""
     learner = rl.PPO(update_epochs=2, num_minibatches=2, **SMALL)
     go = lambda steps, **how: rl.train(CARTPOLE, learner, KEY, steps * 64, **how)
     eight = jax.make_mesh((8,), ("envs",))
@@ -138,23 +138,23 @@ def test_a_spread_training_resumes_to_the_bit_on_the_same_mesh(tmp_path):
 
 @pytree
 class Walk:
-    """A learner of one number: a random step, and as many more as it takes to be positive."""
+    """A learner of one number: a random step, then more until the number is at least 0.5."""
 
     steps_per_update: int = size(default=1, least=1)
 
     def init(self, env, key, num_updates=None):
-        """A random number."""
+        """Return a random number."""
         return jax.random.normal(key)
 
     def update(self, env, x, key):
-        """A positive one."""
+        """Return a number of at least 0.5."""
         new = lambda loop: (loop[0] + 1, jax.random.normal(jax.random.fold_in(key, loop[0])))
         return jax.lax.while_loop(lambda loop: loop[1] < 0.5, new, (0, x - 1.0))[1]
 
 
 @pytest.mark.slow
 def test_spread_seeds_draw_what_they_draw_together(tmp_path):
-    """To the bit, resumed as well: nothing is summed over the seeds."""
+    """Results are bitwise equal, also when resumed, since nothing is summed over the seeds."""
     keys = jax.random.split(KEY, 16)
     go = lambda parts, **how: rl.sweep(CARTPOLE, Walk(), keys, parts, 2, measure=jnp.sin, **how)
     one, eight = go(3), go(3, mesh=EIGHT)
@@ -189,6 +189,6 @@ def test_what_cannot_be_shared_out_is_refused_in_one_sentence():
 
 
 class Own:
-    """A learner that knows nothing of devices."""
+    """A learner without support for several devices."""
 
     steps_per_update = 1

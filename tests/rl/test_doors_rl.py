@@ -1,4 +1,4 @@
-"""What learners, loops and environments refuse, each in one sentence."""
+"""Invalid arguments of learners, loops and environments: one sentence for each."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ LEARNERS = [
 
 @pytest.mark.parametrize("env, learner", LEARNERS, ids=lambda x: type(x).__name__)
 def test_every_hyper_parameter_is_checked_before_anything_is_run(env, learner):
-    """Nan everywhere; shares beyond 1 and below 0; sizes of 0."""
+    """Test nan everywhere, shares above 1 and below 0, and sizes of 0."""
     spec = learner.ppo if isinstance(learner, rl.RecurrentPPO) else learner
     bad = {"gamma": [1.5, -0.1], "clip_eps": [-1.0, 0.0], "tau": [2.0], "hold": [-0.1]}
     bad |= {name: [-1.0] for name in ("gae_lambda", "q_lambda", "td_lambda", "learning_rate")}
@@ -81,7 +81,7 @@ def test_parameters_out_of_range_are_refused_by_the_loops_too():
 
 
 class Other(Probe):
-    """A probe whose observation, or reward, is of another kind."""
+    """A probe whose observation or reward has another type."""
 
     def __init__(self, seen=None, paid=None):
         object.__setattr__(self, "period", 20)
@@ -104,7 +104,7 @@ LEARN = [rl.PPO(), rl.SAC(), rl.SHAC(), rl.ES(), rl.RecurrentPPO(rl.PPO()), IDLE
 
 @pytest.mark.parametrize("learner", LEARN, ids=lambda x: type(x).__name__)
 def test_what_no_learner_takes_is_refused(learner):
-    """Pictures without a network, what is neither vector nor picture, several objectives."""
+    """Test images without a network, other shapes of observations, and several objectives."""
     name = type(learner).__name__
     picture, dictionary = jnp.zeros((8, 8, 1)), {"eye": jnp.zeros(3), "hand": jnp.zeros(2)}
     alone = isinstance(learner, rl.ES)  # it takes one vector and nothing else
@@ -120,7 +120,7 @@ def test_what_no_learner_takes_is_refused(learner):
 
 
 class Mute(Probe):
-    """Says nothing of success."""
+    """A probe that does not report success."""
 
     def step(self, state, action, key):
         return super().step(state, action, key)._replace(info={})
@@ -163,7 +163,7 @@ def test_planners_are_checked():
 @pytest.mark.parametrize("name", ["gamma", "learning_rate", "log_std"])
 @pytest.mark.parametrize("wrong", [jnp.array([0.5, 0.6]), [0.5, 0.6]])
 def test_a_hyper_parameter_that_is_no_one_number_is_named_by_whichever_door_sees_it(name, wrong):
-    """The doors within see tracers, and can but guess."""
+    """Functions inside see tracers and cannot know which value is invalid."""
     learner = rl.PPO(**{name: wrong}, num_envs=4, num_steps=4, num_minibatches=1)
     with pytest.raises(ValueError, match=rf"PPO.{name} has shape \[2\]; it must be one number"):
         rl.train(rl.make("pendulum"), learner, jax.random.key(0), 160)

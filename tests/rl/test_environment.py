@@ -21,7 +21,7 @@ QUICK = [
     "surgical/ecm-reach-compat",
     "surgical/needle-pick",
 ]
-# one of each family, whose members share their code
+# Each family, whose members share their code, has one of these.
 DEAR = ["matter/mixing", "reacher", "rearrange/navigate", "touch/peg-insertion"]
 
 
@@ -41,7 +41,7 @@ def step(env, state, action, key):
     ],
 )
 def test_every_environment_begins_with_an_observation_of_its_space(name):
-    """`tests/core/test_conformance.py` holds their steps to the rules for what steps."""
+    """`tests/core/test_conformance.py` tests their steps by the rules for steppers."""
     env, key = made(name), jax.random.key(0)
     assert isinstance(env, rl.Environment) and isinstance(env.differentiable, bool)
     with as_users():
@@ -55,7 +55,7 @@ def test_every_environment_begins_with_an_observation_of_its_space(name):
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in DEAR)]
 )
 def test_an_environment_keeps_the_protocol_in_one_program_for_all_numbers(name):
-    """A step keeps all types; the environment is an argument of what is lowered."""
+    """A step preserves all dtypes; the environment is an argument of the lowered program."""
     env, key, program = made(name), jax.random.key(0), jax.jit(step)
     with as_users():
         state, observation = jax.eval_shape(reset, env, key)
@@ -71,9 +71,9 @@ def test_an_environment_keeps_the_protocol_in_one_program_for_all_numbers(name):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_an_environment_runs_with_64_bit_types(x64, name):
-    """Five of them began with 32-bit numbers and came to 64-bit ones in a step.
+    """Five of them started with 32-bit numbers and had 64-bit ones after a step.
 
-    No loop takes that.
+    No loop accepts that.
     """
     with as_users():
         env, key = rl.make(name), jax.random.key(0)
@@ -86,7 +86,7 @@ def test_an_environment_runs_with_64_bit_types(x64, name):
 
 @pytest.mark.parametrize("name", rl.names())
 def test_a_vector_of_actions_of_another_length_is_refused(name):
-    """An index beyond the end of an array gives its last number: 13 tasks answered."""
+    """JAX clamps an index beyond the end of an array: 13 tasks accepted such actions."""
     env, key = made(name), jax.random.key(0)
     if not isinstance(env.action_space, rl.Box):
         return
@@ -105,7 +105,7 @@ def test_a_vector_of_actions_of_another_length_is_refused(name):
     "name", ["pendulum", pytest.param("surgical/ecm-reach-compat", marks=pytest.mark.slow)]
 )
 def test_two_copies_in_one_program_are_two_steps(name):
-    """`vmap` over states, with the environment as an argument of the program."""
+    """Use `vmap` over states, with the environment as an argument of the program."""
     env, keys = rl.make(name), jax.random.split(jax.random.key(0))
     actions = np.random.default_rng(0).uniform(-1, 1, (2, *env.action_space.shape))
     actions = actions.astype(np.float32)

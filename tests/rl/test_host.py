@@ -1,4 +1,4 @@
-"""What the host sees of environments that it steps one call at a time."""
+"""Environments that the host steps one call at a time."""
 
 import jax
 import jax.numpy as jnp
@@ -62,7 +62,7 @@ def test_calls_draw_from_keys_of_their_own_and_a_seed_repeats_them():
 
 @pytest.mark.slow
 def test_each_start_of_a_pool_is_used_once():
-    """Copies that fall in different steps begin from rows one after the other."""
+    """Copies that fall in different steps restart from consecutive rows."""
     envs = rl.vectorize(rl.make("cartpole"), 5)
     pooled = Pooled(envs)
     state, _ = pooled.reset(jax.random.key(0))

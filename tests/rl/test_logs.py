@@ -1,4 +1,4 @@
-"""TensorBoard: what is written when, by a stand-in; `check_adapters.py` reads real files back."""
+"""TensorBoard: the written values by a fake; `check_adapters.py` reads real files back."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ HISTORY = {"episode_return": np.array([0.0, 7.0, 9.0]), "episodes": np.array([0.
 
 @pytest.fixture
 def written(monkeypatch):
-    """All scalars: folder, name, value, step."""
+    """Return the list of all written scalars: folder, name, value, step."""
     rows = []
 
     class Writer:

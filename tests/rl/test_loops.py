@@ -36,7 +36,7 @@ def test_another_network_is_refused(tmp_path):
 
 @pytree
 class Counting:
-    """A learner whose state counts the updates that are planned and those that were made."""
+    """A learner whose state counts the planned and the finished updates."""
 
     def init(self, env, key, num_updates=None):
         return jnp.int32([num_updates, 0])
@@ -79,7 +79,7 @@ def test_episodes_count_until_they_end():
 
 @pytree
 class Paired:
-    """A counter that ends after a number of steps of its own, and pays [1, its time]."""
+    """A counter that ends after its own number of steps, with reward [1, its time]."""
 
     def reset(self, key):
         last = jax.random.randint(key, (), 1, 6)
@@ -92,7 +92,7 @@ class Paired:
 
 
 def test_each_objective_is_summed_until_its_episode_ends():
-    """Of an episode of n steps, which differ: n, and n (n + 1) / 2."""
+    """An episode of n steps returns n and n (n + 1) / 2; the lengths differ."""
     play = lambda key: rl.evaluate(Paired(), lambda x: jnp.zeros(1), key, 8, 9)
     scores = jax.jit(play)(jax.random.key(0))
     n = np.asarray(scores.episode_length)
@@ -127,7 +127,7 @@ def test_an_interval_takes_counts_of_any_whole_type_and_is_of_the_host():
 
 @pytest.mark.slow
 def test_a_second_training_of_other_numbers_compiles_nothing():
-    """Nor does one that ends early: what learner and environment carry are operands."""
+    """Early stopping compiles nothing either: numbers of learner and environment are operands."""
     first = rl.train(ENV, SMALL, jax.random.key(0), 3 * 32, until=enough)
     assert first.timing.compile > 0
     other, env = replace(SMALL, learning_rate=5e-3, gamma=0.9), rl.make("cartpole", gravity=3.0)
@@ -146,5 +146,5 @@ def test_a_second_training_of_other_numbers_compiles_nothing():
 
 
 def enough(state):
-    """Two updates."""
+    """Return whether two updates are finished."""
     return state.update >= 2

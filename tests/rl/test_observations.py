@@ -1,4 +1,4 @@
-"""Observations that are pictures, dictionaries and vectors, through every learner."""
+"""Observations that are images, dictionaries and vectors, with every learner."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def task(name):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_by_gradients_takes_pictures_and_vectors(name):
-    """The types of a state are those after an update, and its policy acts on what is shown."""
+    """An update preserves the dtypes of a state, and its policy accepts observations."""
     env, learner = task(name), LEARNERS[name]
 
     def through(key):
@@ -40,7 +40,7 @@ FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["RecurrentPPO, private", "PQN", "SAC", "SHAC"])
 def test_every_learner_by_gradients_learns_from_pictures(name):
-    """All weights move, those of convolutions too, and are finite."""
+    """All weights change, also of convolutions, and are finite."""
     env, learner = task(name), LEARNERS[name]
 
     def learn(key):
@@ -57,7 +57,7 @@ def test_every_learner_by_gradients_learns_from_pictures(name):
 
 @pytree
 class Parted:
-    """A pendulum whose observation comes in two parts; joined they are its own."""
+    """A pendulum whose observation has two parts; together they are the usual one."""
 
     env: rl.Pendulum = rl.make("pendulum")
 
@@ -86,7 +86,7 @@ def test_vectors_in_a_dictionary_are_learnt_from_as_the_vector_that_they_make():
 
 @pytest.mark.slow
 def test_a_goal_that_only_a_picture_shows_is_reached():
-    """The actor sees the picture and the place; the critic knows the goal."""
+    """The actor sees the image and its position; the critic knows the goal."""
     env = Pointer()
     ppo = rl.PPO(
         learning_rate=3e-3,

@@ -1,4 +1,4 @@
-"""What is said of an environment of one's own that is not what a learner takes."""
+"""Errors for a user's environment that a learner cannot use."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jaxgpu import rl
 
 
 class Walk:
-    """A walk on a line; `change` is what is wrong with its steps."""
+    """A walk on a line; `change` makes its steps invalid."""
 
     action_space = rl.Discrete(2)
     differentiable = False

@@ -29,7 +29,7 @@ Q, R, START = np.diag([1.0, 0.2]), np.array([[0.05]]), np.array([1.0, -0.5])
 
 
 def riccati():
-    """The best actions [T, 1] and their cost, by dynamic programming, float64."""
+    """Return the optimal actions [T, 1] and their cost, by dynamic programming in float64."""
     p, gains = Q, []
     for _ in range(T):
         gains.append(np.linalg.solve(R + B.T @ p @ B, B.T @ p @ A))
@@ -45,7 +45,7 @@ BEST, LEAST = riccati()
 
 
 def quadratic(actions, frames=T):
-    """Cost of the first `frames` steps: state before each, action, and the state after the last."""
+    """Return the cost of the first `frames` steps and of the state after the last one."""
     a, b, q, r = (jnp.asarray(m, actions.dtype) for m in (A, B, Q, R))
 
     def step(x, action):
@@ -76,7 +76,7 @@ def test_riccati_is_the_minimum_that_differences_see():
 
 def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
     done = plan(quadratic, ZERO, Descent(optax.lbfgs(), **WIDE), 15, key=KEY)
-    # at the minimum the loss rounds to 1e-7 of itself, so actions to its root
+    # At the minimum the loss rounds to 1e-7 of itself, so that actions are known to its root.
     np.testing.assert_allclose(done.state.actions, BEST, atol=2e-3)
     np.testing.assert_allclose(done.state.best.loss, LEAST, rtol=1e-5)
     assert done.state.evaluations > 15 and done.state.skipped == 0
@@ -84,7 +84,7 @@ def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
 
 
 def test_every_loss_that_a_line_search_computes_is_counted():
-    """A step of the whole slope overshoots a bowl, and is halved until it does not."""
+    """A step of the full gradient overshoots a bowl, and is halved until it does not."""
     computed = []
 
     def bowl(actions):
@@ -118,7 +118,7 @@ def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
     ids=["CEM", "MPPI"],
 )
 def test_sampling_comes_near_from_every_seed(planner, most):
-    """A noise of 0.1 in each of 12 actions would cost 4 %: chosen before the runs."""
+    """A noise of 0.1 in each of 12 actions would cost 4 %: set before the runs."""
     loss = jax.jit(lambda key: _sampled(planner, key))
     worst = max(float(loss(jax.random.key(seed))) for seed in range(5))
     assert LEAST * (1 - 1e-5) <= worst <= most * LEAST
@@ -137,7 +137,7 @@ def test_plans_are_drawn_first_with_the_deviation_that_was_given():
 
 
 def test_the_mean_of_mppi_is_that_of_its_samples_weighted_by_their_costs():
-    """In NumPy: weights fall with the cost in units of its deviation and of the temperature."""
+    """Compare with NumPy: weights fall with the cost over its deviation and temperature."""
     planner, loss = MPPI(8, sigma=0.5, temperature=0.4, **WIDE), lambda a: jnp.sum((a - 0.3) ** 2)
 
     def found(key):
@@ -165,7 +165,7 @@ def test_noise_is_correlated_and_within_bounds():
 
     e, held, state = found(KEY)
     e = np.asarray(e)[1:, :, 0]
-    # 4000 samples: a correlation has a standard error of 1 / sqrt(4000) = 0.016
+    # With 4000 samples, a correlation has a standard error of 1 / sqrt(4000) = 0.016.
     np.testing.assert_allclose(np.corrcoef(e.T)[0], 0.8 ** np.arange(8), atol=0.06)
     np.testing.assert_allclose(e.std(0), 1, atol=0.05)
     assert np.abs(held).max() <= 0.5
@@ -250,7 +250,7 @@ def test_a_discounted_gradient_sees_its_own_reward_and_less_and_less_of_others()
     price = lambda actions, discount: cost(env, state, actions, gradient_discount=discount)
     both = jax.jit(jax.value_and_grad(price))
     value, slope = both(actions, 0.6)
-    # d cost / d u_i = sum over rewards j >= i of 0.6^(j - i) d r_j / d u_i
+    # The gradient is d cost / d u_i = sum over rewards j >= i of 0.6^(j - i) d r_j / d u_i.
     reward = jax.jit(jax.jacrev(lambda a: jnp.stack([cost(env, state, a, k) for k in range(5)])))
     each = np.diff(np.asarray(reward(actions))[..., 0], axis=0)  # [reward, action]
     lag = np.subtract.outer(np.arange(4), np.arange(4))

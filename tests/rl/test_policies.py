@@ -1,4 +1,4 @@
-"""Learnt policies by themselves: saved, loaded, exported, and what is refused."""
+"""Learned policies without their training: saved, loaded, exported, and invalid files."""
 
 import contextlib
 import subprocess
@@ -37,7 +37,7 @@ LEARNERS = {
 
 
 def weighed(env, learner):
-    """A policy of weights that tell observations apart."""
+    """Return a policy whose weights give different actions for different observations."""
     like = jax.eval_shape(lambda key: learner.init(env, key), KEY)
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like.obs_stats)
     stats = replace(zeros, count=jnp.ones(()), square=jax.tree.map(lambda x: x + 2, zeros.square))
@@ -45,7 +45,7 @@ def weighed(env, learner):
 
 
 def fresh(name):
-    """A policy, and some observations [8, ...]."""
+    """Return a policy and some observations [8, ...]."""
     task, learner = LEARNERS[name]
     env = rl.make(task)
     seen = 4 * np.random.default_rng(0).normal(size=(8, *env.observation_space.shape))
@@ -53,7 +53,7 @@ def fresh(name):
 
 
 def acted(policy, seen):
-    """Of a policy with a memory, one that is not zero."""
+    """Return the actions; a policy with a memory starts from a carry that is not zero."""
     if isinstance(policy, rl.RecurrentPolicy):
         carry = jnp.linspace(-1, 1, policy.carry.size)
         return jax.jit(jax.vmap(lambda x: policy.act(carry, x)))(seen)
@@ -74,7 +74,7 @@ def test_a_policy_is_saved_and_loaded_by_itself(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["PPO", "RecurrentPPO", "SAC"])
 def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
-    """Written out and read again, for three platforms, with observations of no number yet."""
+    """Serialize and read it again, for three platforms, with a symbolic number of observations."""
     policy, seen = fresh(name)
     program = jax.export.deserialize(policy.export().serialize())
     assert set(program.platforms) == {"cpu", "cuda", "tpu"}
@@ -103,7 +103,7 @@ def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
 
 @pytest.mark.slow
 def test_a_policy_that_sees_pictures_needs_nothing_that_the_critic_alone_sees(tmp_path):
-    """Neither its weights nor the goal; saved, in another process, and exported."""
+    """Saved, in another process and exported, it needs neither critic weights nor the goal."""
     env, learner = Pointer(), SEEING["PPO"]
     policy = weighed(env, learner)
     seen = jax.vmap(lambda key: env.reset(key)[1])(jax.random.split(KEY, 5))
@@ -126,7 +126,7 @@ def test_a_policy_that_sees_pictures_needs_nothing_that_the_critic_alone_sees(tm
 
 
 class Own(nn.Module):
-    """A network of a user's."""
+    """A user's own network."""
 
     @nn.compact
     def __call__(self, x):
@@ -146,7 +146,7 @@ def test_a_network_of_ones_own_is_known_where_its_module_is_trusted(tmp_path, mo
 
 
 def evil(mark):
-    """Structures that ran a command as a policy was read, or as it was called."""
+    """Return structures that once ran a command when a policy was read or called."""
     touch = {"partial": {"named": "posix:system"}, "args": [f"touch {mark}"], "named": []}
     fields = [["module_ref", touch], ["hash_key", 0]]
     proxy = {"type": "flax.linen.transforms:_HashableProxy", "fields": fields}
@@ -167,7 +167,7 @@ def evil(mark):
 @pytest.mark.parametrize("place", ["learner", "action_space", "obs_stats", "network"])
 @pytest.mark.parametrize("how", evil(""))
 def test_a_command_in_a_policy_is_not_run(how, place, tmp_path):
-    """Whatever it takes the place of: the policy is refused, or fails as it is called."""
+    """The policy is rejected when read, or fails when called, for a command in any field."""
     file, mark = tmp_path / "policy.npz", tmp_path / "PWNED"
     policy, seen = fresh("PPO")
     policy.save(file)

@@ -1,4 +1,4 @@
-"""What eight devices do together: rows shared out and joined, moments merged, one mean gradient."""
+"""Collective operations of eight devices: split rows, gather, merge moments, mean gradients."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ROWS = jnp.asarray(RANDOM.normal(3, 0.5, (64, 3)) * [1, 100, 1e-3], jnp.float32)
 
 
 def shared(f, out: Any = WHOLE):
-    """`f` of the rows that each device has, on eight devices."""
+    """Apply `f` to the rows of each of eight devices."""
     where: dict[str, Any] = {
         "mesh": EIGHT,
         "in_specs": P("a"),
@@ -56,7 +56,7 @@ def test_sums_and_means_are_one_reduction_of_numbers_of_any_shape():
 
 
 def test_moments_of_all_devices_keep_a_narrow_spread():
-    """A mean of squares less the square of the mean would lose it: 1e4 beside 1e-2."""
+    """The mean of squares minus the squared mean would lose the spread: 1e-2 beside 1e4."""
     x = jnp.asarray(1e4 + RANDOM.normal(0, 1e-2, (64, 2)), jnp.float32)
     mean, square = shared(lambda x: shares.moments(x, (0,), "a"))(x)
     exact = np.asarray(x, float)
@@ -76,7 +76,7 @@ def test_observations_of_all_devices_are_taken_in():
 
 @pytest.mark.parametrize("bound", [np.inf, 0.5])
 def test_the_gradient_that_is_descended_is_the_mean_and_not_the_sum(bound):
-    """Adam's first moment is a tenth of it; a step of Adam would look the same with either."""
+    """Adam's first moment is a tenth of it; Adam's step would look the same with either."""
     goal = jnp.asarray([1.0, 2.0, 3.0])
     loss = lambda p, x: jnp.mean(jnp.sum((p["a"][None] * x + p["b"] - goal[None]) ** 2, 1))
     start = {"a": jnp.ones(3), "b": jnp.float32(0.5)}
@@ -99,7 +99,7 @@ def test_the_gradient_that_is_descended_is_the_mean_and_not_the_sum(bound):
 @pytest.mark.slow
 @pytest.mark.parametrize("restart", ["fresh", "bank", "same"])
 def test_copies_on_eight_devices_play_what_they_play_on_one(restart):
-    """The same numbers are drawn for them, in every way to begin anew."""
+    """The same random numbers are used, in every mode of restart."""
 
     def play(axis):
         envs = vector.vectorize(Pendulum(max_steps=3), 16, restart, axis)

@@ -1,4 +1,4 @@
-"""Spaces: what lies in them, and what is refused."""
+"""Spaces: their elements, and invalid values."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Trainings of many seeds in one program: each its own, measured as often as asked, resumable."""
+"""Trainings of many seeds in one program: independent, measured as requested, resumable."""
 
 import conformance
 import jax
@@ -10,7 +10,7 @@ from jaxgpu import rl
 
 @pytest.mark.slow
 def test_seeds_differ_are_measured_and_resume_to_the_bit(tmp_path):
-    """What each did to the spread of its actions, every second update."""
+    """Measure the spread of each seed's actions at every second update."""
     small = rl.PPO(num_envs=2, num_steps=4, update_epochs=1, num_minibatches=1, hidden_sizes=(4,))
     env, keys = rl.make("pendulum"), jax.random.split(jax.random.key(0), 3)
     measure = lambda state: {"done": state.update, "spread": state.params["params"]["spread"]}

@@ -1,4 +1,4 @@
-"""Copies of an environment: new beginnings, true last observations, sums of episodes."""
+"""Vectorized environments: restarts, true last observations, and sums of episodes."""
 
 from functools import cache
 
@@ -12,7 +12,7 @@ from jaxgpu import rl
 
 @cache
 def play(restart, steps=12, num_envs=16):
-    """Episodes of 4 steps: the first state, and observations and outcomes of all steps."""
+    """Return the first state, and observations and outcomes of all steps, of 4-step episodes."""
     envs = rl.vectorize(rl.make("pendulum", max_steps=4), num_envs, restart)
     state = jax.jit(envs.reset)(jax.random.key(0))
 
@@ -42,7 +42,7 @@ def test_an_episode_ends_in_its_true_last_observation(restart):
 @pytest.mark.slow
 @pytest.mark.parametrize("restart, distinct", [("bank", 2), ("fresh", 16), ("same", 16)])
 def test_beginnings(restart, distinct):
-    """How many differ among 16 that begin together, and that none returns in the next round."""
+    """Count the distinct starts of 16 copies; none returns in the next round unless it is kept."""
     state, observations, _ = play(restart)
     second, third = observations[3], observations[7]
     assert len(np.unique(second, axis=0)) == distinct
@@ -54,9 +54,9 @@ def test_beginnings(restart, distinct):
 
 @pytest.mark.slow
 def test_copies_of_learners_begin_each_where_no_other_does():
-    """By default: of eight copies that the clock ends together all eight differ.
+    """Eight copies that are truncated together all restart differently by default.
 
-    Learners of 8 copies had one and the same start for all.
+    Formerly, learners with 8 copies used a single start for all.
     """
     env = rl.make("pendulum", max_steps=4)
     learner = rl.PPO(num_envs=8, num_steps=4, update_epochs=1, num_minibatches=1, hidden_sizes=(4,))
@@ -103,7 +103,7 @@ def test_no_gradient_flows_into_the_next_episode():
 
 
 def test_a_report_has_the_means_of_the_episodes_that_ended_and_zeros_where_none_did():
-    """Of four copies one ended, one was cut, one broke and one goes on."""
+    """Four copies: one terminated, one was truncated, one failed and one continues."""
     yes = lambda *places: np.isin(np.arange(4), places)
     out = rl.vector.Outcome(
         observation=None,

@@ -1,4 +1,4 @@
-"""Advantages against their definition, a sum over the rest of the episode."""
+"""Advantages against their definition, a sum over the remaining episode."""
 
 import conformance
 import jax
@@ -32,7 +32,7 @@ def test_matches_the_definition(x64):
 
 
 def test_exact_values_have_no_advantage():
-    """Constant reward 1, cut every 5 steps: the value is 1 / (1 - gamma), also at the cuts."""
+    """The reward is 1, split every 5 steps: the value is 1 / (1 - gamma), also at the splits."""
     one, no = np.ones(20, np.float32), np.zeros(20, bool)
     cut, value = np.arange(20) % 5 == 4, np.full(20, 10, np.float32)
     found = jax.jit(lambda ended, cut: advantages(one, value, value, ended, cut, 0.9, 0.95))

@@ -1,4 +1,4 @@
-"""Trainings that begin with the critic of another."""
+"""Trainings that start with the critic of another training."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ TEACHER = replace(STUDENT, actor_keys=KNOWN, normalize_reward=True)
 
 @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 def taught(key):
-    """A teacher that has seen much and been paid much, its student, and what both think."""
+    """Return a teacher with normalizers far from 0 and 1, its student, and the values of both."""
     env, keys = Pointer(), jax.random.split(key, 4)
     teacher = TEACHER.init(env, keys[0])
     seen = jax.vmap(env.reset)(jax.random.split(keys[1], 50))[1]
@@ -44,7 +44,7 @@ def taught(key):
 
 @pytest.mark.slow
 def test_a_training_begins_with_the_values_of_the_critic_that_it_is_given():
-    """To the bit, though the actor sees something else; what rewards are scaled by comes along."""
+    """Values are bitwise equal although the actor has other inputs; reward scales are copied."""
     teacher, student, (theirs, ours), policy = taught(KEY)
     np.testing.assert_array_equal(ours, theirs)
     assert np.std(theirs) > 1e-3
@@ -67,7 +67,7 @@ def test_a_critic_that_has_lost_its_numbers_is_not_passed_on():
 
 
 def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
-    """Of the tasks of touch: the teacher sees no field, and needs no network for it."""
+    """The teacher of a tactile task has no tactile field and needs no network for it."""
     keys = ("hand", "privileged")
     make = lambda kind: rl.make("touch/peg-insertion", observation=kind, taxels=(4, 3))
     teacher = rl.PPO(actor_keys=keys, critic_keys=keys, **TINY)
@@ -113,7 +113,7 @@ def test_a_critic_that_is_not_finite_is_refused():
 
 
 def test_a_critic_that_has_not_seen_what_is_observed_is_refused():
-    """What is scaled together is counted together."""
+    """Inputs that are normalized together need a common count."""
     seen = normaliser.init({"goal": jnp.zeros(1)})
     fresh = normaliser.init({"goal": jnp.zeros(1), "place": jnp.zeros(1)})
     with pytest.raises(ValueError, match=r"PPO: .* no observation\['place'\] of shape \[1\]; let"):

@@ -1,4 +1,4 @@
-"""DAgger: who plays, what is kept, what the student becomes, and what is refused."""
+"""DAgger: who acts, which rows are stored, what the student learns, and invalid inputs."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ BALANCE = jax.tree_util.Partial(lambda x: (x[2] + 0.5 * x[3] > 0).astype(int))
 
 @pytree
 class Ledge:
-    """A walk along a line: a step is as long as the action, and it is over after 8 steps."""
+    """A line on which each step is as long as the action; the episode ends after 8 steps."""
 
     action_space = rl.Box(-1.0, 1.0, (1,))
     observation_space = rl.Box(-9.0, 9.0, (1,))
@@ -31,7 +31,7 @@ class Ledge:
         return rl.Step((x, t), x[None], x, jnp.bool_(False), t >= 8, {})
 
 
-# of a teacher that always goes one step on; not yet learnt, its student hardly moves
+# The teacher always moves one step ahead; its untrained student hardly moves.
 AHEAD = rl.DAgger(
     jax.tree_util.Partial(lambda x: jnp.ones(1)),
     learning_rate=0.0,
@@ -46,7 +46,7 @@ DECAYS = np.array([0.0, 0.5, 1.0], np.float32)
 
 @pytest.fixture(scope="module")
 def held():
-    """What is held after three and after four updates of each decay, [2, 3, 3, T, B]."""
+    """Return the replay buffers after three and four updates for each decay, [2, 3, 3, T, B]."""
 
     def learnt(decay):
         learner = replace(AHEAD, decay=decay)
@@ -59,7 +59,7 @@ def held():
 
 @pytest.mark.slow
 def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(held):
-    """All of the first update; and it says what it would have done, whoever plays."""
+    """The teacher takes all steps of the first update; its advice is recorded in all steps."""
     assert (held["action"] == 1).all()
     steps = np.diff(held["observation"][0], axis=2)  # [3, 3, 7, 64]
     assert np.isin(np.round(steps, 1), [0, 1]).all()
@@ -72,7 +72,7 @@ def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(held):
 
 @pytest.mark.slow
 def test_all_that_was_seen_is_kept_until_there_is_no_room(held):
-    """Aggregated, not replaced: the newest rows take the place of the oldest and of no others."""
+    """Rows are aggregated: the newest rows replace only the oldest."""
     three, four = held["observation"]
     np.testing.assert_array_equal(three[:, 1:], four[:, 1:])
     assert (three[0, 0, -1] == 7).all() and (np.abs(four[0, 0, -1]) < 0.5).all()
@@ -80,7 +80,7 @@ def test_all_that_was_seen_is_kept_until_there_is_no_room(held):
 
 @pytest.mark.slow
 def test_a_teacher_that_is_at_a_loss_spoils_nothing():
-    """It says nan beyond a place, where nothing is kept, and 9 before it, where 1 is the most."""
+    """The teacher gives nan beyond a position, where no row is stored; its 9 is clipped to 1."""
     odd = jax.tree_util.Partial(lambda x: jnp.where(x < 3.5, 9.0, jnp.nan))
     learner = replace(AHEAD, teacher=odd, decay=1.0, learning_rate=1e-3)
     state, reports = jax.jit(lambda key: rl.learn(Ledge(), learner, key, 2), compiler_options=FEW)(

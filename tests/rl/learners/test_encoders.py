@@ -1,4 +1,4 @@
-"""Networks for pictures against convolutions in SciPy, and what a part of a learner sees."""
+"""Networks for images against convolutions in SciPy, and the inputs of each part of a learner."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxgpu.rl.learners.networks import ActorCritic
 
 
 def convolved(x, weights, stride=1):
-    """Of a picture [H, W, C], padded with zeros so that H / stride rows come out (rounded up)."""
+    """Convolve an image [H, W, C], zero-padded so that H / stride rows remain (rounded up)."""
     kernel, bias = np.asarray(weights["kernel"], float), np.asarray(weights["bias"], float)
     side, rows = kernel.shape[0], -(-x.shape[0] // stride)
     short = max((rows - 1) * stride + side - x.shape[0], 0)
@@ -26,7 +26,7 @@ def convolved(x, weights, stride=1):
 
 
 def test_convolutions_of_pictures_are_those_of_scipy():
-    """Two of them, of an even and an odd kernel; bytes over 255, and a vector behind."""
+    """Two convolutions have an even and an odd kernel; bytes are over 255, a vector follows."""
     cnn = rl.CNN(features=(2, 3), kernel_sizes=(4, 3), strides=(2, 1))
     rng = np.random.default_rng(0)
     x = {
@@ -44,7 +44,7 @@ def test_convolutions_of_pictures_are_those_of_scipy():
 
 
 def test_residual_blocks_are_those_of_scipy():
-    """One block of 4 channels, normalised in 2 groups, behind a pool of every second pixel."""
+    """One block has 4 channels, normalized in 2 groups, after pooling every second pixel."""
     net, groups = rl.ResNet(features=(4,), blocks=1, groups=2), 2
     x = np.random.default_rng(1).normal(size=(2, 6, 6, 1)).astype(np.float32)
     params = waves(jax.eval_shape(net.init, jax.random.key(0), x), 0.7)
@@ -61,13 +61,13 @@ def test_residual_blocks_are_those_of_scipy():
         a = np.array([[a[i : i + 3, j : j + 3].max((0, 1)) for j in (0, 2, 4)] for i in (0, 2, 4)])
         inner = convolved(normal(a, layers["GroupNorm_0"]), layers["Conv_1"])
         out = a + convolved(normal(inner, layers["GroupNorm_1"]), layers["Conv_2"])
-        # sums of about 40 products of float32, spread by the normalisation
+        # The sums have about 40 products of float32, and normalization enlarges their rounding.
         np.testing.assert_allclose(row, np.maximum(out, 0).ravel(), rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
 def pair():
-    """An actor that sees `eye` and `arm`, a critic that sees `arm` and `goal`."""
+    """Return an actor that sees `eye` and `arm` and a critic that sees `arm` and `goal`."""
     space = {
         "arm": rl.Box(-1.0, 1.0, (2,)),
         "eye": rl.Box(0.0, 1.0, (4, 4, 1)),
@@ -110,5 +110,5 @@ def test_leading_axes_are_kept_and_every_row_is_alone(pair):
 
 
 def test_a_critics_picture_costs_the_actor_nothing(pair):
-    """Each has an encoder of its own, and the critic here needs no weights for a picture."""
+    """Each has its own encoder, and this critic needs no weights for an image."""
     assert set(pair[1]["params"]) == {"actor", "actor_encoder", "critic", "spread"}

@@ -1,4 +1,4 @@
-"""Evolution strategies: scores, the loop they are, and what they do with failures."""
+"""Evolution strategies: scores, the search loop, and failed episodes."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from jaxgpu.evolution.single import SNES
 
 @pytest.mark.slow
 def test_the_pole_is_balanced_after_20_generations():
-    """Median of three seeds, 64 episodes each, at the defaults."""
+    """Take the median of three seeds with 64 episodes each, at the defaults."""
     env, learner = rl.make("cartpole"), rl.ES(max_steps=500)
 
     def one(key):
@@ -30,7 +30,7 @@ def test_the_pole_is_balanced_after_20_generations():
 
 @pytest.mark.slow
 def test_a_generation_is_one_of_the_search_on_the_objective():
-    """By `evolution`'s own loop, of the same keys."""
+    """Compare with the loop of `evolution`, for the same keys."""
     env, learner, key = rl.make("cartpole"), rl.ES(SNES(4), max_steps=20), jax.random.key(5)
 
     problem = learner.policies(env).problem()

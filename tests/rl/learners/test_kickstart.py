@@ -1,4 +1,4 @@
-"""Kickstarted PPO: what a teacher adds to the loss, for how long, and what is refused."""
+"""Kickstarted PPO: the teacher's part of the loss, its duration, and invalid teachers."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ ALONE = rl.PPO(hidden_sizes=(4,), **TINY)
 
 
 def taught(pi, advice, action):
-    """What a batch of two rows adds to the loss, of weights 1 and 2, and PPO's own."""
+    """Return the teacher's part of the loss of two rows with weights 1 and 2, and PPO's part."""
     part = {
         "advantage": jnp.array([1.0, -1.0]),
         "target": jnp.zeros(2),
@@ -35,8 +35,7 @@ def taught(pi, advice, action):
 
 
 def test_the_loss_has_how_unlikely_the_teachers_actions_are():
-    """Of real actions in deviations of the policy, whose spread it leaves alone; of choices in
-    nats."""
+    """Continuous actions count in deviations of a fixed spread, discrete ones in nats."""
     advice = jnp.array([[0.3, -1.0], [0.5, 2.0]])
 
     def real(mean, log_std):
@@ -60,7 +59,7 @@ def test_the_loss_has_how_unlikely_the_teachers_actions_are():
 
 @pytest.mark.slow
 def test_the_weight_falls_to_zero_over_its_share_of_the_training():
-    """And the advice is the teacher's, clipped to the bounds, of what the student saw."""
+    """The advice is the teacher's action for the student's observation, clipped to the bounds."""
     learner = replace(STUDENT, teacher_coef=2.0, teacher_share=0.5)
 
     def batch(update):

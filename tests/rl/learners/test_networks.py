@@ -1,4 +1,4 @@
-"""Distributions against SciPy, and networks of the right shapes and precision."""
+"""Distributions against SciPy, and networks with the right shapes and precision."""
 
 import conformance
 import jax
@@ -39,7 +39,7 @@ def test_normal(x64):
 
 
 def test_noise_makes_the_actions_that_are_as_likely_as_they_should_be():
-    """5 sigma of 4000 draws: normal numbers of real actions, Gumbel's of whole ones."""
+    """Test 5 sigma of 4000 samples: normal noise for continuous actions, Gumbel for discrete."""
     p = np.array([0.2, 0.5, 0.3])
 
     @jax.jit
@@ -56,7 +56,7 @@ def test_noise_makes_the_actions_that_are_as_likely_as_they_should_be():
 
 
 def test_squashed_normal(x64):
-    """Its density integrates, over any stretch of actions, to the normal's share of it."""
+    """The density integrates, over any range of actions, to the normal's probability of it."""
     choice = Squashed(jnp.array([0.7]), jnp.array([-0.4]))
     density = jax.jit(lambda u: jnp.exp(choice.log_prob(u[None])))
     for low, high in ((-0.999, 0.2), (0.5, 0.99)):
@@ -96,7 +96,7 @@ def test_categorical(x64):
 
 
 def test_choices_against_scipy(x64):
-    """Logarithms, entropies and slopes; one has logits whose exponentials overflow."""
+    """Compare logarithms, entropies and gradients; exponentials of one row of logits overflow."""
     logits = 3 * np.random.default_rng(0).normal(size=(3, 5)) + [[0.0], [0.0], [800.0]]
     action = np.array([1, 0, 4])
 
@@ -137,7 +137,7 @@ def test_a_choice_has_no_spread_and_real_actions_are_clipped():
 
     params, logits = begun(jax.random.key(0))
     assert set(params["params"]) == {"actor", "critic"}
-    # before learning all are nearly alike: weights of 0.01 on 8 units of at most 1
+    # Before training all logits are nearly equal: weights of 0.01 on 8 units of at most 1.
     assert 0 < np.abs(logits).max() <= 0.01 * 8**0.5
     assert feasible(Box(-1.0, 1.0, (2,)), jnp.array([3.0, 0.5])).tolist() == [1, 0.5]
     assert feasible(Discrete(4), jnp.int32(3)) == 3

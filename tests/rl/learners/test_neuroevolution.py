@@ -1,4 +1,4 @@
-"""Policies as an objective: what they return, what is learnt of observations, and what fails."""
+"""Policies as an objective: returns, statistics of observations, and failures."""
 
 from functools import partial
 
@@ -18,14 +18,14 @@ KEY = jax.random.key(3)
 
 
 def known(policies, rows):
-    """What is known after these observations [K, O]."""
+    """Return the experience after these observations [K, O]."""
     state = policies.init()
     return Experience(normaliser.update(state.obs_stats, rows), state.report)
 
 
 @pytest.mark.slow
 def test_returns_are_those_of_each_candidate():
-    """Against `evaluate` of the policy alone, from equal starts, and its network by NumPy."""
+    """Compare with `evaluate` of each policy from equal starts, and with its network in NumPy."""
     env = rl.make("cartpole")
     policies = rl.Policies(env, (4,), episodes=3, max_steps=60, max_weight=3.0)
     state = known(policies, jax.random.normal(jax.random.key(1), (60, 4)))
@@ -55,7 +55,7 @@ def test_the_network_of_the_paper_has_its_number_of_weights():
 
 
 def test_what_is_seen_while_episodes_last_is_added_to_what_was_seen():
-    """By hand: from 0.25 to 1.15 in three steps of 0.3, and no more, though five are taken."""
+    """The path is 0.25 to 1.15 in three steps of 0.3, although five steps are taken."""
     policies = rl.Policies(Drift(rl.Discrete(2), 0.0), (2,), episodes=2, max_steps=5)
     rows = np.array([1.0, 4.0, -2.0, 0.5], np.float32)
 
@@ -77,7 +77,7 @@ def test_what_is_seen_while_episodes_last_is_added_to_what_was_seen():
 
 
 def test_moments_are_pooled_as_of_one_heap():
-    """Against NumPy in float64, at a spread of a thousandth of the mean."""
+    """Compare with NumPy in float64, at a spread of a thousandth of the mean."""
     heaps = [
         50 + 0.05 * np.random.default_rng(i).normal(size=(n, 2)) for i, n in enumerate((9, 4, 7))
     ]
@@ -95,7 +95,7 @@ CLIFF = Cliff(lambda a: jnp.stack([-a, jnp.sqrt(a)]))  # the second is nan below
 
 
 def test_failures_and_constraints_of_several_objectives():
-    """Weights of one number and a bias: the actions of three candidates are 0.5, -0.5 and 0.25."""
+    """Three candidates of one weight and a bias have the actions 0.5, -0.5 and 0.25."""
     limit = lambda step: -step.reward[0] - 0.3
     policies = rl.Policies(CLIFF, (), episodes=2, max_steps=4, max_weight=1.0, violation=limit)
     x = jnp.array([[0.5, 0.0], [-0.5, 0.0], [0.25, 0.0]])  # the bias and the slope, of inputs 1

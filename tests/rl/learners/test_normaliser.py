@@ -1,4 +1,4 @@
-"""Running moments against those of all the data at once."""
+"""Running moments against those of all data in one batch."""
 
 import conformance
 import jax
@@ -49,7 +49,7 @@ def test_observations_may_be_dictionaries():
 
 
 def test_rewards_are_divided_by_the_deviation_of_their_discounted_sums(x64):
-    """Against sums written out, over two rollouts and the ends of episodes."""
+    """Compare with explicit sums, over two rollouts and the ends of episodes."""
     rng, discount = np.random.default_rng(1), 0.9
     reward, over = rng.normal(2, 3, (10, 4)), rng.random((10, 4)) < 0.2
     sums = np.zeros((10, 4))

@@ -9,7 +9,7 @@ from jaxgpu.rl.learners import optimiser
 
 
 def test_five_steps_are_those_of_the_paper(x64):
-    """Kingma & Ba, algorithm 1, with gradients cut to the norm 2."""
+    """Compare with Kingma & Ba, algorithm 1, with gradients clipped to the norm 2."""
     x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
     params = jnp.array(x)
     opt_state = jax.jit(optimiser.init)(params)
@@ -24,7 +24,7 @@ def test_five_steps_are_those_of_the_paper(x64):
 
 
 def test_an_order_is_that_of_jax():
-    """But for ties of the leading bits, one in 30,000 orders of 64 rows."""
+    """Ties of the leading bits are an exception, in one of 30,000 permutations of 64 rows."""
 
     @jax.jit
     def both(key):

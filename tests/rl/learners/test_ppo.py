@@ -1,4 +1,4 @@
-"""PPO: scores, the worth of a truncated episode, and the whole loop as one program."""
+"""PPO: scores, the value of a truncated episode, and the full loop as one program."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ PPO = {row.task: row.learner for row in ROWS if type(row.learner) is rl.PPO}
 
 
 def scores(env, learner, updates, seeds, limit):
-    """Mean return of 100 episodes after training, for each seed."""
+    """Return the mean return of 100 episodes after training, for each seed."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
@@ -33,10 +33,11 @@ def scores(env, learner, updates, seeds, limit):
 @pytest.mark.parametrize(
     "name, updates, limit, median, worst",
     [
-        # 99,328 steps; Stable-Baselines3's zoo has 500 at 100k; one of 80 other seeds was at 378,
-        # the rest at 475 or above
+        # After 99,328 steps: Stable-Baselines3's zoo has 500 at 100k; one of 80 other seeds had
+        # 378, the others 475 or above.
         ("cartpole", 97, 500, 495, 475),
-        # 196,608 steps; chosen on 24 other seeds, the worst -219; the zoo has -172 at 100k, by gSDE
+        # After 196,608 steps: chosen on 24 other seeds, the worst -219; the zoo has -172 at 100k,
+        # by gSDE.
         pytest.param("pendulum", 96, 200, -180, -300, marks=pytest.mark.release),
     ],
 )
@@ -48,7 +49,7 @@ def test_scores(name, updates, limit, median, worst):
 
 @pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
-    """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
+    """The reward is always 1, truncated every 20 steps: the value is 1 / (1 - gamma), not < 20."""
     learner = rl.PPO(
         learning_rate=3e-3,
         gamma=0.9,
@@ -66,7 +67,7 @@ def test_a_truncated_episode_keeps_its_worth():
 
 
 def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
-    """Multiples of the observations; the first copy is cut twice, the last ended."""
+    """Values are multiples of observations; the first copy is truncated twice, the last ended."""
     seen = -1 - np.arange(12.0, dtype=np.float32).reshape(4, 3)
     cut, ended = np.zeros((2, 4, 3), bool)
     cut[[0, 2, 3], [0, 0, 1]] = ended[1, 2] = True
@@ -82,7 +83,7 @@ def test_values_ahead_are_of_what_was_seen_next_or_last_before_a_truncation():
 
 
 def test_values_are_those_of_the_observations_as_they_are_normalised():
-    """Of what is acted on, of what would be next, and of what was seen before a cut."""
+    """Test current observations, next ones, and the last ones before a truncation."""
     env, learner = Drift(rl.Box(-1.0, 1.0, (1,))), rl.PPO(hidden_sizes=(3,))
     rng = np.random.default_rng(0)
     x, final = rng.normal(size=(2, 6, 4)).astype(np.float32)
@@ -127,7 +128,7 @@ def test_the_target_of_a_single_step_is_its_reward_and_what_it_leads_to():
 
 
 def test_the_loss_is_that_of_the_paper():
-    """Schulman et al. (2017), equations 7 and 9, of normals, with advantages of mean 0, width 1."""
+    """Schulman et al. (2017), equations 7 and 9, for normals and advantages of mean 0, width 1."""
     rng = np.random.default_rng(0)
     mean, action, noise = rng.normal(size=(3, 50, 2)).astype(np.float32)
     old = rng.normal(-3, 0.3, 50).astype(np.float32)
@@ -149,7 +150,7 @@ def test_the_loss_is_that_of_the_paper():
 
 @pytest.mark.slow
 def test_slopes_of_a_training_are_those_of_the_plain_formula(monkeypatch):
-    """Of a value by learning rate and discount, in reverse, for three seeds at once."""
+    """Differentiate a value by learning rate and discount, in reverse mode, for three seeds."""
     env = rl.make("cartpole", max_steps=11)  # which cuts most episodes; some fall before
 
     def slopes():
@@ -184,7 +185,7 @@ def test_bad_input_is_named():
 
 
 def test_the_learning_rate_keeps_to_a_divergence():
-    """Normals moved by d diverge by d^2 / 2: slower beyond twice 0.01, faster below half of it."""
+    """Normals moved by d diverge by d^2 / 2: slower above twice 0.01, faster below half of it."""
     learner, moves = rl.PPO(adaptive_lr=True), np.sqrt(2 * np.float32([0.025, 0.015, 0.007, 0.003]))
 
     @jax.jit
@@ -201,7 +202,7 @@ def test_the_learning_rate_keeps_to_a_divergence():
 
 
 def test_the_noise_at_the_start_is_what_is_asked_for():
-    """Also of one with a memory, and mapped over; the rest begins as it would."""
+    """This holds with a memory and under vmap; all other parameters start as usual."""
     env, key = rl.make("pendulum"), jax.random.key(0)
 
     def begun(spec):

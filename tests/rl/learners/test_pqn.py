@@ -1,4 +1,4 @@
-"""Parallel Q-learning: values against the exact ones, a score, and what it refuses."""
+"""Parallel Q-learning: values against the exact ones, a score, and invalid inputs."""
 
 from dataclasses import replace
 
@@ -15,19 +15,19 @@ from jaxgpu.rl.learners import normaliser
 
 @pytree
 class Corridor:
-    """Cells 0 ... 4 in a row, left or right; cell 4 pays 1 and ends; cut after 12 steps."""
+    """Cells 0 ... 4 in a row, left or right; cell 4 pays 1 and ends; truncated after 12 steps."""
 
     observation_space = property(lambda self: rl.Box(0.0, 1.0, (5,)))
     action_space = property(lambda self: rl.Discrete(2))
     differentiable = property(lambda self: False)
 
     def reset(self, key):
-        """Any cell but the last."""
+        """Start in any cell but the last."""
         cell = jax.random.randint(key, (), 0, 4)
         return (cell, jnp.int32(0)), jax.nn.one_hot(cell, 5)
 
     def step(self, state, action, key):
-        """One cell, and no further than the walls."""
+        """Move by one cell, within the walls."""
         cell, t = jnp.clip(state[0] + 2 * action - 1, 0, 4), state[1] + 1
         there = cell == 4
         reward, over = jnp.where(there, 1.0, 0.0), (t >= 12) & ~there
@@ -43,7 +43,7 @@ def values(learner, env, state, observations):
 def test_values_are_those_of_the_best_policy():
     """Q of cell s is 0.8^(3 - s) to the right, 0.8^(5 - s) to the left, 0.8^4 against the wall.
 
-    With q_lambda 0: returns over several steps include the random ones of the exploration.
+    q_lambda is 0, since returns over several steps include random exploration.
     """
     env = Corridor()
     learner = rl.PQN(
@@ -63,7 +63,7 @@ def test_values_are_those_of_the_best_policy():
 
 @pytree
 class Idle(Probe):
-    """The same whatever of two actions is chosen."""
+    """A probe that ignores which of two actions is selected."""
 
     action_space = rl.Discrete(2)
 
@@ -80,7 +80,7 @@ def test_an_update_keeps_the_shapes_of_its_state():
 
 @pytest.mark.slow
 def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
-    """Gallici et al. (2024), equation 4, by its recursion over drifting places."""
+    """Compare with Gallici et al. (2024), equation 4, by its recursion over drifting positions."""
     env = Drift(rl.Discrete(4))
     learner = rl.PQN(
         gamma=0.9,
@@ -116,7 +116,7 @@ def test_exploration_falls_linearly_and_then_stays():
 
 @pytest.mark.slow
 def test_a_truncated_episode_keeps_its_worth():
-    """Reward 1 for ever, cut every 20 steps: the value is 1 / (1 - gamma); as if ended, < 20."""
+    """The reward is always 1, truncated every 20 steps: the value is 1 / (1 - gamma), not < 20."""
     learner = rl.PQN(
         learning_rate=3e-2,
         gamma=0.9,
@@ -133,7 +133,7 @@ PUSH = rl.PQN(learning_rate=2e-3, num_steps=32)
 
 
 def scores(env, learner, updates, limit):
-    """Mean returns of 100 episodes after training, for each of three seeds."""
+    """Return the mean returns of 100 episodes after training, for each of three seeds."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
@@ -153,7 +153,7 @@ def test_the_pole_is_balanced_in_200k_steps():
 
 @pytest.mark.slow
 def test_random_actions_are_held():
-    """At first all are random: held for ever they stay the same, else two of three change."""
+    """All are random first: held for ever they never change, otherwise two of three do."""
     env, key = rl.make("mountain-car"), jax.random.key(0)
 
     def moves(hold):

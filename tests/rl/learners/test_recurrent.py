@@ -1,4 +1,4 @@
-"""PPO with a memory: what it replays, a task that needs it, and what it refuses."""
+"""PPO with a memory: replay of rollouts, a task that needs memory, and invalid inputs."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ SMALL = rl.RecurrentPPO(
 
 @pytree
 class Corridor:
-    """A T-maze: a bit is shown at its entrance alone, and asked for at the junction, 8 steps on."""
+    """A T-maze: a bit is shown only at the entrance and needed at the junction, 8 steps on."""
 
     observation_space = rl.Box(-1.0, 1.0, (2,))
     action_space = rl.Discrete(2)
@@ -37,7 +37,7 @@ class Corridor:
 
 
 def rate(env, learner, updates, seeds, limit):
-    """Share of 1000 episodes that succeed after training, for each seed."""
+    """Return the success rate of 1000 episodes after training, for each seed."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
@@ -49,7 +49,7 @@ def rate(env, learner, updates, seeds, limit):
 
 @pytest.mark.slow
 def test_what_is_replayed_is_what_was_played():
-    """Before any step of learning, along rollouts with ends of episodes in them."""
+    """Compare before any training step, along rollouts in which episodes end."""
     env = rl.make("cartpole-masked", max_steps=4)
     state = jax.jit(lambda key: SMALL.init(env, key))(jax.random.key(0))
     play = jax.jit(lambda state, key: SMALL._rollout(env, state, key)[:2])
@@ -67,7 +67,7 @@ def test_what_is_replayed_is_what_was_played():
 
 @pytest.mark.slow
 def test_the_way_through_a_maze_is_found_only_with_a_memory():
-    """Success of the worst of two seeds with it, and of the best without: a coin's."""
+    """Take the worst success of two seeds with it, and the best without: chance level."""
     ppo = rl.PPO(
         learning_rate=5e-3,
         num_envs=64,

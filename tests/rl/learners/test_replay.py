@@ -1,4 +1,4 @@
-"""The ring against a list, and draws against what is held."""
+"""The ring buffer against a list, and samples against its content."""
 
 from collections import deque
 
@@ -12,7 +12,7 @@ from jaxgpu.rl.learners import replay
 
 
 def test_the_newest_rows_are_kept():
-    """A deque of the same capacity holds the same rows, whatever the sizes of what is added."""
+    """A deque of the same capacity holds the same rows, for batches of any size."""
     rng, model = np.random.default_rng(0), deque(maxlen=7)
     kept = replay.init({"x": np.zeros(2, np.float32), "on": np.bool_(False)}, 7)
     add = jax.jit(replay.add)

@@ -1,4 +1,4 @@
-"""SAC: soft values, policy and temperature against quadrature, its score, and what it refuses."""
+"""SAC: soft values, policy and temperature against quadrature, its score, and invalid inputs."""
 
 from functools import partial
 
@@ -13,7 +13,8 @@ from jaxgpu import rl
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.learners.sac import Networks
 
-# 20,000 steps, 10,000 descents; chosen on four other seeds, the random steps on these and 40 more
+# 20,000 steps have 10,000 updates. The settings were chosen on four other seeds, the random steps
+# on these and 40 more.
 SWING = rl.SAC(
     learning_rate=3e-3,
     gamma=0.98,
@@ -27,7 +28,7 @@ SWING = rl.SAC(
 
 @pytree
 class Bowl(Probe):
-    """Reward 1 - 4 (a - 0.3)^2 for ever, one observation, cut every 20 steps, never over."""
+    """Reward 1 - 4 (a - 0.3)^2, one observation, truncated every 20 steps, never terminated."""
 
     def step(self, state, action, key):
         return super().step(state, action, key)._replace(reward=reward(action[0]))
@@ -38,7 +39,7 @@ def reward(a):
 
 
 def best(alpha):
-    """Mean and spread before the tangent, mean reward and entropy of the best squashed normal."""
+    """Return pre-tanh mean and spread, mean reward and entropy of the best squashed normal."""
     z, weight = np.polynomial.hermite_e.hermegauss(80)
     weight = weight / weight.sum()
 
@@ -54,10 +55,10 @@ def best(alpha):
 
 @pytest.mark.slow
 def test_values_policy_and_temperature_are_the_exact_soft_ones():
-    """Q(a) = r(a) + gamma V with V = (E r + alpha H) / (1 - gamma), H the entropy asked for.
+    """Q(a) = r(a) + gamma V with V = (E r + alpha H) / (1 - gamma) and the target entropy H.
 
-    Were a truncated episode taken for a finished one, or the entropy left out, V would be less
-    than 0.97 of it; the smaller of two critics is a little low, by the spread between them.
+    If truncation counted as termination, or without the entropy, V would be less than 0.97 of it.
+    The smaller of two critics is a little low, by the spread between them.
     """
     env, discount, asked = Bowl(), 0.8, -0.2
     learner = rl.SAC(
@@ -89,7 +90,7 @@ def test_values_policy_and_temperature_are_the_exact_soft_ones():
 
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_20k_steps():
-    """Of one seed; of eight the median was above -165, the worst -200; the zoo's SAC has -157."""
+    """Test one seed; of eight the median was above -165, the worst -200; the zoo's SAC has -157."""
     env = rl.make("pendulum")
 
     @jax.jit
@@ -103,7 +104,7 @@ def test_pendulum_is_swung_up_in_20k_steps():
 
 @pytest.mark.slow
 def test_random_actions_are_held_on():
-    """Two in three, and none of them where none should be."""
+    """Two in three are held, and none of them where none should be."""
     env = rl.make("pendulum")
 
     @jax.jit
@@ -126,7 +127,7 @@ def test_random_actions_are_held_on():
 
 
 def test_the_first_steps_are_random_and_those_after_them_the_policys():
-    """Random ones, of all the box, are held on for ever; no two of the policy are alike."""
+    """Random ones cover the box and are held; no two actions of the policy are equal."""
     env, sizes = Probe(), {"num_envs": 64, "num_steps": 4, "buffer_size": 256, "hidden_sizes": ()}
     learner = rl.SAC(start_steps=128.0, hold=0.99999, **sizes)
 

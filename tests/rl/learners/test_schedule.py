@@ -1,6 +1,6 @@
-"""Schedules have the length of the loop that runs them, which is said once.
+"""Schedules: their length is that of the loop that runs them, which is given once.
 
-`test_training.py` holds the rates of every learner to it.
+`test_training.py` tests the rates of every learner.
 """
 
 from dataclasses import replace
@@ -16,22 +16,22 @@ from jaxgpu.inputs.fields import pytree
 
 @pytree
 class Clock:
-    """A learner that does nothing but count, and keeps what its loop told it."""
+    """A learner that only counts updates and stores the length that its loop passes."""
 
     steps_per_update = 8
 
     def init(self, env, key, num_updates=None):
-        """At the start of a training of so many updates."""
+        """Return the state before a training of `num_updates` updates."""
         return Count(jnp.int32(0), jnp.float32(num_updates), {})
 
     def update(self, env, state, key):
-        """One more."""
+        """Count one more update."""
         return replace(state, update=state.update + 1)
 
 
 @pytree
 class Count:
-    """Of updates."""
+    """The number of updates."""
 
     update: jax.Array
     num_updates: jax.Array
@@ -39,7 +39,7 @@ class Count:
 
 
 def test_the_loops_say_the_length_and_a_resumed_one_keeps_it(tmp_path):
-    """`learn`, `train` and `sweep` alike, for a learner of any kind."""
+    """Test `learn`, `train` and `sweep` alike, for a learner of any class."""
     learner, key = Clock(), jax.random.key(0)
     assert rl.learn(None, learner, key, 7)[0].num_updates == 7
     one, many = tmp_path / "one", tmp_path / "many"
@@ -60,7 +60,7 @@ def test_the_loops_say_the_length_and_a_resumed_one_keeps_it(tmp_path):
 
 
 def test_an_update_without_a_length_is_refused():
-    """No default means "never"."""
+    """No default stands for "never"."""
     (name, learner), key = LEARNERS["PPO"], jax.random.key(0)
     env = rl.make(name)
     state = jax.eval_shape(lambda key: learner.init(env, key), key)

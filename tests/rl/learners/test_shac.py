@@ -1,4 +1,4 @@
-"""SHAC: its gradient, what it learns in 0.2 M steps, and what it refuses."""
+"""SHAC: its gradient, its score after 0.2 M steps, and invalid inputs."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ SWING = rl.SHAC(
 
 
 def scores(env, learner, updates, limit, seed=0, seeds=3):
-    """Of 128 episodes after training, for each of some seeds."""
+    """Return the scores of 128 episodes after training, for each of some seeds."""
 
     def one(key):
         state, _ = rl.learn(env, learner, key, updates)
@@ -39,7 +39,7 @@ def scores(env, learner, updates, limit, seed=0, seeds=3):
 @pytest.mark.slow
 @pytest.mark.release
 def test_psm_reach_is_solved_in_200k_steps():
-    """128 goals to 5 mm; the learner was chosen on other seeds than these."""
+    """Test 128 goals to 5 mm; the learner was chosen on other seeds than these."""
     found = scores(rl.make("surgical/psm-reach"), REACH, 390, 100, 1)  # 199,680 steps
     rate = np.asarray(found.success).mean(1)
     assert np.median(rate) >= 0.98, rate
@@ -47,13 +47,13 @@ def test_psm_reach_is_solved_in_200k_steps():
 
 @pytest.mark.slow
 def test_pendulum_is_swung_up_in_200k_steps():
-    """Of one seed; chosen on 72 others, whose worst has -168; without `reset_prob` it is -1057."""
+    """Test one seed; the worst of 72 for tuning has -168, and -1057 without `reset_prob`."""
     found = scores(rl.make("pendulum"), SWING, 1562, 200, seeds=1)  # 199,936 steps
     assert np.mean(found.episode_return) >= -200
 
 
 def test_the_slope_of_an_action_is_cut_and_never_nan():
-    """To the norm that is given, copy by copy; one that is not finite is left out."""
+    """Clipping is to the given norm for each copy; a gradient that is not finite becomes zero."""
     slope = jnp.array([[3.0, 4.0], [jnp.nan, 1.0], [0.0, 0.0], [0.3, 0.4]])
     cut, _ = jax.vjp(_clip_gradient, jnp.zeros((4, 2)), jnp.float32(1.0))[1](slope)
     np.testing.assert_allclose(cut, [[0.6, 0.8], [0, 0], [0, 0], [0.3, 0.4]], rtol=1e-6)
@@ -63,7 +63,7 @@ def test_the_slope_of_an_action_is_cut_and_never_nan():
 
 @pytest.mark.slow
 def test_the_actor_climbs_the_derivative_of_the_window():
-    """Against central differences, through dynamics, noise, resets and the critic at the end."""
+    """Compare with central differences through dynamics, noise, resets and the final critic."""
     env = rl.make("pendulum", max_steps=2)  # one reset inside the window
     learner = rl.SHAC(
         num_envs=2,
@@ -85,13 +85,14 @@ def test_the_actor_climbs_the_derivative_of_the_window():
         )[0]
         for h in (5e-3, -5e-3)
     )
-    # rounding of the loss, 6e-8 of it, over the step; the third derivative times its square
+    # The errors are the loss's rounding, 6e-8, over the step, and the third derivative times its
+    # square.
     np.testing.assert_allclose((ahead - behind) / 1e-2, exact, rtol=5e-3, atol=1e-4)
     assert abs(exact) > 0.05
 
 
 def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyond():
-    """Xu et al. (2022), equations 5 and 7, by loops over drifting places; shares of the critic."""
+    """Compare with Xu et al. (2022), equations 5 and 7, by loops; `share` weighs the critic."""
     env, share = Drift(rl.Box(-1.0, 1.0, (1,))), 0.6
     learner = rl.SHAC(
         gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,), actor_lambda=share
@@ -125,7 +126,7 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
 
 @pytest.mark.slow
 def test_a_share_of_the_copies_begins_anew_after_a_window():
-    """A tenth of 4,000 begins, after its last step; the clocks of the others go on."""
+    """A tenth of 4,000 restarts after its last step; the clocks of the others continue."""
     env, learner = rl.make("pendulum"), rl.SHAC(reset_prob=0.1, num_envs=4000, num_steps=3)
     reset = np.asarray(learner._reset_mask(jax.random.key(1)))
     assert not reset[:2].any()

@@ -1,6 +1,6 @@
-"""What holds for every learner: its types, its rates, its bits, and numbers as leaves.
+"""Properties of all learners: dtypes, rates, reproducibility, and numbers as leaves.
 
-`tests/core/test_conformance.py` holds their updates to the rules for steps.
+`tests/core/test_conformance.py` tests their updates by the rules for steps.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ update = jax.jit(
     lambda learner, env, state, key: learner.update(env, state, key), compiler_options=few
 )
 KEY = jax.random.key(0)
-# plain PPO's update is that of the scaled one with less in it
+# An update of plain PPO is that of the scaled one with less in it.
 NAMES = [name for name in LEARNERS if name != "PPO"]
 
 
@@ -35,14 +35,12 @@ def longest_step(state, start):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rates_fall_to_zero_and_an_environment_that_breaks_spoils_nothing(name):
-    """All by one program: the numbers of the learner and of the environment are operands.
+    """One program tests all, since the numbers of learner and environment are operands.
 
-    The first step of Adam is as long as its rate, at whichever update it is taken. `learn`,
-    `train` and `sweep` say how many updates there are; nothing else does, so that a learner that
-    looked for the length elsewhere would step as far at the last as at the first.
-
-    What is not finite is counted. One nan in one of many copies once turned all weights, and what
-    observations are scaled by, into nan for good.
+    The first step of Adam is as long as its rate, at any update. Only `learn`, `train` and `sweep`
+    give the number of updates. A learner with another source of the length would step as far at the
+    last update as at the first. What is not finite is counted. One nan in one of many copies once
+    turned all weights, and the normalization of observations, into nan for good.
     """
     task, learner = LEARNERS[name]
     if name != "ES":  # which has no rate
@@ -64,7 +62,7 @@ def test_rates_fall_to_zero_and_an_environment_that_breaks_spoils_nothing(name):
 
 
 def test_hyper_parameters_are_leaves():
-    """Two learning rates in one program, one of them zero: the first weights stay, or go."""
+    """One of two learning rates is zero: with it, weights remain as they are initialized."""
     task, learner = LEARNERS["PPO, scaled"]
     env = Brittle(rl.make(task), 0.0, 0.0)
     start = begin(learner, env, KEY)
@@ -77,7 +75,7 @@ def test_hyper_parameters_are_leaves():
 
 @pytest.mark.slow
 def test_resuming_gives_the_same_bits(tmp_path):
-    """Four updates = two, stop, load, two: parameters, optimiser, environments and reports."""
+    """Four updates = two, stop, load, two: parameters, optimizer, environments and reports."""
     name, learner = LEARNERS["SAC"]
     env, steps = rl.make(name), learner.steps_per_update
     whole = rl.train(env, learner, KEY, 4 * steps)
@@ -90,7 +88,7 @@ def test_resuming_gives_the_same_bits(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "KickstartedPPO"])
 def test_weights_stay_32_bit_where_64_bit_numbers_are_enabled(x64, name):
-    """Another pillar may ask for them in the same program; environments then use them."""
+    """Another package may need 64 bits in the same program; environments then use them."""
     task, learner = LEARNERS[name]
     env, key = rl.make(task), jax.random.key(0)
     with jax.numpy_dtype_promotion("standard"):
@@ -113,7 +111,7 @@ def test_minibatches_that_do_not_fit_are_refused_with_the_numbers_that_would():
 
 
 def test_positional_numbers_come_before_the_sizes():
-    """Sizes are named; the first numbers are the learning rate and what the page says."""
+    """Sizes are keyword-only; the first numbers are the learning rate and the documented ones."""
     assert (rl.PPO(0.1, 0.2).learning_rate, rl.PPO(0.1, 0.2).gamma) == (0.1, 0.2)
     assert (rl.PQN(0.1, 0.2).gamma, rl.SAC(0.1, 0.2, 0.3).tau) == (0.2, 0.3)
     assert rl.SHAC(0.1, 0.2, 0.3).gamma == 0.3 and rl.PQN().num_envs == 32

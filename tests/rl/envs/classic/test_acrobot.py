@@ -1,4 +1,4 @@
-"""Acrobot against gymnasium, step for step."""
+"""Acrobot against gymnasium, step by step."""
 
 import conformance
 import jax

@@ -1,4 +1,4 @@
-"""CartPole against gymnasium, step for step."""
+"""CartPole against gymnasium, step by step."""
 
 import conformance
 import jax
@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.classic.cartpole import State
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 1e-6)])
 def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
-    """gymnasium computes in float64 and hands out float32 observations: hence 1e-7."""
+    """gymnasium computes in float64 and returns float32 observations, hence 1e-7."""
     check_steps("cartpole", State, dtype, tolerance)
 
 

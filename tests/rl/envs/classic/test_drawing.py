@@ -1,4 +1,4 @@
-"""Scenes of the classic tasks: what stands where, and turns green when it is there."""
+"""Scenes of the classic tasks: positions of their parts, and green parts at the goal."""
 
 from dataclasses import replace
 

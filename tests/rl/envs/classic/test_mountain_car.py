@@ -1,4 +1,4 @@
-"""Both mountain cars against gymnasium, step for step."""
+"""Both mountain cars against gymnasium, step by step."""
 
 import conformance
 import jax
@@ -38,7 +38,7 @@ def test_conforms(name):
 
 
 def test_the_car_is_drawn_on_its_hill():
-    """A ball of 5 cm, 6 cm above it."""
+    """The car is a ball of 5 cm, 6 cm above the hill."""
     env = rl.make("mountain-car")
     for x in (-0.9, -0.5, 0.3):
         drawn = env.scene(State(np.float32([x, 0]), np.int32(0)))

@@ -1,4 +1,4 @@
-"""Pendulum against gymnasium, step for step, and its gradient."""
+"""Pendulum against gymnasium, step by step, and its gradient."""
 
 import conformance
 import jax
@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.classic.pendulum import State
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 2e-6)])
 def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
-    """Our action is a fraction of the greatest torque, which is 2 N m."""
+    """The action here is a fraction of the greatest torque, which is 2 N m."""
     before = jnp.asarray(recorded("pendulum")["before"], dtype)
     states = State(before[:, 0], before[:, 1], jnp.zeros(len(before), jnp.int32))
     actions = jnp.asarray(recorded("pendulum")["action"] / 2, dtype)

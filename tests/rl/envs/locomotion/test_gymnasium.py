@@ -1,4 +1,4 @@
-"""Every task against gymnasium's, step for step from recorded states."""
+"""Every locomotion task against gymnasium's, step by step from recorded states."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from jaxgpu import rl
 
 FILE = np.load(Path(__file__).parents[2] / "locomotion_reference.npz")
 
-# of each the objectives by parts of its reward; effort is minus the square of the action
+# Each objective is a sum of parts of the reward; effort is minus the square of the action.
 OBJECTIVES = {
     "half-cheetah": [("reward_forward",), ("reward_ctrl",)],
     "swimmer": [("reward_forward",), ("reward_ctrl",)],
@@ -36,18 +36,18 @@ OBJECTIVES = {
 
 
 def recorded(name):
-    """Columns of the steps of a task, by kind; those of its start as "start/..."."""
+    """Return the recorded arrays of a task by name; those of its start begin with "start/"."""
     return {key.removeprefix(f"{name}/"): FILE[key] for key in FILE if key.startswith(f"{name}/")}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_random_steps_and_first_observations_are_those_of_gymnasium(x64, name):
-    """Both solve the contact problem to its end; every number within 1e-6 of its size, or of 1.
+    """Both solve the contact problem to convergence; values agree to 1e-6, relative or absolute.
 
-    At the start, the last row here, forces of contacts are not yet there, and a quaternion is as
-    it was drawn. Objectives are sums of parts of the reward. One program does all of it, compiled
-    with few optimisations: it runs once.
+    The last row is the start: there, contact forces do not exist yet and a quaternion is as
+    sampled. Objectives are sums of parts of the reward. One program with few optimizations computes
+    all of it, since it runs once.
     """
     want, env = recorded(name), rl.make(name)
     rows = {kind: want[kind] for kind in ("qpos", "qvel", "place", "action")}
@@ -62,7 +62,7 @@ def test_random_steps_and_first_observations_are_those_of_gymnasium(x64, name):
         objectives = jnp.stack(env._rewards(state, out.state, row["action"])[1])
         return out, objectives, env._observe(start)
 
-    # without optimisations the forces of a humanoid's contacts differ by up to 2 N
+    # Without optimizations, the contact forces of a humanoid differ by up to 2 N.
     few = {} if name == "humanoid" else {"xla_backend_optimization_level": 0}
     with as_users():
         out = jax.jit(jax.vmap(step), compiler_options=few)(rows)

@@ -1,4 +1,4 @@
-"""What all tasks on robots keep: starts, objectives, the clock, and numbers that are leaves."""
+"""Properties of all tasks on robots: starts, objectives, the time limit, and numbers as leaves."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ KEY = jax.random.key(0)
 
 @pytest.fixture(autouse=True)
 def users():
-    """The settings of users: ranks are promoted."""
+    """Run a test with the settings of users, who get implicit rank promotion."""
     with as_users():
         yield
 
@@ -40,7 +40,7 @@ def users():
     ],
 )
 def test_parts_of_rewards_are_weighed(name, weights, parts):
-    """At a speed of 2 m/s, with an action whose square is 1 and forces whose square is 9."""
+    """The velocity is 2 m/s, the squared action is 1, and the squared forces are 9."""
     names = "forward_reward_weight ctrl_cost_weight healthy_reward contact_cost_weight".split()
     env = rl.make(name, **dict(zip(names, weights)))
     rest = np.array(env.model.qpos0)
@@ -65,14 +65,14 @@ def test_rewards_are_vectors_where_they_are_asked_for():
 
 
 def starts(name, count=4096):
-    """First coordinates and velocities of many episodes; nothing else of a start is computed."""
+    """Return a task, and coordinates and velocities at the start of many episodes."""
     env = rl.make(name)
     return env, *jax.jit(jax.vmap(env._sample_start))(jax.random.split(KEY, count))
 
 
 @pytest.mark.parametrize("name, q, v", [("hopper", 0.005, 0.005), ("half-cheetah", 0.1, None)])
 def test_starts_are_within_the_noise_of_rest(name, q, v):
-    """Velocities of some tasks are normal: their deviation is 0.1 to 3 parts in a hundred."""
+    """Velocities of some tasks are normal, with a deviation of 0.1 that is known to 3 %."""
     env, qpos, qvel = starts(name, 256)
     away = np.abs(qpos - np.asarray(env.model.qpos0))
     assert 0.95 * q < away.max() <= q
@@ -83,7 +83,7 @@ def test_starts_are_within_the_noise_of_rest(name, q, v):
 
 
 def test_targets_of_the_reacher_fill_a_disc():
-    """Half of the targets lie within the radius that holds half of the area."""
+    """Half of the targets are within the radius that encloses half of the area."""
     _, *start = starts("reacher")
     qpos, qvel = map(np.asarray, start)
     far = np.linalg.norm(qpos[:, 2:], axis=1)
@@ -102,9 +102,9 @@ def test_the_object_of_the_pusher_starts_away_from_the_goal():
 
 @pytest.mark.slow
 def test_masses_are_leaves_the_clock_truncates_and_rewards_have_derivatives(x64):
-    """Copies of a reacher with other masses are one vmap; heavier links turn less.
+    """Copies of a reacher with other masses are one vmap, and heavier links rotate less.
 
-    The derivative of the reward in the action is that of central differences, to 1e-5.
+    The derivative of the reward by the action agrees with central differences to 1e-5.
     """
     env = rl.make("reacher", max_steps=1)
 

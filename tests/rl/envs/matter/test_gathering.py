@@ -1,4 +1,4 @@
-"""Gathering: ducks float, the plate goes by the clock, strokes bring the ducks nearer."""
+"""Gathering: ducks float, the plate follows the clock, and strokes bring the ducks closer."""
 
 from types import SimpleNamespace
 
@@ -15,13 +15,13 @@ ENV = rl.make("matter/gathering-easy")
 
 
 def by_hand():
-    """Push at full speed for 0.64 s, come back a little in the air, push again."""
+    """Return strokes: push at full speed for 0.64 s, return a little in the air, push again."""
     stages = ((16, 1.0), (4, 0), (12, -0.3), (4, 0), (16, 0.6), (20, 0))
     return jnp.concatenate([jnp.full((n, 1), x) for n, x in stages])
 
 
 def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
-    """In space at a third and at two thirds of the tank, a third of them under water."""
+    """Ducks are at one and two thirds of the tank, with a third of each under water."""
     for i in (0, 1):
         want = [0.1, 0.056 + 0.016 / 3, 0.04 * (1 + i)]
         np.testing.assert_allclose(gathering._duck_center(3, 0.1, i, 0.12), want, rtol=1e-12)
@@ -41,16 +41,16 @@ def test_two_strokes_bring_the_ducks_nearer():
         (x, full), (_, wet) = places(at.bodies[1]), places(at.bodies[0])
         loss = np.abs(x[0, full] - 0.3).mean()
         np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
-        # afloat: their middle is near the surface of the water that is left of the plate
+        # The ducks float: their mean is near the surface of the water on the left of the plate.
         assert 0.03 < x[1, full].mean() < 0.09 and wet.sum() == len(ENV.simulation.bodies[0].x)
     height = np.asarray(states.matter.tools[0].x[:, 1])
-    # 0.64 s down, up by 6 cm in 0.16 s, high for 0.48 s, down again; twice
+    # The plate is down for 0.64 s, rises by 6 cm in 0.16 s, stays for 0.48 s and descends; twice.
     want = np.interp(np.arange(1, 37), (16, 20, 32, 36), (0, 0.06, 0.06, 0.0)) + 0.06
     np.testing.assert_allclose(height, np.tile(want, 2), atol=1e-5)
 
 
 def test_ducks_of_foam_and_the_plate_displace_the_water_that_the_tank_holds():
-    """Areas of discs, of their caps of two thirds of a radius, and of the plate, to a boundary."""
+    """Areas follow from discs, immersed caps and the plate, up to particles at the edge."""
     water, foam = ENV.simulation.bodies
     area = lambda body: len(body.x) * float(body.volume)
     r, h = 0.016, 0.016 / 3  # of a duck; its middle is so far above the water

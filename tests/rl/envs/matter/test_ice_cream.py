@@ -1,4 +1,4 @@
-"""Ice cream: as much as the nozzle gives, laid as shown, in a heap that stands."""
+"""Ice cream: the nozzle's flow, placement as demonstrated, and a stable heap."""
 
 import jax
 import jax.numpy as jnp
@@ -18,17 +18,17 @@ def test_laying_as_shown_returns_one_and_small_errors_little_less():
     assert abs(shown - 1) < 1e-4 and abs(still) < 1e-4 and random < 0.5 < near < 1
     ends = [jax.tree.map(lambda a: a[-1], states).matter.bodies[0] for states, _ in played]
     (x, full), (y, _) = places(ends[0]), places(ends[2])
-    # a layer of 8 every 25 ms, the first at once, none refused
+    # A layer of 8 particles arrives every 25 ms, the first one immediately, and none is rejected.
     assert full.sum() == 8 * 72
     loss = ((x - y) ** 2).sum(0)[full].mean()
     np.testing.assert_allclose(played[2][1]["loss"][-1], loss, rtol=1e-3)
-    # a heap: on the wafer, higher than it is wide at half its height
+    # The heap is on the wafer and higher than its width at half of its height.
     assert x[0, full].min() > 0.018 and x[0, full].max() < 0.078
     assert x[1, full].max() > 0.05 and x[1, full].min() > 0.008
 
 
 def test_the_nozzle_gives_a_full_jet_and_the_plan_is_the_spiral_that_was_drawn():
-    """60 mm/s in layers 1.5 mm apart, one each 25 ms; 2.5 turns that narrow and rise, in 1.8 s."""
+    """A jet of 60 mm/s gives 1.5 mm per 25 ms; the narrowing, rising spiral takes 1.8 s."""
     scene, demo = ENV.simulation, np.asarray(ENV.goal.demo, float)
     (source,) = scene.sources
     np.testing.assert_allclose(source.interval, 0.025, rtol=1e-6)

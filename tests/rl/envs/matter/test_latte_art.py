@@ -1,4 +1,4 @@
-"""Latte art: the reward is that of the places, drawing as shown pays, the stirrer stays in."""
+"""Latte art: the loss of positions, the return of the demonstration, and the stirrer's range."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ ENV = rl.make("matter/latte-art-stir")
 
 @pytest.mark.slow
 def test_strokes_return_what_the_places_of_the_particles_say():
-    """The demonstration, doing nothing, the first stroke alone, and strokes at random."""
+    """Compare the demonstration, no action, the first stroke only, and random strokes."""
     demo = jnp.asarray(ENV.goal.demo)
     played, (shown, still, one, random) = play(ENV, demo, 0 * demo, demo.at[10:].set(0))
     assert abs(shown - 1) < 1e-4 and abs(still) < 1e-4 and random + 0.1 < one < 0.9
@@ -23,7 +23,7 @@ def test_strokes_return_what_the_places_of_the_particles_say():
     assert first.shape == ENV.observation_space.shape
 
     def away(a, b, frame):
-        """Mean square distance of all particles of two ways to act, by hand."""
+        """Return the mean squared distance of all particles between two rollouts."""
         total = 0.0, 0
         for p, q in zip(a[0].matter.bodies, b[0].matter.bodies):
             (x, full), (y, _) = (places(jax.tree.map(lambda l: l[frame], s)) for s in (p, q))
@@ -42,7 +42,7 @@ def test_strokes_return_what_the_places_of_the_particles_say():
 
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_the_cups_wall_is_upright_and_the_stirrers_end_is_4_mm_above_the_bottom(size):
-    """Signed distances at places all over the grid, and from the two axes by NumPy."""
+    """Compare signed distances all over the grid with distances from the two axes by NumPy."""
     scene, _ = cup.make_scene(size, (0.02, -0.01), lambda x, y: x > 0.01)
     d = len(scene.grid.cells)
     x = np.random.default_rng(0).uniform(0.0, scene.grid.upper, (200, d))
@@ -70,7 +70,7 @@ def test_a_cup_holds_its_liquids_and_milk_lies_where_it_is_told_to(size):
     assert milk[:, 0].min() > 0.01
     volume = sum(len(b.x) * b.volume for b in scene.bodies)
     surface = np.pi * (cup.RADIUS**2 - cup.ROD**2)
-    # the edge cuts cells of a spacing: their number scatters by a few in a hundred
+    # The edge cuts cells of the particle spacing, so that their number varies by a few percent.
     np.testing.assert_allclose(volume, surface * (1 if d == 2 else cup.DEPTH), rtol=0.03)
     if d == 3:
         assert milk[:, 1].min() + cup.MIDDLE > cup.DEPTH - cup.LAYER

@@ -1,4 +1,4 @@
-"""Doing as was shown: the loss by hand, the demonstration's return, ice cream and latte art."""
+"""Imitation of a demonstration: the loss by hand, its return, ice cream and latte art."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ KEY = jax.random.key(0)
 
 
 def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
-    """Two drops of three and two particles, and plans that move them all by hand."""
+    """Two drops have three and two particles, which plans move by given shifts."""
     rng = np.random.default_rng(0)
     x = [rng.uniform(0.3, 0.7, (n, 2)).astype(np.float32) for n in (3, 2)]
     bodies = tuple(Body(jnp.asarray(a), Liquid(), 1e-4) for a in x)
@@ -30,15 +30,15 @@ def test_the_loss_is_the_mean_square_distance_from_the_places_shown():
     demo = np.float32([[0.1, 0.0], [0.0, 0.2], [0.0, 0.0]])
     goal = Match(demo, frame=0.5, tolerance=0.3, bodies=(0, 1))
     reference = goal.reference(start, play)
-    # where the demonstration is after each frame, from the start: 0.1, then (0.1, 0.2) twice
+    # The demonstration's distances from the start are 0.1 once, then (0.1, 0.2) twice.
     np.testing.assert_allclose(goal.baseline(start, reference), (0.01 + 0.05 + 0.05) / 3, rtol=1e-5)
-    # at (0, 0.15) it is (0.1, -0.15) off, then (0.1, 0.05) twice; 0.3 of 0.0367 is 0.011
+    # The offsets are (0.1, -0.15) once, then (0.1, 0.05) twice; 0.3 of 0.0367 is 0.011.
     for t, want, won in ((0.5, 0.0325, False), (1.0, 0.0125, False), (1.5, 0.0125, False)):
         at = moved(start, (0.0, 0.15), jnp.float32(t))
         np.testing.assert_allclose(goal.loss(at, reference), want, rtol=1e-4)
         assert goal.success(at, reference) == won
     assert goal.success(moved(start, (0.05, 0.15), jnp.float32(1.5)), reference)
-    # particles that are not there do not count, neither here nor in what was shown
+    # Absent particles do not count, neither in the state nor in the demonstration.
     first, second = start.bodies
     gone = dataclasses.replace(start, bodies=(first, second.updated(m=0.0, x=second.x + 0.1)))
     far = moved(gone, (0.0, 0.15), jnp.float32(1.0))

@@ -1,4 +1,4 @@
-"""Tasks of handling matter: what the loss says, what holding still does, shapes, pictures."""
+"""Tasks with fluids and elastic bodies: losses, tools at rest, geometry and images."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -24,12 +24,12 @@ whole = jax.jit(lambda state, actions: trajectory(ENV, state, actions))
 
 
 def places(particles):
-    """[D, N] of the filled slots, float64."""
+    """Return the positions [D, N] of the filled slots, in float64."""
     return np.asarray(particles.x, float)[np.asarray(particles.active)].T
 
 
 def test_a_layer_fills_the_opening_of_a_nozzle_and_lies_ahead_of_it():
-    """Eight points 1.5 mm apart in one of 12 mm; in space those of them that are in the disc."""
+    """Eight points 1.5 mm apart fit into an opening of 12 mm; in 3D, those inside the disc."""
     across = (np.arange(8) - 3.5) * 0.0015
     plane, disc = (nozzle_layer(d, 0.006, 0.0015, 1, -0.02) for d in (2, 3))
     np.testing.assert_allclose(plane, np.stack([across, np.full(8, -0.02)], 1), atol=1e-8)
@@ -42,18 +42,18 @@ def test_a_layer_fills_the_opening_of_a_nozzle_and_lies_ahead_of_it():
 def test_a_glass_held_still_keeps_its_layers():
     state, _ = reset(KEY)
     states, seen = whole(state, jnp.zeros((ENV.max_steps, 3)))
-    # the liquids give way by rho g h / K = 1 %: their mean places move by less than 1 mm of
-    # the 91 that the water could fall
+    # The liquids yield by rho g h / K = 1 %, so that their mean positions move by less than 1 mm of
+    # the 91 mm that the water could fall.
     assert abs(float(jnp.sum(seen["reward"]))) < 0.02
     assert not seen["success"].any()
     milk, water = (places(b) for b in jax.tree.map(lambda a: a[-1], states).matter.bodies)
     assert milk[1].mean() < water[1].mean() - 0.025
-    # a wall is felt within a cell of 6 mm: liquid enters it by half of that at most
+    # A wall acts within a cell of 6 mm; liquid penetrates it by half of that at most.
     assert np.abs(milk[0] - 0.105).max() < 0.039 + 0.003 and milk[1].min() > 0.093 - 0.003
 
 
 def slots(particles, start):
-    """Positions [D, N] and whether they are still there [N], of the slots filled at the start."""
+    """Return positions [D, N] and a mask of presence [N] for the slots filled at the start."""
     filled = np.asarray(start.active)
     return np.asarray(particles.x, float)[filled].T, np.asarray(particles.active)[filled]
 
@@ -90,7 +90,7 @@ def test_loss_reward_and_success_are_those_of_the_positions():
 
 @pytest.mark.slow
 def test_a_plan_made_by_hand_pours():
-    """Tilt by 86 degrees in 0.4 s, wait for 0.45 s and turn back: what planners have to beat."""
+    """Tilt by 86 degrees in 0.4 s, wait for 0.45 s and tilt back: a baseline for planners."""
     t = (jnp.arange(float(ENV.max_steps)) + 0.5) * 0.02
     turn = jnp.where(t < 0.4, -3.75, jnp.where(t < 0.85, 0, jnp.where(t < 1.25, 3.75, 0)))
     actions = jnp.stack([0 * t, 0 * t, turn / 4], 1)
@@ -101,7 +101,7 @@ def test_a_plan_made_by_hand_pours():
 
 @pytest.mark.parametrize("size", ["small", "coarse"])
 def test_a_box_of_any_fineness_holds_a_glass_of_thick_milk_and_thin_water(size):
-    """288 mm by 252 mm, to a cell: enough for the glass, turned as it may be, where it stands."""
+    """288 mm by 252 mm, up to a cell, leave room for the glass at every rotation in place."""
     scene = rl.make("matter/pouring", size=size).simulation
     dx = float(scene.grid.dx)
     length, height = (float(a) for a in scene.grid.upper)
@@ -115,7 +115,7 @@ def test_a_box_of_any_fineness_holds_a_glass_of_thick_milk_and_thin_water(size):
 
 
 def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
-    """Shares of either are moved by 1 m."""
+    """A share of the particles of either liquid is moved by 1 m."""
     state = standing(ENV)
     reference, (milk, water) = ENV.goal.reference(state, None), state.bodies
 
@@ -134,7 +134,7 @@ def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
 
 
 def test_success_is_seen_where_it_is():
-    """Water moved to the sink by hand, or taken away; milk left in the glass."""
+    """Water is moved to the sink or removed; milk stays in the glass or is spilt."""
     state, _ = reset(KEY)
     milk, water = state.matter.bodies
     fallen = water.updated(x=water.x.at[:, 1].set(0.04))
@@ -192,7 +192,7 @@ def test_a_task_with_soft_contact_differs_in_the_contact_of_its_led_tool_alone()
 
 
 def test_colours_are_those_of_what_is_in_the_cup():
-    """Red, green and blue in 0 ... 1: milk the palest, coffee the darkest, water the bluest."""
+    """Red, green and blue in 0 ... 1: milk is the palest, coffee the darkest, water the bluest."""
     for ink in COLOURS.values():
         assert 0 < min(ink) and max(ink) < 1
     luminance = lambda ink: np.dot([0.2126, 0.7152, 0.0722], ink)  # Rec. 709
@@ -207,7 +207,7 @@ def test_colours_are_those_of_what_is_in_the_cup():
 
 @pytest.mark.parametrize("name", ["pouring", "mixing"])
 def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
-    """A pinhole's projection of the slab's corners, in NumPy."""
+    """Project the corners of the slab by a pinhole camera, in NumPy."""
     env = rl.make(f"matter/{name}")
     grid, camera = env.simulation.grid, env.camera(400, 300)
     lower = np.asarray(grid.lower, float)
@@ -228,7 +228,7 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     assert 0.75 < share < 1
     drawn = draw_matter(env.simulation, standing(env), env.body_names, camera)
     assert drawn.far > depth.max() and drawn.floor == lower[1]
-    # every particle six times, half a cell apart, about the plane
+    # Every particle is drawn six times, half a cell apart, symmetric about the plane.
     counts = [len(body.x) for body in env.simulation.bodies]
     assert drawn.x.shape == (6 * sum(counts), 3)
     heights = np.unique(np.asarray(drawn.x[:, 2], float) / (grid.dx / 2))
@@ -240,7 +240,7 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
 
 
 def standing(env):
-    """Particles of a task as they are filled in, its tools where they stand at first."""
+    """Return the particles of a task as filled in, and its tools at their initial positions."""
     cloud = lambda x: SimpleNamespace(x=jnp.float32(x), m=jnp.ones(len(x)))
     tool = lambda x: SimpleNamespace(x=jnp.asarray(x, jnp.float32), turn=jnp.zeros(1))
     return SimpleNamespace(

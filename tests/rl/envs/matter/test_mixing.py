@@ -1,4 +1,4 @@
-"""Mixing: the distance of pairs by definition, and strokes that spread the milk."""
+"""Mixing: the pair distance by its definition, and strokes that mix the milk."""
 
 from types import SimpleNamespace
 
@@ -14,13 +14,13 @@ from jaxgpu.rl.plan import trajectory
 
 
 def pairs(x):
-    """Mean 1-norm between any two of the points [D, N]."""
+    """Return the mean 1-norm between any two of the points [D, N]."""
     n = x.shape[1]
     return np.abs(x[:, :, None] - x[:, None]).sum() / (n * (n - 1))
 
 
 def test_the_distance_of_three_points_is_the_mean_of_their_pairs():
-    """1, 2 and 3, worked out by hand; a slot that is empty counts for nothing, wherever it lies."""
+    """The distances are 1, 2 and 3; an empty slot does not count, wherever it is."""
     x, m = jnp.array([[0.0, 0.0], [9.0, -7.0], [1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 0, 1, 1])
     apart = SimpleNamespace(x=x[:2], m=m[:2]), SimpleNamespace(x=x[2:], m=m[2:])
     for bodies in ((SimpleNamespace(x=x, m=m),), apart):
@@ -35,7 +35,7 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
     np.testing.assert_allclose(mean_pair_distance((body,)), pairs(x[:, m]), rtol=1e-12)
     both = np.concatenate([x[:, m]] * 2, 1)
     np.testing.assert_allclose(mean_pair_distance((body, body)), pairs(both), rtol=1e-12)
-    # d/dx_k = sum over the others of sign(x_k - x) / pairs
+    # The derivative is d/dx_k = sum over the others of sign(x_k - x) / pairs.
     place = lambda a: SimpleNamespace(x=body.x.at[:, 0].set(a), m=body.m)
     slope = jax.grad(lambda a: mean_pair_distance((place(a),)))(body.x[:, 0])
     own = np.sign(x[0][:, None] - x[0][None])[:, m].sum(1) * m / (m.sum() * (m.sum() - 1) / 2)
@@ -43,7 +43,7 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
 
 
 def test_the_strokes_go_where_they_were_drawn_and_stay_in_the_cup():
-    """Corners worked out by hand, mm from the axis: 150 mm/s for 40 ms is 6 mm a frame."""
+    """Corners are in mm from the axis; 150 mm/s for 40 ms is 6 mm per frame."""
     assert STROKES.shape == (50, 2) and np.abs(STROKES).max() == 1  # 2 s
     path = np.array(START) * 1e3 + np.cumsum(6.0 * STROKES.astype(float), 0)
     corners = [(24, 0), (24, -14.4), (-24, -14.4), (-24, 15.6), (24, 15.6), (24, -14.4)]
@@ -54,7 +54,7 @@ def test_the_strokes_go_where_they_were_drawn_and_stay_in_the_cup():
 
 
 def test_milk_is_a_disc_in_a_cup_that_is_full_but_for_the_stirrer():
-    """Masses a depth of 1 m, at 1000 kg/m^3, to a boundary's share of particles."""
+    """Masses are per metre of depth at 1000 kg/m^3, up to the particles at the edge."""
     milk, coffee = (
         len(body.x) * float(body.volume * body.density)
         for body in rl.make("matter/mixing").simulation.bodies

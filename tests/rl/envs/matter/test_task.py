@@ -1,4 +1,4 @@
-"""What all tasks of matter have in common: how a tool is led, and how an episode begins."""
+"""Properties of all tasks with fluids: motion of the tools, and the start of an episode."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ def test_particles_begin_within_a_share_of_their_spacing_on_either_side():
 
 
 def test_a_frame_counts_one_and_the_last_of_them_ends_the_episode(monkeypatch):
-    """And pays (1 - l / l_0) / max_steps; `l` and `l_0` are 0.3 and 0.5."""
+    """The reward is (1 - l / l_0) / max_steps, where `l` and `l_0` are 0.3 and 0.5."""
     said = SimpleNamespace(loss=lambda *_: jnp.float32(0.3), success=lambda *_: jnp.bool_(True))
     env, matter = replace(ENV, goal=said), jax.jit(ENV.simulation.init)()
     monkeypatch.setattr(type(env), "_simulate", lambda self, matter, *_: (matter, ()))

@@ -1,4 +1,4 @@
-"""Transporting: the jet pushes the block by the momentum it loses, and a plan by hand succeeds."""
+"""Transporting: the jet pushes the block by its lost momentum, and a manual plan succeeds."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ ENV = rl.make("matter/transporting")
 
 
 def by_hand():
-    """Rise to the block and turn to it in 0.4 s, then follow it."""
+    """Return a plan: rise to the block and rotate to it in 0.4 s, then follow it."""
     early = jnp.arange(ENV.max_steps) < 20
     turn = -np.pi / 2 / 0.4 / 5
     moves = ((0.0, 0.8), (0.5, 0.0), (turn, 0.0))

@@ -1,4 +1,4 @@
-"""Ways of a hand to a thing through free space: about edges, downhill, the last part straight."""
+"""Paths of a hand to an object through free space: around edges, downhill, straight at the end."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from jaxgpu.rl.envs.rearrange import approach, geodesic
 
-# a board of 3 cm at the height of 70 cm, 80 by 60 cm, and a small thing on the middle of it
+# A board of 80 by 60 by 3 cm is at a height of 70 cm, with a small object in the middle.
 BOARD = [0.0, 0.0, 0.685, 0.4, 0.3, 0.015, 1.0, 0.0]
 THING = np.array([0.0, 0.0, 0.73, 0.02, 0.02, 0.03, 1.0, 0.0], np.float32)
 NOTHING = [0.0, 0.0, -1e3, 0.0, 0.0, 0.0, 1.0, 0.0]
@@ -31,12 +31,12 @@ def _gone(field, places):
 
 
 def gone(field, places):
-    """The way and its slope, from places [N, 3]."""
+    """Return the distance and its gradient at positions [N, 3]."""
     return jax.device_get(_gone(jnp.asarray(field), jnp.asarray(places, jnp.float32)))
 
 
 def by_dijkstra(free, start, width):
-    """Least length to all cells of a graph with an edge for each step, in NumPy and SciPy."""
+    """Return shortest distances on a graph with an edge per neighbor, in NumPy and SciPy."""
     number = np.arange(free.size).reshape(free.shape)
     rows, columns, lengths = [], [], []
     for at in itertools.product(*map(range, free.shape)):
@@ -49,7 +49,7 @@ def by_dijkstra(free, start, width):
                 rows.append(number[at])
                 columns.append(number[to])
                 lengths.append(width * np.linalg.norm(step))
-    # one more knot, from which ways begin
+    # All paths start from one additional node.
     (begun,) = np.nonzero(np.isfinite(start.ravel()))
     size = free.size + 1
     rows, columns = [*rows, *len(begun) * [free.size]], [*columns, *begun]
@@ -72,7 +72,7 @@ def test_ways_through_space_are_those_of_dijkstra(seed):
 
 
 def test_where_nothing_is_in_the_way_it_is_nearly_straight():
-    """Steps along 26 directions are at most a ninth longer, cells a few centimetres coarse."""
+    """Paths along 26 directions are at most a ninth longer; cells are a few centimetres wide."""
     places = np.random.default_rng(0).uniform(-0.6, 0.6, (200, 3)) + THING[:3]
     places = places[places[:, 2] > 0.3]
     way, slope = gone(approach.ways(OPEN, THING), places)
@@ -84,7 +84,7 @@ def test_where_nothing_is_in_the_way_it_is_nearly_straight():
 
 
 def test_from_below_a_board_it_leads_about_the_edge():
-    """0.3 m to the nearest edge, aside of which the hand has room, and back."""
+    """The nearest edge is at 0.3 m; the hand needs room beside it, and then goes back."""
     below = np.array([[0.0, 0.0, 0.55], [0.0, 0.1, 0.5], [0.1, -0.1, 0.6]])
     way, slope = gone(approach.ways(TABLE, THING), below)
     edge = 0.3 + approach.ROOM
@@ -94,7 +94,7 @@ def test_from_below_a_board_it_leads_about_the_edge():
 
 
 def test_who_goes_down_the_way_arrives_and_touches_nothing():
-    """Along its slope by 2 cm a step, from below the board, from aside and from above."""
+    """Follow the gradient by 2 cm per step, from below the board, from the side and from above."""
     start = np.array([[0.05, 0.15, 0.5], [0.6, 0.3, 0.4], [-0.5, 0.2, 1.2], [0.3, -0.6, 0.45]])
     field, x = approach.ways(TABLE, THING), start.copy()
     nearest = np.full(len(x), np.inf)
@@ -124,7 +124,7 @@ def test_beyond_the_cube_it_leads_straight_to_it():
 
 
 def test_what_no_cell_sees_has_straight_ways():
-    """A thing within a solid box."""
+    """The object is inside a solid box."""
     solid = jnp.asarray([[0.0, 0.0, 0.73, 0.3, 0.3, 0.3, 1.0, 0.0]], jnp.float32)
     way, _ = gone(approach.ways(solid, THING), THING[:3] + np.array([[0.5, 0.1, 0.2]]))
     np.testing.assert_allclose(way, np.linalg.norm([0.5, 0.1, 0.2]), atol=0.02)

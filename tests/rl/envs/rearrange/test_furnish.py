@@ -1,6 +1,6 @@
-"""Furniture in a room made by hand: drawn as often as it should be, and never in the robot's way.
+"""Furniture in a given room: its frequencies, and free ways for the robot.
 
-The room is 4 m by 5 m, with another one beside it; a door of 1 m is in the middle of their wall.
+The room is 4 m by 5 m, with another room beside it; a door of 1 m is in the middle of their wall.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from jaxgpu.rl.envs.rearrange.pieces import Item, Piece
 from jaxgpu.rl.envs.rearrange.plan import Plan
 
 CORNERS = np.array([[0, 0, 40, 50], [40, 0, 80, 50]])
-# middle and half sizes of the walls, m
+# Each wall has a center and half sizes, m.
 WALLS = (
     (0.0, 2.5, 0.05, 2.5),
     (8.0, 2.5, 0.05, 2.5),
@@ -38,9 +38,10 @@ def room(seed=0):
 
 
 def test_six_in_ten_pieces_are_groups_and_one_in_five_of_the_others_is_of_a_rare_type():
-    """ProcTHOR's 0.6 and 1 - 0.8, to four deviations of 1,000 draws; a plant is a group of one.
+    """ProcTHOR has 0.6 and 1 - 0.8, here to four deviations of 1,000 samples.
 
-    No piece holds a type that the room has already, unless there may be many of it.
+    A plant is a group of one. No piece has a type that the room already has, unless several are
+    allowed.
     """
     kitchen, weights = room(), statistics().rooms["Kitchen"]
     names = [[item.type for item in kitchen._sample_candidates()[0].items] for _ in range(1000)]
@@ -59,7 +60,7 @@ def test_six_in_ten_pieces_are_groups_and_one_in_five_of_the_others_is_of_a_rare
 
 @pytest.mark.parametrize("quarter", range(4))
 def test_backs_are_at_the_wall_and_half_a_metre_is_free_in_front(quarter):
-    """The front of a piece looks along y before it is turned; in the middle 35 cm are free."""
+    """The front of a piece faces y before rotation; in the middle, 35 cm remain free."""
     front = np.round([-np.sin(quarter * np.pi / 2), np.cos(quarter * np.pi / 2)])
     low, high = np.array([0.4, 0.7]), np.array([3.1, 4.2])
     apart = lambda spot: furnish._reserved_rectangle((low, high), spot, quarter)
@@ -80,7 +81,7 @@ def test_backs_are_at_the_wall_and_half_a_metre_is_free_in_front(quarter):
 
 
 def keeps(one, found, x, y, width, depth):
-    """Whether a block of that size and middle may stand in the room; then it does."""
+    """Return whether a block of that size and center may stay in the room; if so, place it."""
     half = np.array([width, depth]) / 2
     block = Item(type="Fridge", size=np.array([width, depth, 1.8]), place=np.zeros(3), yaw=0.0)
     at = np.array([x, y])
@@ -91,7 +92,7 @@ def keeps(one, found, x, y, width, depth):
 
 
 def test_a_piece_stays_only_where_the_robot_can_still_come_to_it_and_through_the_room():
-    """The robot has a radius of 30 cm; a cell that it reaches is at most 70 cm from the piece."""
+    """The robot's radius is 30 cm; a reachable cell must be within 70 cm of the piece."""
     for block, stays in (
         ((1.0, 1.0, 0.6, 0.6), True),
         ((2.9, 2.5, 0.6, 0.6), True),
@@ -117,7 +118,7 @@ def test_a_piece_stays_only_where_the_robot_can_still_come_to_it_and_through_the
 
 
 def test_the_things_of_a_piece_turn_and_move_as_one():
-    """By products of complex numbers; what stands on another thing is numbered by it."""
+    """Compare with products of complex numbers; an object on another has its index as parent."""
     item = Item("Book", np.ones(3), np.array([0.3, -0.2, 0.7]), yaw=0.4, parent=1)
     moved = furnish._place_item(item, np.array([2.0, 1.0]), 1.1, room=3, groups=5, k=2)
     wanted = 2.0 + 1.0j + (0.3 - 0.2j) * np.exp(1.1j)
@@ -129,9 +130,9 @@ def test_the_things_of_a_piece_turn_and_move_as_one():
 
 
 def test_rooms_with_all_their_furniture_are_walked_from_the_door():
-    """A fifth of each is reached, and the robot's disc meets nothing.
+    """A fifth of each room is reachable, and the robot's disc touches nothing.
 
-    Pieces and what is free about them are apart, and 10 cm or more off the middles of walls.
+    Pieces and their free areas are disjoint, and 10 cm or more from the center lines of walls.
     """
     gaps = []
     for seed in range(3):

@@ -1,4 +1,4 @@
-"""Lengths of shortest ways, against Dijkstra's algorithm on a graph of the same cells."""
+"""Lengths of shortest paths, against Dijkstra's algorithm on a graph of the same cells."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxgpu.rl.envs.rearrange import geodesic
 
 
 def by_dijkstra(free, goal, cell=0.1):
-    """Least length from the goal's cells to all, of a graph with an edge for each step."""
+    """Return the shortest distance from the goal to all cells, with an edge per neighbor."""
     n, m = free.shape
     number = np.arange(n * m).reshape(n, m)
     rows, columns, lengths = [], [], []
@@ -42,7 +42,7 @@ def test_ways_are_those_of_dijkstra(seed):
     got = np.asarray(geodesic.distances(jnp.asarray(free), jnp.asarray(goal)))
     true = by_dijkstra(free, goal)
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(true))
-    # a sum of up to 200 steps in float32
+    # The tolerance is for a sum of up to 200 steps in float32.
     there = np.isfinite(true)
     np.testing.assert_allclose(got[there], true[there], rtol=1e-5, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Houses can be walked, furniture can be reached, and things lie where they belong."""
+"""Houses: they can be crossed, furniture can be reached, and objects are where they belong."""
 
 import json
 import sys
@@ -20,13 +20,13 @@ SEEDS = 100
 
 @pytest.fixture(scope="module")
 def many():
-    """Houses as NumPy's arrays, one a seed."""
+    """Return one house per seed, as NumPy arrays."""
     stacked = jax.tree.map(np.asarray, houses.generate_many(range(SEEDS)))
     return [jax.tree.map(lambda a, i=i: a[i], stacked) for i in range(SEEDS)]
 
 
 def gaps(points, centre, half, yaw):
-    """Distances [P, N] in the plane from points to turned rectangles; 0 inside."""
+    """Return distances [P, N] in the plane from points to rotated rectangles; 0 inside."""
     d = points[:, None] - centre[None, :, :2]
     c, s = np.cos(yaw), np.sin(yaw)
     local = np.stack([c * d[..., 0] + s * d[..., 1], c * d[..., 1] - s * d[..., 0]], -1)
@@ -34,7 +34,7 @@ def gaps(points, centre, half, yaw):
 
 
 def standing(house):
-    """Rows of boxes that a robot of 1.1 m could meet."""
+    """Return the rows of boxes that a robot of 1.1 m could touch."""
     solid = (house.kind >= Kind.WALL) & (house.centre[:, 2] - house.half[:, 2] < 1.1)
     return np.flatnonzero(solid)
 
@@ -45,7 +45,7 @@ def test_the_robot_keeps_its_radius_from_everything_wherever_it_may_stand(many):
         rows = standing(house)
         gap = gaps(cells, house.centre[rows], house.half[rows], house.yaw[rows])
         assert gap.min() > ROBOT - 1e-5
-        # half a step further, towards a free neighbour: it is free all the way
+        # Half a step towards a free neighbor, the robot must also fit.
         for axis in (0, 1):
             beside = np.roll(house.nav, -1, axis) & house.nav
             middle = (np.argwhere(beside) + 0.5) * 0.1 + 0.05 * np.eye(2)[axis]
@@ -97,7 +97,7 @@ def test_furniture_of_two_pieces_does_not_overlap(many):
     for house in many[:30]:
         lone = np.flatnonzero(house.kind == Kind.FURNITURE)
         for k in lone:
-            # corners and middle of each part lie in no part of another piece that is no group's
+            # Corners and center of each part are in no part of a piece of another group.
             signs = 0.98 * np.array([(0, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)])
             x, y = (signs * house.half[k, :2]).T
             c, s = np.cos(house.yaw[k]), np.sin(house.yaw[k])
@@ -156,7 +156,7 @@ def test_rooms_have_what_they_are_known_by(many):
 
 
 def test_small_things_appear_as_often_as_published(many):
-    """Apples on dining tables: the odds, the bias of a receptacle, and the mean bias of a house."""
+    """Apples on dining tables: odds, bias of a receptacle, and mean bias of a house."""
     tables, kinds = furnishings.statistics(), furnishings.types()
     odds = tables.odds["DiningTable"]["Plate"] + 0.2 + 0.4 * 3.5 / 5.4 - 0.3
     with_, tops = 0, 0
@@ -167,7 +167,7 @@ def test_small_things_appear_as_often_as_published(many):
             with_ += bool(np.any(on == kinds.index("Plate")))
     deviation = np.sqrt(odds * (1 - odds) / tops)
     assert tops > 40
-    # less than drawn, since a table may be full; the bias is one for a whole house: 3 deviations
+    # Fewer than sampled may fit on a table; a house has one bias, hence three deviations.
     assert odds - 0.15 - 3 * deviation < with_ / tops < odds + 3 * deviation
 
 

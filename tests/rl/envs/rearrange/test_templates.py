@@ -1,4 +1,4 @@
-"""Furniture of every kind and size bears things where it has parts."""
+"""Templates of furniture: each type and size supports objects where it has parts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tasks of arms share: positions at work, distances, and what is judged a success."""
+"""Properties of all tasks on arms: joints at work, distances, and the criterion of success."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def test_positions_fill_the_range_at_work():
 
 
 def test_a_distance_has_a_derivative_where_points_meet():
-    """Within a micrometre of the distance, which the softening adds."""
+    """The softening adds at most a micrometre to the distance."""
     a, b = jnp.array([0.03, 0.0, 0.04]), jnp.zeros(3)
     np.testing.assert_allclose(distance(a, b), 0.05, rtol=1e-6)
     assert distance(a, a) <= 1.001e-6 and np.all(jax.grad(distance)(a, a) == 0)

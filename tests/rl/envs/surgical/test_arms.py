@@ -1,4 +1,4 @@
-"""The arms: lengths of STAR's links, and steps within the range that tasks work in."""
+"""The arms: lengths of STAR's links, and positions within the range of the tasks."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics, frame_origins
 
 
 def test_star_reaches_down_and_its_links_have_their_lengths(x64):
-    """Upright it is 0.36 + 0.42 + 0.40 + 0.126 + 0.30 m high; at work its tool points down."""
+    """Upright, its height is 0.36 + 0.42 + 0.40 + 0.126 + 0.30 m; at work its tool points down."""
     few = {"xla_backend_optimization_level": 0}
     place = lambda q: (*forward_kinematics(STAR, q), frame_origins(STAR, q))
     tip = jax.jit(place, compiler_options=few)
@@ -70,7 +70,7 @@ def test_limits_are_those_of_the_machines():
 
 @pytest.mark.parametrize("arm, off", [(PSM, 0.4162 - 0.4318), (ECM, 0.3829 - 0.3822)])
 def test_the_shaft_passes_through_the_remote_centre(x64, arm, off):
-    """However yaw and pitch stand, its end is as far from the origin as it is inserted."""
+    """The distance of its end from the origin is the insertion, for any yaw and pitch."""
     origins = jax.jit(lambda q: frame_origins(arm, q))
     for yaw, pitch, insertion in ((0.7, -0.4, 0.12), (-0.5, 0.6, 0.2)):
         points = np.asarray(origins(np.array([yaw, pitch, insertion, *[0.3] * (arm.joints - 3)])))

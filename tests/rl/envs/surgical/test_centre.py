@@ -1,4 +1,4 @@
-"""Centring a target in the endoscope's picture: it can be done, and what counts as done."""
+"""Centring a target in the endoscope's image: it can be done, and its criterion of success."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def test_damped_least_squares_centres_every_target():
 
 
 def test_the_picture_that_was_asked_for_is_the_only_success():
-    """Off by 4 mm or 0.04 rad is near enough, by 6 mm or 0.06 rad is not."""
+    """Errors of 4 mm or 0.04 rad are accepted; 6 mm or 0.06 rad are too much."""
     yaw, pitch, insertion, roll = q = np.array([0.3, -0.2, 0.1, 0.4])
     along = np.array([np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)])
     target = along * (insertion - 0.3822 + 0.3829 + AHEAD)  # the closed form of the shaft

@@ -1,4 +1,4 @@
-"""Surgery by contact: a script does both tasks, friction alone holds, and C MuJoCo moves alike."""
+"""Surgery by contact: a script does both tasks, only friction holds, and C MuJoCo agrees."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ NEAR = {TASKS[0]: 2e-4, TASKS[1]: 1.5e-3}  # m, in the median
 
 
 def rough(env, friction):
-    """The task with that sliding friction between all that touches."""
+    """Return the task with another sliding friction between all geoms."""
     geoms = env.model.geoms
     changed = geoms.friction.at[:, 0].set(friction)
     return replace(env, model=replace(env.model, geoms=replace(geoms, friction=changed)))
@@ -31,7 +31,7 @@ def rough(env, friction):
 
 @pytest.fixture(scope="module", params=TASKS)
 def played(request):
-    """The task, first states [F, B] of it, and states and scores [F, B, T] of the script."""
+    """Return the task, first states [F, B], and states and scores [F, B, T] of the script."""
     env = rl.make(request.param, shaping=100.0)
 
     def play(friction, key):
@@ -51,7 +51,7 @@ def played(request):
 
 @pytest.mark.slow
 def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
-    """One block in twelve may end otherwise: which, differs from processor to processor."""
+    """One block in twelve may end differently, depending on the processor."""
     name, env, (_, (states, reward, info)) = played
     firm, smooth, slippery = np.asarray(info["success"])
     odd = 0 if name == TASKS[0] else 1
@@ -63,7 +63,7 @@ def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(p
 
 @pytest.mark.slow
 def test_rewards_are_of_success_and_of_progress(played):
-    """A sum of progress is the way that is left at the start less that at the end."""
+    """The sum of progress is the remaining distance at the start minus that at the end."""
     _, env, (first, (states, reward, info)) = played
     left = jax.jit(jax.vmap(jax.vmap(env._remaining_path)))
     progress = left(first) - left(jax.tree.map(lambda x: np.asarray(x)[:, :, -1], states))
@@ -73,7 +73,7 @@ def test_rewards_are_of_success_and_of_progress(played):
 
 @pytest.mark.slow
 def test_targets_lead_a_little_and_servos_press_as_they_say(played):
-    """A blade's torque is kp (target - angle), over the lever of pin and tip."""
+    """A blade's torque is kp (target - angle), over the lever arms of pin and tip."""
     name, env, (_, (states, _, _)) = played
     tip, qpos = states.target[..., :3], states.body.qpos
     assert np.abs(tip - qpos[..., :3]).max() < LEAD * env.max_shift
@@ -88,14 +88,14 @@ def test_targets_lead_a_little_and_servos_press_as_they_say(played):
 
 
 def follow_at_once(model, body, ctrl, force, look):
-    """The state of a tool without mass, and in place of its grip the longest way of a servo."""
+    """Return the state of a massless tool, and the largest motion of a servo instead of a grip."""
     way = jnp.max(jnp.abs(ctrl - body.qpos[:6]))
     time = body.time + model.option.timestep
     return replace(body, qpos=body.qpos.at[:6].set(ctrl), time=time), way
 
 
 def needle_left(tip, yaw, jaw, grip, needle_at, needle_yaw, goal):
-    """The way that is left as the module's text has it, [B] m."""
+    """Compute the remaining distance [B], m, by the documentation of the module."""
     far = lambda a, b: np.linalg.norm(a - b, axis=1)
     way, shut = far(tip, needle_at), np.clip(1 - jaw / 0.45, 0, 1)
     loose = 2 - np.exp(-((way / 0.003) ** 2)) * shut - np.tanh(grip / 0.05)
@@ -104,7 +104,7 @@ def needle_left(tip, yaw, jaw, grip, needle_at, needle_yaw, goal):
 
 
 def test_the_servos_are_told_what_an_action_says_and_progress_is_paid(monkeypatch):
-    """By NumPy, with a tool that follows its servos at once: the tip, its turn, and the jaw."""
+    """A tool that follows its servos immediately has the tip, rotation and jaw of NumPy."""
     monkeypatch.setattr(tasks.integrators, "seen", follow_at_once)
     env, rng, B = rl.make(TASKS[0], shaping=100.0), np.random.default_rng(0), 24
     low = np.array([-HALF - MARGIN, -HALF - MARGIN, FLOOR])
@@ -154,7 +154,7 @@ def test_the_servos_are_told_what_an_action_says_and_progress_is_paid(monkeypatc
 
 
 def in_c(model, start, targets, substeps):
-    """C MuJoCo's last `qpos`, its servos told the same."""
+    """Return the last `qpos` of C MuJoCo for the same targets of its servos."""
     data = mujoco.MjData(model)
     data.qpos[:] = start.body.qpos
     for told, then in zip([start.target, *targets], targets):
@@ -167,7 +167,7 @@ def in_c(model, start, targets, substeps):
 
 @pytest.mark.slow
 def test_c_mujoco_told_the_same_moves_the_same(played):
-    """Open loop from the approach to the end; a few blocks, caught by an edge, go another way."""
+    """Run open loop from approach to end; a few blocks, caught by an edge, move differently."""
     name, env, (first, (states, _, _)) = played
     model = mujoco.MjModel.from_xml_string(TEXTS[name]())
     away = []
@@ -182,7 +182,7 @@ def test_c_mujoco_told_the_same_moves_the_same(played):
 
 
 def test_the_needle_is_of_steel_and_the_block_of_plastic():
-    """Half a circle of wire in nine pieces with round ends; three walls of 2 mm."""
+    """The needle is half a circle of nine round-ended pieces; the block has three 2 mm walls."""
     masses = [mujoco.MjModel.from_xml_string(TEXTS[name]()).body("object").mass for name in TASKS]
     np.testing.assert_allclose(np.ravel(masses), [4.2e-4, 1.5e-3], rtol=0.01)
 

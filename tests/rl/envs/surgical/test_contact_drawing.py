@@ -1,4 +1,4 @@
-"""A mechanism's shapes as rods: ends and radii of what is where it should be."""
+"""Rods of a mechanism's shapes: their ends and their radii."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ TEXT = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="thing"
 
 
 def test_rods_lie_where_the_shapes_do():
-    """Turned by a right angle about y, z becomes x and x becomes -z."""
+    """A rotation by a right angle about y maps z to x and x to -z."""
     model = rigid.load(TEXT)
     half = np.sqrt(0.5)
     state = model.init(jnp.array([0, 0, 1, half, 0, half, 0.0]))

@@ -1,4 +1,4 @@
-"""An arm in a picture: where its links end, and the colour of the goal."""
+"""An arm in an image: the ends of its links, and the color of the goal."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ def test_an_arm_ends_at_its_tip_and_the_ball_turns_green():
 
 
 def test_links_have_their_radius_and_the_ball_is_wider_than_they_are():
-    """The last link is the thinnest; the floor lies below all that the arm can reach."""
+    """The last link is the thinnest; the floor is below all points that the arm can reach."""
     q, goal = jnp.array([0.3, -0.2, 0.2, 0.5, 0.6, -0.3]), jnp.array([0.05, 0.02, -0.12])
     scene = jax.jit(lambda: draw_arm(PSM, q, goal, jnp.bool_(True), 0.004))()
     np.testing.assert_allclose(scene.radius[:-2], 0.004, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Reaching with mass: servos lag, every goal can still be reached, and gradients see the servos."""
+"""Reaching with masses: servos lag, every goal is still reached, and gradients include servos."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ KEY = jax.random.key(0)
 
 @pytest.mark.slow
 def test_damped_least_squares_on_the_targets_reaches_every_goal():
-    """The targets go straight to the goal; the arm is behind them, and there in the end."""
+    """The targets move straight to the goal; the arm lags behind and arrives in the end."""
     env = rl.make(NAME)
     states, info = play(
         env, env.arm, lambda s, target: forward_kinematics(env.arm, target)[0] - s.goal, at="target"
@@ -53,7 +53,7 @@ def test_the_goal_is_judged_where_the_tip_is_and_rewards_have_derivatives(x64):
 
 
 def moved(env, dynamics, steps=3):
-    """Where the tip is after steps of one action, for the given masses and gains."""
+    """Return the tip's position after steps of one action, for given masses and gains."""
     env = replace(env, dynamics=dynamics)
     state, _ = env.reset(jax.random.key(0))
     step = lambda state, _: (env.step(state, jnp.full(env.arm.joints, 0.7), KEY).state, None)
@@ -63,7 +63,7 @@ def moved(env, dynamics, steps=3):
 
 @pytest.mark.slow
 def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach():
-    """A heavier arm lags; slopes are finite, and that of the damping is that of differences."""
+    """A heavier arm lags; gradients are finite, and that of damping agrees with differences."""
     env = rl.make(NAME)
     scales = np.float32([[0.5, 1.0], [1.0, 1.0], [3.0, 1.0], [1.0, 1.01], [1.0, 0.99]])
 
@@ -82,7 +82,7 @@ def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach():
         assert np.isfinite(slope).all()
     assert np.any(slopes.mass[1] != 0) and np.all(slopes.stiffness[1] != 0)
     assert np.all(slopes.damping[1] != 0)
-    # along the damping of all servos, by a percent, which rounding of 1e-8 m leaves room for
+    # All dampings change by a percent, which is large compared to the rounding of 1e-8 m.
     central = (total[3] - total[4]) / 0.02
     along = np.sum(np.asarray(slopes.damping[1]) * env.dynamics.damping)
     np.testing.assert_allclose(along, central, rtol=0.02)
@@ -90,7 +90,7 @@ def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach():
 
 @pytest.mark.parametrize("arm", ["psm", "star"])
 def test_what_is_seen_is_in_the_units_of_the_task(x64, arm):
-    """Joints and targets in their range, speeds in ranges a s, ways in 5 and 20 cm."""
+    """Joints are in units of their ranges, velocities in ranges per s, ways in 5 and 20 cm."""
     env, rng = rl.make(f"surgical/{arm}-reach-dynamic"), np.random.default_rng(0)
     low, high = np.array(env.arm.working_lower), np.array(env.arm.working_upper)
     q, v, target = rng.normal(size=(3, env.arm.joints))
@@ -114,7 +114,7 @@ def test_it_begins_at_rest_with_the_tip_of_another_position_for_a_goal():
 
 
 def test_time_is_counted_in_steps_until_the_last(monkeypatch):
-    """Of an arm that stays where it is, so that no dynamics need be compiled."""
+    """The arm is a fake that does not move, so that no dynamics are compiled."""
     still = SimpleNamespace(
         init=lambda q, v: SimpleNamespace(qpos=q, qvel=v), step=lambda body, target: body
     )

@@ -1,4 +1,4 @@
-"""Arms with mass: the same kinematics as without, and the published dynamics of the KUKA arm."""
+"""Arms with masses: the kinematics of those without, and the published dynamics of the KUKA arm."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def test_links_hang_as_in_the_kinematics(x64, arm):
 
 
 def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
-    """Every link's centre in the world at q = 0, its mass and its inertia."""
+    """Compare the centre of mass in the world at q = 0, the mass and the inertia of every link."""
     robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
     where = jax.jit(lambda q: robot.poses(robot.init(q)), compiler_options=FEW)(np.zeros(7))
     np.testing.assert_allclose(where.centre.T[1:], UPRIGHT["com"], atol=1e-12)
@@ -75,7 +75,7 @@ def test_the_upright_kuka_has_the_masses_where_the_menagerie_has_them(x64):
 
 def test_the_third_joint_of_the_upright_kuka_feels_the_inertia_beyond_it(x64):
     robot = dynamics.mechanism(STAR, MASSES[STAR], 0.01, jnp.float64)
-    # about the vertical through the joints, of links 3 to 7; the diagonals' entries along it
+    # Sum the inertia of links 3 to 7 about the vertical axis, with its diagonal entries.
     along = np.array([0.0076, 0.0164, 0.00449, 0.0047, 0.001])
     off = np.square(np.array(UPRIGHT["com"])[2:, :2]).sum(1) * UPRIGHT["mass"][2:]
     found = jax.jit(lambda q: rigid.mass_matrix(robot, robot.init(q)), compiler_options=FEW)
@@ -84,7 +84,7 @@ def test_the_third_joint_of_the_upright_kuka_feels_the_inertia_beyond_it(x64):
 
 @pytest.mark.slow
 def test_servos_bring_the_links_to_their_targets_and_stay():
-    """No gravity is left to hold: after three seconds at rest on the target, to rounding."""
+    """The arm, which has no gravity, rests on the target after three seconds, up to rounding."""
     arm = ECM
     robot = dynamics.mechanism(arm, MASSES[arm], 0.01)
     low, high = jnp.array(arm.working_lower), jnp.array(arm.working_upper)
@@ -100,7 +100,7 @@ def test_servos_bring_the_links_to_their_targets_and_stay():
 
 @pytest.mark.slow
 def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
-    """Twice the masses are twice the inertia of the joints, that of the motors left out."""
+    """Twice the masses are twice the inertia of the joints, not counting the actuators."""
     env = rl.make("surgical/ecm-reach-dynamic")
     assert any(leaf is env.dynamics.mass for leaf in jax.tree.leaves(env))
     q = jnp.array([0.3, -0.2, 0.1, 0.5])

@@ -1,4 +1,4 @@
-"""Arms against products of matrices, the closed form of the shaft, the remote centre, and back."""
+"""Kinematics of arms against matrix products, closed forms, the remote centre and inverses."""
 
 import conformance
 import jax
@@ -29,7 +29,7 @@ def test_the_tip_is_where_matrices_put_it(x64, arm, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_endoscope_turns_about_its_remote_centre(x64, seed):
-    """Depth times a direction set by yaw and pitch alone; roll does not move the tip."""
+    """The tip is depth times a direction set by yaw and pitch only; roll does not move it."""
     yaw, pitch, insertion, roll = q = random_joints(ECM, seed)
     depth = insertion - 0.3822 + 0.3829
     along = [np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)]
@@ -39,7 +39,7 @@ def test_the_endoscope_turns_about_its_remote_centre(x64, seed):
 
 
 def test_a_straight_wrist_continues_the_shaft(x64):
-    """With the wrist at zero the tip lies on the shaft, 19.3 mm beyond the wrist's pitch axis."""
+    """The tip is on the shaft, 19.3 mm beyond the wrist's pitch axis, if the wrist is at zero."""
     yaw, pitch, insertion = 0.4, -0.3, 0.12
     depth = insertion - 0.4318 + 0.4162 + 0.0091 + 0.0102
     along = [np.sin(yaw) * np.cos(pitch), -np.sin(pitch), -np.cos(yaw) * np.cos(pitch)]
@@ -59,7 +59,7 @@ def test_bad_input_is_named():
 
 
 def test_joints_are_those_that_the_tip_came_from(x64):
-    """All joints over their whole range but the last 3 cm of a withdrawn insertion."""
+    """Sample the ranges of all joints, except the last 3 cm of a withdrawn insertion."""
     low, high = np.array(PSM.lower), np.array(PSM.upper)
     low[2], low[3], high[3] = 0.03, -3.1, 3.1  # a turn more of the roll is the same place
     q = low + (high - low) * np.random.default_rng(0).random((500, 6))
@@ -70,7 +70,8 @@ def test_joints_are_those_that_the_tip_came_from(x64):
 def test_derivatives_are_those_of_finite_differences(x64):
     tip, R = TIP[PSM](np.array([0.3, -0.2, 0.12, 0.5, 0.6, -0.3]))
     joints = lambda x: jnp.sum(jnp.sin(1.0 + jnp.arange(6.0)) * inverse_kinematics(x, R))
-    # differences over 1e-6 m err by its square times (1 / 9 mm)^3, the wrist's third derivative
+    # The error of differences over 1e-6 m is its square times (1 / 9 mm)^3, the wrist's third
+    # derivative.
     slope_is_that_of_differences(joints, tip, 1e-5, 1e-6)
 
 

@@ -1,4 +1,4 @@
-"""The needle: a plan by hand picks it, and its wire."""
+"""The needle: a manual plan picks it, and its wire."""
 
 import jax
 import numpy as np

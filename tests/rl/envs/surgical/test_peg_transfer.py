@@ -1,4 +1,4 @@
-"""Peg transfer: a plan by hand, what blocks a block, and where it comes to rest."""
+"""Peg transfer: a manual plan, collisions of a block, and its rest position."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def step(state, *action):
 
 
 def taken(seed=0, **parts):
-    """The block held where it hangs on its peg."""
+    """Return a state that holds the block at its position on its peg."""
     state, _ = RESET(jax.random.key(seed))
     where, across = POSE(state.position, state.object_yaw)
     state = replace(state, tip=where, yaw=across, closed=np.bool_(True), held=np.bool_(True))
@@ -31,7 +31,7 @@ def taken(seed=0, **parts):
 
 
 def test_a_plan_by_hand_transfers_every_block():
-    """Over it, down, take, up, over the goal, let go."""
+    """The plan is over it, down, grasp, up, over the goal, release."""
 
     def waypoints(state):
         c, s = np.cos(state.object_yaw), np.sin(state.object_yaw)
@@ -61,7 +61,7 @@ def test_a_block_is_drawn_as_a_triangle_turned_with_it():
 
 
 def test_a_peg_blocks_where_it_would_stand_in_the_wall():
-    """Against the rings of 3 to 11 mm about the pegs drawn as points, below their tops."""
+    """Compare with rings of 3 to 11 mm about the pegs, drawn as points below their tops."""
     rng = np.random.default_rng(0)
     place = np.stack([*rng.uniform(-0.06, 0.06, (2, 4000)), rng.uniform(BOARD, BOARD + 0.04, 4000)])
     angles = np.linspace(0, 2 * np.pi, 240, endpoint=False)
@@ -112,7 +112,7 @@ def test_a_block_let_go_falls_over_a_peg_on_it_or_beside_it(off, rest):
 
 
 def test_success_is_5_mm_aside_and_4_mm_in_height():
-    """The goal is SurRoL's, a peg's middle: 3.75 mm above the middle of a block on the board."""
+    """The goal is SurRoL's, the center of a peg: 3.75 mm above that of a resting block."""
     is_success = jax.jit(ENV.is_success)
     for aside, up, success in ((0.0049, 0, 1), (0.0051, 0, 0), (0, 2e-4, 1), (0, 8.0e-3, 0)):
         state = taken()

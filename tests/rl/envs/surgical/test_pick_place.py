@@ -1,4 +1,4 @@
-"""What the jaw takes, holds and lets go, its rewards, and the arm behind it; on the needle."""
+"""The jaw's grasps and releases, its rewards, and the arm behind it, on the needle task."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ STILL, CLOSE = np.float32([0, 0, 0, 0, 1]), np.float32([0, 0, 0, 0, -1])
 
 
 def above(seed=0):
-    """The tool over the needle, its jaw open across the wire."""
+    """Return a state with the tool over the needle and the jaw open across the wire."""
     state, _ = RESET(jax.random.key(seed))
     return replace(state, tip=state.position, yaw=state.object_yaw)
 
@@ -63,7 +63,7 @@ def test_what_is_held_is_rigid_in_the_jaw_and_falls_when_let_go():
 
 
 def test_rewards_are_sparse_and_shaping_adds_up_to_the_progress():
-    """-1 and 0 as in SurRoL; the shaped ones sum to the way that was covered, whatever the path."""
+    """Sparse rewards are -1 and 0 as in SurRoL; shaped ones sum to the covered distance."""
     state = above(2)
     for off, reward in ((0.0049, 0.0), (0.0051, -1.0)):
         there = replace(state, goal=state.position + np.float32([off, 0.0, 0.0]))
@@ -83,7 +83,7 @@ def test_rewards_are_sparse_and_shaping_adds_up_to_the_progress():
 
 
 def test_the_arm_can_stand_wherever_the_tool_may_be():
-    """Its joints, within their limits, put tip and jaw there: corners, and all turns of a half."""
+    """Joints within their limits reach all corners and rotations of a half turn."""
     side = np.array([-1, 1]) * (HALF + MARGIN)
     parts = (side, side, [FLOOR, FLOOR + HEIGHT + MARGIN], np.linspace(-np.pi / 2, np.pi / 2, 7))
     poses = jnp.asarray(np.array(np.meshgrid(*parts)).reshape(4, -1).T, jnp.float32)

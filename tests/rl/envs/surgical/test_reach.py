@@ -1,4 +1,4 @@
-"""The reaching task: what an oracle gets, units, and its gradient."""
+"""The reaching task: success of an exact controller, units, and the gradient."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ Q = np.array([0.3, -0.2, 0.1, 0.5, 0.2, -0.3])  # joints of the PSM
 
 @pytest.mark.slow
 def test_damped_least_squares_reaches_every_goal():
-    """A resolved-rate controller that shares nothing with learning solves all 64."""
+    """A resolved-rate controller, which shares nothing with learning, solves all 64."""
     env = rl.make("surgical/ecm-reach")
     distance = play(env, env.arm, lambda state, q: forward_kinematics(env.arm, q)[0] - state.goal)[
         1

@@ -1,4 +1,4 @@
-"""Surgical Gym's tasks: chains, rewards and drives against its scenes, and what is learnt."""
+"""Surgical Gym's tasks: chains, rewards and drives against its scenes, and training results."""
 
 from dataclasses import replace
 
@@ -21,9 +21,9 @@ TASKS = {  # greatest change of a target; costs of speeds and joints; spread of 
 
 @pytest.mark.parametrize("name", ["psm", pytest.param("ecm", marks=pytest.mark.slow)])
 def test_a_step_is_that_of_the_published_scene(name):
-    """Drives: damping times speed = stiffness times what is left of the way, at the step's end.
+    """Drives: damping times velocity = stiffness times the remaining angle at the step's end.
 
-    The rows leave out slants of 1e-5 in the joints' frames, on arms of a metre.
+    The rows omit slants of 1e-5 in the frames of joints, on arms of a metre.
     """
     most, slow, low, spread = TASKS[name]
     env = rl.make(f"surgical/{name}-reach-compat")
@@ -60,7 +60,7 @@ def test_a_step_is_that_of_the_published_scene(name):
 
 
 def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
-    """A batch of rates is a loop, and the slope is that of implicit Euler."""
+    """A batch of rates equals a loop, and the gradient agrees with implicit Euler."""
     env = rl.make("surgical/psm-reach-compat")
     state, _ = jax.jit(env.reset)(jax.random.key(3))
     ask = np.full(env.model.joints, 0.3, np.float32)
@@ -80,7 +80,7 @@ def test_rates_and_limits_of_the_drives_are_leaves_that_vmap_and_grad_reach():
 
 
 def test_targets_stop_at_one_and_joints_at_their_limits():
-    """1 rad is asked for; the pitching joints have 0.94, the insertion 0.24 m at 1 m/s."""
+    """The request is 1 rad; pitch joints allow 0.94 rad, the insertion 0.24 m at 1 m/s."""
     env = rl.make("surgical/psm-reach-compat", speed=0.5)
     move = lambda s: env.step(s, jnp.ones(9), jax.random.key(0)).state
     start = lambda: env.reset(jax.random.key(0))[0]
@@ -91,14 +91,14 @@ def test_targets_stop_at_one_and_joints_at_their_limits():
     np.testing.assert_allclose(state.q[2:6], [0.9425, 0.9356, 0.254, 0.24], atol=7e-3)
 
 
-# the derivative of whole episodes, 1,197,000 steps; 399 steps are an episode of 8 copies
+# Differentiate whole episodes, 1,197,000 steps; an episode of 8 copies has 399 steps.
 WHOLE = rl.SHAC(learning_rate=5e-3, gamma=1.0, critic_iterations=1, num_envs=8, num_steps=399)
 
 
 @pytest.mark.slow
 @pytest.mark.release
 def test_returns_after_a_million_steps():
-    """Mean returns of 512 episodes, as goals scatter; the step was chosen on other seeds.
+    """Mean returns of 512 episodes, since goals vary; the settings were chosen on other seeds.
 
     Surgical Gym's log of the published code ends at -12.0 after 34 M steps.
     """
@@ -115,7 +115,7 @@ def test_returns_after_a_million_steps():
 
 @pytest.mark.slow
 def test_the_endoscopes_goals_hang_out_of_its_reach():
-    """At its best posture for each goal from the first step on, an episode has -231 (64 goals)."""
+    """An episode that has the best posture from the first step returns -231 (64 goals)."""
     env = rl.make("surgical/ecm-reach-compat")
     goals = jax.vmap(env.reset)(jax.random.split(jax.random.key(9), 64))[0].goal
     model, size = env.model, env.arm.joints
@@ -128,7 +128,7 @@ def test_the_endoscopes_goals_hang_out_of_its_reach():
         return jnp.sum(jnp.abs(tip - goal))
 
     def least(goal, key):
-        """By Adam from 64 beginnings, its rate falling to zero."""
+        """Minimize by Adam from 64 starts, with a rate that falls to zero."""
 
         def one(i, carry):
             z, memory = carry

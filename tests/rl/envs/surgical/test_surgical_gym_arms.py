@@ -1,4 +1,4 @@
-"""Surgical Gym's arms: tips against the joints of its scenes, and numbers for every joint."""
+"""Surgical Gym's arms: tips against the joints of its scenes, and parameters of every joint."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.surgical.surgical_gym_arms import GYM_ECM, GYM_PSM, GYM_STAR
 
 @pytest.mark.parametrize("name, model", [("psm", GYM_PSM), ("ecm", GYM_ECM)])
 def test_tips_are_those_of_the_published_scene(name, model):
-    """Over all of the joints' ranges; the rows leave out slants of 1e-5 in the joints' frames.
+    """Sample the ranges of all joints; the rows omit slants of 1e-5 in the frames of joints.
 
     The axes of the first row are those of the scene in another order and with other signs.
     """
@@ -40,9 +40,9 @@ def test_every_joint_has_all_numbers_and_begins_within_its_limits():
 
 
 def test_targets_cover_what_the_tasks_say():
-    """A radian to either side, but for the fifth 0 to 254 mm; STAR's two.
+    """The range is 1 rad to either side, 0 to 254 mm for the fifth joint, and STAR's own two.
 
-    Stiffness over damping is 10 / s, of the PSM's first 100 / s, of STAR 200 / 12 / s.
+    Stiffness over damping is 10 / s, for the PSM's first joint 100 / s, for STAR 200 / 12 / s.
     """
     for model, count in ((GYM_PSM, 9), (GYM_ECM, 6)):
         ends = [model.scale * sign + model.offset for sign in (-1, 1)]

@@ -1,4 +1,4 @@
-"""The tracking task: it can be followed, and the goal keeps its pace."""
+"""The tracking task: the goal can be followed, and it moves at its own pace."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ FEW = {"xla_backend_optimization_level": 0}  # programs that run once
 
 @pytest.mark.slow
 def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it():
-    """By the goal's own step in metres, and the arc that a straight step of the joints cuts off.
+    """The error is a step of the goal in metres, plus the arc that a straight joint step cuts off.
 
-    A step dq misses by at most L (sum |dq|)^2 / 2, L the length from the first joint to the tip: no
-    second derivative of a chain of joints is greater. A hundredth of the step is left to the
-    damping, and one in twenty to joints that stand at their limits.
+    A step dq misses by at most L (sum |dq|)^2 / 2, with L the length from the first joint to the
+    tip: no second derivative of a chain of joints is greater. A hundredth of the step is left to
+    the damping, and one in twenty to joints at their limits.
     """
     env = ENV
     states, info = play(
@@ -42,7 +42,7 @@ def test_aimed_at_where_the_goal_is_it_lags_by_a_step_of_it():
 
 @pytest.mark.slow
 def test_aimed_at_where_the_goal_will_be_it_stays_on_it():
-    """Success, 5 mm, in all but a few steps: the task can be done."""
+    """Nearly all steps succeed within 5 mm, so that the task can be done."""
     env = ENV
     soon = lambda state: env.goal(replace(state, t=state.t + 1))
     _, info = play(env, env.arm, lambda state, q: forward_kinematics(env.arm, q)[0] - soon(state))
@@ -57,7 +57,7 @@ def test_rewards_have_the_derivative_of_finite_differences(x64):
 
 
 def test_a_step_is_that_of_its_equations(x64):
-    """Written out in NumPy: the arm's joints, the goal's, the observation and the reward."""
+    """Write out the arm's joints, the goal's, the observation and the reward in NumPy."""
     env, rng = ENV, np.random.default_rng(0)
     low, high = np.array(env.arm.working_lower), np.array(env.arm.working_upper)
     q = low + (high - low) * rng.uniform(0.2, 0.8, 6)
@@ -77,7 +77,7 @@ def test_a_step_is_that_of_its_equations(x64):
 
 
 def test_a_goal_swings_over_half_of_its_range_at_random_phases_and_no_faster_than_its_pace():
-    """In a step a joint moves by at most a quarter of its range times its frequency.
+    """Per step, a joint moves by at most a quarter of its range times its frequency.
 
     That is at most half of the arm's greatest step.
     """

@@ -1,4 +1,4 @@
-"""What cameras see of tasks of touch, against closed forms and a march in float64."""
+"""Camera images in tactile tasks, against closed forms and ray marching in float64."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ RADIUS, HALF = 0.007986 / 2, 0.025  # m, of the peg
 
 
 def held(env, lean=0.0, key=3):
-    """A hand in its place with an upright turn of its own, its part leaning between the pads."""
+    """Return a state with a rotated hand at its position, and its part leaning between the pads."""
     state = env.reset(jax.random.key(key))[0]
     hand = jnp.asarray(np.roll(Rotation.from_euler("xyz", [0.2, -0.1, 0.7]).as_quat(), 1))
     aslant = rotations.from_vector(jnp.array([0.0, lean, 0.0]))
@@ -40,11 +40,11 @@ def held(env, lean=0.0, key=3):
 
 @pytest.mark.slow
 def test_gels_see_the_peg_that_leans_between_them():
-    """Heights of a rod that leans about the pads' normal; each pad sees it leaning its own way."""
+    """A rod leans about the pads' normal; each pad sees it lean in its own direction."""
     lean = 0.2
     state = jax.jit(lambda: held(INSERTION, lean))()
     pictures = np.asarray(jax.jit(lambda s: INSERTION.observe(s)["gels"])(state))
-    # pixels lie along the finger, from the palm down, and across it
+    # Pixels are ordered along the finger, from the palm down, and across it.
     down, across = np.meshgrid(
         ((np.arange(32) + 0.5) / 32 - 0.5) * 640 * 3e-5,
         ((np.arange(24) + 0.5) / 24 - 0.5) * 480 * 3e-5,
@@ -63,7 +63,7 @@ def test_gels_see_the_peg_that_leans_between_them():
 
 @pytest.mark.slow
 def test_the_wrist_sees_what_a_march_along_its_rays_meets():
-    """Part, fixture, pads and table, by their distances in float64, a tenth of a millimetre on."""
+    """March to part, fixture, pads and table in float64; distances agree to a tenth of a mm."""
     lean = 0.1
     state = jax.jit(lambda: held(SEEN, lean))()
     low = replace(

@@ -1,4 +1,4 @@
-"""Tasks of touch: what is drawn, paid and observed, and that a scripted hand can do them."""
+"""Tactile tasks: initial states, rewards, observations, and success of a scripted hand."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def test_a_reset_draws_what_the_task_says(begun):
     assert np.abs(scene.hand[:, :2]).max() <= 0.1
     tips = scene.hand[:, 2] - FINGERTIP
     assert tips.min() > 0.1 - 1e-6 and tips.max() < 0.2 + 1e-6
-    # each comes within a tenth of both ends of its range in 64 draws, but for one time in 800
+    # 64 samples come within a tenth of both ends of each range, except one time in 800.
     assert tips.min() < 0.11 and tips.max() > 0.19
     own = jax.vmap(lambda a, b: jnp.stack(rotations.product(a * BACK, b)))(
         scene.hand_quat, scene.part_quat
@@ -42,7 +42,7 @@ def test_a_reset_draws_what_the_task_says(begun):
     tilt = 2 * np.arcsin(np.asarray(own)[:, 1:])
     assert np.abs(tilt[:, [0, 2]]).max() < 1e-5  # about the axis of the grip alone
     assert 0.28 < np.abs(tilt[:, 1]).max() <= np.pi / 10 + 1e-5
-    # an upright part's tip is as far below the fingertips as published: 31 to 40 mm
+    # The tip of an upright part is 31 to 40 mm below the fingertips, as published.
     straight = replace(INSERTION, tilt=0.0, lean=0.0)
     drawn = reset(straight)
     below = drawn.grasp.hand[:, 2] - FINGERTIP - (drawn.grasp.part[:, 2] - 0.025)
@@ -66,7 +66,7 @@ def test_distance_and_reward_are_those_of_the_formula(begun):
     assert got[0] == pytest.approx(far, rel=1e-5)
     paid = -0.1 * far + 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
     assert got[1] == pytest.approx(paid, rel=1e-4)
-    # below the rim and beside the hole the way counts ten times
+    # Below the rim and beside the hole, the distance counts ten times.
     low = replace(state, grasp=replace(state.grasp, part=part.at[2].add(-0.02)))
     far, paid = (float(x) for x in measured(low))
     near = 0.1 / (np.exp(50 * far) + 1e-4 + np.exp(-50 * far))
@@ -78,7 +78,7 @@ def test_distance_and_reward_are_those_of_the_formula(begun):
     [(0.0, 0.03, 0.0), (0.003, 0.013, 10 / 23), (0.005, 0.013, 0.0), (0.0, -0.001, 1.0)],
 )
 def test_alignment_and_depth_in_the_hole_are_paid_besides(begun, aside, above, share):
-    """The tip beside the axis and above the floor; the other end leans 50 mm sin 0.2 further."""
+    """The tip is beside the axis, above the floor; the other end leans 50 mm sin 0.2 further."""
     state = jax.tree.map(lambda x: x[0], begun)
     quat = jnp.stack(rotations.from_vector(jnp.array([0.0, 0.2, 0.0])))
     along = np.array([np.sin(0.2), 0.0, np.cos(0.2)])
@@ -92,7 +92,7 @@ def test_alignment_and_depth_in_the_hole_are_paid_besides(begun, aside, above, s
 
 
 def test_a_way_is_enlarged_level_and_upright_apart():
-    """A tenth of a millimetre aside is seen as well far above the goal as near it."""
+    """A tenth of a millimetre to the side appears the same far above the goal and near it."""
     far, near = (observations.enlarged(jnp.array([1e-4, 0.0, z])) for z in (0.02, 0.0))
     assert float(far[0]) == float(near[0]) == pytest.approx(1e-4 / (1e-4 + observations.NEAR))
     assert float(far[2]) == pytest.approx(0.02 / (0.02 + observations.NEAR), rel=1e-6)
@@ -134,7 +134,7 @@ def test_what_the_hand_alone_knows_is_blind_to_the_part(begun):
 
 
 def test_a_script_reads_both_forms_of_an_observation_and_nothing_else(begun):
-    """A vector, and a dictionary; far away it goes as fast as it may."""
+    """The script reads a vector or a dictionary, and moves at full speed if far away."""
     state = jax.tree.map(lambda x: x[0], begun)
     vector, act = INSERTION.observe(state), INSERTION.script
     moved = act(vector)
@@ -156,10 +156,10 @@ TASKS = ["touch/peg-insertion", "touch/peg-placement", "touch/nut-on-bolt"]
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
-    """16 episodes by the script; of 32 others that nothing is done in none succeeds.
+    """16 episodes follow the script; of 32 others with zero action, none succeeds.
 
-    But for a peg that hangs upright over the middle of its pad before it is let go: how many do is
-    a rate of 0.1 at most, here to three deviations of 32 episodes. All are lanes of one program.
+    One exception is a peg that hangs upright over the center of its pad before the release. Its
+    rate is at most 0.1, here to three deviations of 32 episodes. All are lanes of one program.
     """
     env = rl.make(name)
     heed = np.repeat(np.float32([1, 0]), [16, 32])

@@ -1,4 +1,4 @@
-"""Depths in boxes beside searches that share nothing with the closed forms."""
+"""Penetration depths in boxes against numerical searches that share no closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ RNG = np.random.default_rng(3)
 
 
 def random_boxes(count, rng=RNG):
-    """Middles, half sizes and yaws, and the boxes: also thin and flat ones."""
+    """Return random centers, half sizes and yaws, and the boxes; some are thin or flat."""
     middle = rng.uniform(-1, 1, (count, 3))
     half = rng.uniform(0.01, 0.6, (count, 3))
     yaw = rng.uniform(-4, 4, count) * (rng.random(count) < 0.7)  # upright ones too
@@ -29,8 +29,10 @@ def random_boxes(count, rng=RNG):
 
 
 def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
-    """2,001 points a segment: one is within half a step of the nearest of all, from where the
-    distance changes by no more than the square of that over twice the distance."""
+    """Search 2,001 points per segment: one is within half a step of the nearest point.
+
+    From there the distance changes by at most that squared, over twice the distance.
+    """
     middle, half, yaw, boxes = random_boxes(25)
     start, end = RNG.uniform(-1.5, 1.5, (2, 40, 3))
     end[:4] = start[:4]  # spheres
@@ -51,7 +53,7 @@ def test_capsules_are_as_far_as_a_search_along_them_finds(x64):
 
 
 def test_a_capsule_moved_out_as_said_is_just_free(x64):
-    """Of one box, from depths less than the radius: the way out is the shortest one."""
+    """The normal is the shortest way out of one box, for depths less than the radius."""
     _, _, _, boxes = random_boxes(25)
     start, end = RNG.uniform(-1.5, 1.5, (2, 40, 3))
     radius = RNG.uniform(0.05, 0.4, 40)
@@ -82,14 +84,14 @@ def test_a_cylinder_meets_a_box_where_a_disc_meets_its_outline_between_its_heigh
 
 
 def share(a, b):
-    """Whether two boxes (middle, half, axes) have a point in common, by a linear program."""
+    """Return whether boxes (center, half, axes) have a common point, by a linear program."""
     rows = np.concatenate([s * axes for _, _, axes in (a, b) for s in (1, -1)])
     bound = np.concatenate([h + s * (axes @ m) for m, h, axes in (a, b) for s in (1, -1)])
     return linprog(np.zeros(3), A_ub=rows, b_ub=bound, bounds=[(None, None)] * 3).status == 0
 
 
 def test_boxes_meet_where_a_linear_program_finds_a_common_point(x64):
-    """Whatever the turn of the other is."""
+    """The other box may have any rotation."""
     middle, half, yaw, boxes = random_boxes(60)
     turn = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
     x, size = np.array([0.1, 0.2, -0.1]), np.array([0.6, 0.3, 0.1])
@@ -100,7 +102,7 @@ def test_boxes_meet_where_a_linear_program_finds_a_common_point(x64):
 
 
 def test_a_box_on_a_board_lies_as_deep_as_it_is_sunk(x64):
-    """Along the vertical, where axes are parallel in pairs."""
+    """The depth is vertical, where the axes are parallel in pairs."""
     board = Boxes(jnp.array([[0.0, 0.0, 0.7, 1.0, 0.5, 0.02, np.cos(0.3), np.sin(0.3)]]))
     for sunk in (-0.01, 0.0, 1e-3):
         x = jnp.array([0.3, 0.2, 0.72 + 0.05 - sunk])
@@ -109,7 +111,7 @@ def test_a_box_on_a_board_lies_as_deep_as_it_is_sunk(x64):
 
 
 def test_points_and_rays_beside_a_march(x64):
-    """In steps of 0.5 mm along each ray, to within one step."""
+    """March in steps of 0.5 mm along each ray; results agree to one step."""
     middle, half, yaw, boxes = random_boxes(25)
     x, angle = np.array([0.05, 0.1, 0.02]), np.linspace(0, 6, 13)
     away = [distance(x, *box) for box in zip(middle, half, yaw)]

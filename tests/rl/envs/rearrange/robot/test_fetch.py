@@ -1,4 +1,4 @@
-"""Fetch's kinematics beside C MuJoCo's, and what encloses its links."""
+"""Fetch's kinematics against C MuJoCo's, and the shapes that enclose its links."""
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +9,8 @@ import pytest
 from jaxgpu.rl.envs.rearrange.robot import fetch
 from jaxgpu.rl.envs.rearrange.robot.fetch import Joints, forward_kinematics
 
-# offsets, axes and kinds of the published description (fetch.urdf), typed anew as MJCF; bodies are
-# named as the frames
+# Offsets, axes and types are from the published description (fetch.urdf), written as MJCF again.
+# Bodies are named like the frames.
 CHAIN = """
 <mujoco><compiler angle="radian"/><worldbody><body name="base">
 <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/><joint axis="0 0 1"/>{geom}
@@ -32,7 +32,7 @@ CHAIN = """
 
 
 def random_joints(count, dtype, seed=0):
-    """Joints anywhere within their limits; those that roll, over two turns."""
+    """Return joints anywhere within their limits, or within two turns if they are unlimited."""
     rng = np.random.default_rng(seed)
     low, high = (np.clip(x, -6.0, 6.0) for x in fetch.limits(dtype))
     parts = (
@@ -49,7 +49,7 @@ def random_joints(count, dtype, seed=0):
     [(np.float64, 1e-12), (np.float32, 1e-5)],
 )
 def test_frames_are_where_c_mujoco_puts_them(dtype, tolerance):
-    """To rounding: 20 products a frame of numbers up to 7, of 1e-16 and 6e-8 of their size."""
+    """Errors are rounding: 20 products per frame of numbers up to 7, each to 1e-16 or 6e-8."""
     model = mujoco.MjModel.from_xml_string(CHAIN)
     data = mujoco.MjData(model)
     with jax.enable_x64(dtype == np.float64):
@@ -58,7 +58,7 @@ def test_frames_are_where_c_mujoco_puts_them(dtype, tolerance):
         frames = jax.jit(forward_kinematics, compiler_options=few)(joints)
         assert frames.origin.dtype == dtype
     bodies = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name) for name in fetch.FRAMES]
-    # MuJoCo's order is that of depth first: torso, head, arm
+    # MuJoCo orders joints depth first: torso, head, arm.
     parts = (joints.base, joints.torso[:, None], joints.head, joints.arm)
     for i, q in enumerate(np.concatenate([np.asarray(part, float) for part in parts], 1)):
         data.qpos[:] = q

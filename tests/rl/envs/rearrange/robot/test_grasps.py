@@ -1,4 +1,4 @@
-"""Whether Fetch's hand gets to a place: ahead, too far, behind a wall, under a shelf."""
+"""Whether Fetch can grasp at a position: ahead, too far, behind a wall, under a shelf."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ TOP = np.array([-0.15, 0.0, 0.75], np.float32)  # 5 cm above the table, near its
 
 
 def found(bases, *boxes):
-    """From each of up to three places, all by one program."""
+    """Return whether a grasp exists from each of up to three bases, by one compiled program."""
     rows = jnp.asarray([*boxes, *(4 - len(boxes)) * [NOTHING]], jnp.float32)
     three = np.resize(np.array(bases, np.float32), (3, 2))
     return np.asarray(grasps.found(rows, three, TOP)).tolist()[: len(bases)]
@@ -26,7 +26,7 @@ def test_the_hand_gets_to_what_is_ahead_and_no_farther_than_the_arm_is_long():
 
 
 def test_it_gets_nowhere_through_a_wall_or_a_board():
-    """From the other side it does."""
+    """A grasp exists from the other side of the wall."""
     wall = [-0.4, 0.0, 1.0, 0.05, 3.0, 1.0, 1.0, 0.0]
     lid = [0.0, 0.0, 0.80, 0.3, 0.5, 0.015, 1.0, 0.0]
     assert found([[-0.85, 0.0], [-0.15, -1.2]], TABLE, wall) == [False, False]

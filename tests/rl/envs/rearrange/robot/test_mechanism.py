@@ -1,4 +1,4 @@
-"""Fetch's mechanism has the masses, limits and motors of the published description."""
+"""Fetch's mechanism: masses, limits and actuators of the published description."""
 
 import mujoco
 import numpy as np
@@ -6,8 +6,8 @@ import pytest
 
 from jaxgpu.rl.envs.rearrange.robot import mechanism
 
-# name, mass kg, least and largest joint position (m or rad) and effort (N or N m), as
-# fetch_description/robots/fetch.urdf of fetch_ros has them; None: no such number, or no joint
+# Each row has a name, the mass in kg, the joint range (m or rad) and the effort (N or N m) from
+# fetch_description/robots/fetch.urdf of fetch_ros. None means no value or no joint.
 ENDLESS, NONE = (None, None), (None, None, None)
 PUBLISHED = (
     ("base", 70.1294, *NONE),
@@ -34,7 +34,7 @@ def model():
 
 
 def test_masses_limits_and_efforts_are_the_published_ones(model):
-    """To the digits that the mechanism keeps: three of a mass, one decimal of an effort."""
+    """The mechanism stores three digits of a mass and one decimal of an effort."""
     for name, mass, low, high, effort in PUBLISHED:
         np.testing.assert_allclose(model.body(name).mass, mass, rtol=3e-3, err_msg=name)
         if effort is not None:
@@ -48,7 +48,7 @@ def test_masses_limits_and_efforts_are_the_published_ones(model):
 
 
 def test_servos_hold_a_position_and_wheels_a_velocity(model):
-    """A servo's force is kp (ctrl - q) - kv v, and a wheel's kv (ctrl - v), of positive gains."""
+    """A servo's force is kp (ctrl - q) - kv v, a wheel's kv (ctrl - v), with positive gains."""
     for i in range(model.nu):
         gain, (offset, kp, kv) = model.actuator_gainprm[i, 0], model.actuator_biasprm[i, :3]
         wheel = model.actuator(i).name in ("x", "y", "yaw")

@@ -1,4 +1,4 @@
-"""Fetch among boxes: it slides and never gets into one, however it is driven."""
+"""Fetch among boxes: it slides along them and never penetrates one, for any action."""
 
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ EMPTY = Load(
 )
 
 
-# one program for all, compiled with few optimisations
+# All tests share one program, compiled with few optimizations.
 @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 def move(movement, rows, joints, load, action):
     step = lambda joints, load, action: movement.move(rows, joints, load, action)
@@ -34,7 +34,7 @@ FRAMES = jax.jit(jax.vmap(forward_kinematics))
 
 
 def starts(count=COPIES, seed=0):
-    """The arm folded, anywhere in the middle of the room, facing anywhere."""
+    """Return robots with folded arms, random positions in the middle of the room and yaws."""
     rng = np.random.default_rng(seed)
     base = rng.uniform((-0.9, -0.9, -np.pi), (0.9, 0.9, np.pi), (count, 3))
     whole = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (count, *np.shape(x)))
@@ -47,7 +47,7 @@ def starts(count=COPIES, seed=0):
 
 
 def depth(joints, boxes):
-    """How deep the robot lies in boxes, by points along its links and around its base: [B] m."""
+    """Return the penetration depth [B] in boxes, m, by points on the links and about the base."""
     start, end, radius = (np.asarray(x, float) for x in fetch.capsules(FRAMES(joints)))
     t = np.linspace(0, 1, 41)[:, None, None, None]
     along = start + t * (end - start)  # [41, B, 14, 3]
@@ -63,7 +63,7 @@ def depth(joints, boxes):
 
 
 def driven(joints, load, steps, seed):
-    """Where robots get that are driven ahead, turning and waving at random."""
+    """Yield the states of robots that drive ahead with random turns and arm motions."""
     rng = np.random.default_rng(seed)
     rows, boxes = room()
     for _ in range(steps):
@@ -76,7 +76,7 @@ def driven(joints, load, steps, seed):
 
 @pytest.mark.slow
 def test_a_robot_driven_into_walls_never_gets_into_one():
-    """100 starts, 40 steps: no point of 41 along each link is 1 mm deep; nothing is left out."""
+    """No point of 41 per link is 1 mm deep in 100 x 40 steps, and no box is omitted."""
     stopped = []
     for moved, boxes in driven(starts(), EMPTY, 40, 1):
         assert depth(moved.joints, boxes).max() < 1e-3
@@ -88,7 +88,7 @@ def test_a_robot_driven_into_walls_never_gets_into_one():
 
 @pytest.mark.slow
 def test_what_is_held_never_gets_into_a_wall_either():
-    """Boxes of three sizes, held askew: no point on their edges is 1 mm deep in a box."""
+    """Test boxes of three sizes, held askew: no point on their edges is 1 mm deep."""
     rng = np.random.default_rng(5)
     turn = Rotation.from_rotvec(jnp.asarray(rng.normal(size=(COPIES, 3)), jnp.float32)).as_matrix()
     half = jnp.asarray(rng.uniform(0.02, 0.12, (COPIES, 3)), jnp.float32)
@@ -113,9 +113,9 @@ def test_what_is_held_never_gets_into_a_wall_either():
 
 
 def test_what_meets_a_box_is_put_out_of_it_along_its_normal_or_stays():
-    """By the depth, of the base in the plane and of the arm to first order; no farther than a step.
+    """The base moves in the plane and the arm to first order, by at most the last step.
 
-    Without sliding nothing is put out: base and arm then stay where they were.
+    Without sliding there is no such correction: base and arm stay where they were.
     """
     slope = np.float32([0.2, 0, -0.1, 0, 0, 0, 0.05])
 
@@ -139,7 +139,7 @@ def test_what_meets_a_box_is_put_out_of_it_along_its_normal_or_stays():
 
 
 def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
-    """Towards walls across x and y at 60 degrees from their normals: sin 60 of 0.1 m a step."""
+    """Walls across x and y are hit at 60 degrees from their normals: sin 60 of 0.1 m per step."""
     rows, _ = room()
     yaw = np.pi / 3
     close = np.float32([0.0, -1.2, 0.0, 2.2, 0.0, 2.1, 0.0])  # the arm close to the body
@@ -160,7 +160,7 @@ def test_the_base_slides_along_a_wall_at_the_speed_of_its_tangent():
 
 
 def test_the_hand_does_not_jump_through_a_board():
-    """A board of 1 cm below the stretched arm, which is swung at it with up to half a radian."""
+    """A board of 1 cm is below the stretched arm, which swings at it by up to half a radian."""
     absent = jnp.array([[0.0, 0.0, -900.0, 0.1, 0.1, 0.1, 1.0, 0.0]])
     board = jnp.array([[1.0, 0.0, 0.9, 0.6, 0.6, 0.005, 1.0, 0.0]])
     rows = movement.Boxes(jnp.concatenate([board, jnp.tile(absent, (8, 1))]))
@@ -183,7 +183,7 @@ def test_the_hand_does_not_jump_through_a_board():
 
 
 def test_the_arm_slides_along_a_board():
-    """Pressed on a board and turned it turns as above the board."""
+    """An arm that is pressed on a board rotates as it does above the board."""
     board = jnp.array([[1.0, 0.0, 0.9, 0.6, 0.6, 0.005, 1.0, 0.0]])
     rows = movement.Boxes(jnp.tile(board, (9, 1)))
     joints = replace(
@@ -205,7 +205,7 @@ def test_the_arm_slides_along_a_board():
 
 
 def test_the_hulls_that_choose_boxes_hold_the_robot():
-    """Any posture: capsules lie within the margins of the frames of the arm, and about the base."""
+    """Capsules of any posture are within the margins about the arm's frames and the base."""
     rng = np.random.default_rng(2)
     low, high = fetch.limits(jnp.float32)
     arm = rng.uniform(np.maximum(low, -3), np.minimum(high, 3), (500, 7))

@@ -1,4 +1,4 @@
-"""Fetch with masses: C MuJoCo finds the same accelerations among the same boxes."""
+"""Fetch with masses: accelerations among boxes equal those of C MuJoCo."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ HALF = (0.03, 0.025, 0.05)
 
 
 def states(count):
-    """Robots before a table, most in contact with it or with the thing, at random speeds."""
+    """Yield robots in front of a table at random velocities, most in contact with something."""
     rng, spec = np.random.default_rng(0), servos.Servos()
     while count:
         base = np.array([rng.uniform(0.25, 0.5), rng.uniform(-0.5, 0.5), rng.uniform(-0.4, 0.4)])
@@ -36,7 +36,7 @@ def states(count):
 
 @pytest.mark.slow
 def test_c_mujoco_finds_the_same_accelerations_among_the_same_boxes():
-    """All that the C library is told are the boxes, the thing, the state and the controls."""
+    """The C library receives only the boxes, the object, the state and the controls."""
     with jax.enable_x64(True):
         spec = servos.Servos()
         spec = replace(spec, model=servos.loaded_model(iterations=20))

@@ -1,4 +1,4 @@
-"""What the hand takes, keeps and lets go, what it is paid, and how episodes of carrying end."""
+"""Carrying: grasps, releases, rewards, and the ends of episodes."""
 
 from dataclasses import replace
 from functools import cache
@@ -46,13 +46,13 @@ def begun(seed=0):
 
 
 def with_thing(state, at):
-    """The state with the thing elsewhere, and the way that is then left."""
+    """Return the state with the object at another position, and the remaining distance."""
     state = replace(state, thing=jnp.asarray(at, jnp.float32))
     return replace(state, left=LEFT(task(), state, FRAMES(state.joints)))
 
 
 def in_reach(seed=0, off=(0.0, 0.0, 0.0)):
-    """The thing off the middle of the hand's ball, along its own axes from the face ahead of x."""
+    """Return a state with the object near the hand, offset along its own axes, and the hand."""
     state = begun(seed)
     hand = np.asarray(grip(FRAMES(state.joints)))
     return with_thing(state, hand + np.asarray(state.thing_axes).T @ np.asarray(off)), hand
@@ -64,7 +64,7 @@ def taken(seed=0):
 
 
 def at_goal(state, off):
-    """A state whose goal is such that the thing is at an offset from it."""
+    """Return a task whose goal puts the object of `state` at offset `off` from it."""
     made = task().episodes
     goal = made.goal.at[state.episode].set(state.thing - jnp.asarray(off, jnp.float32))
     return replace(task(), episodes=replace(made, goal=goal))
@@ -72,7 +72,7 @@ def at_goal(state, off):
 
 @pytree
 class Still(Rearrange):
-    """The task of a robot that stays where it is, and observes nothing."""
+    """A task whose robot does not move and observes nothing."""
 
     def drive(self, state, action):
         frames = forward_kinematics(state.joints)
@@ -89,12 +89,12 @@ CASES = 300
 
 
 def floor(name, x, y):
-    """The way over the floor, m."""
+    """Return the distance along the floor, m."""
     return FLOOR[name] @ np.array([np.ones_like(x), x, y])
 
 
 def stand(case, **options):
-    """A task in a house without walls, the state of a case, and its hand's frame."""
+    """Return a task in a house without walls, the state of a case, and the hand's frame."""
     cells = (np.mgrid[:20, :20] + 0.5) * 0.2
     fields = {
         name: jnp.float32(np.tensordot(c[1:], cells, 1) + c[0])[None] for name, c in FLOOR.items()
@@ -143,10 +143,10 @@ def stand(case, **options):
 
 
 def drawn_cases():
-    """Cases [B], and actions [B, 11], on both sides of every bound.
+    """Return cases [B] and actions [B, 11], on both sides of every threshold.
 
-    `off` is from the middle of the thing to the hand along the thing's axes, `above` from the goal
-    to the thing, and `other` from the hand up to the middle of another thing, m.
+    In m: `off` is from the object's center to the hand along the object's axes, `above` from the
+    goal to the object, and `other` from the hand up to the center of another object.
     """
     rng, B = np.random.default_rng(0), CASES
     held = rng.random(B) < 0.5
@@ -165,7 +165,7 @@ def drawn_cases():
 
 @pytest.mark.parametrize("options", [{}, {"safe_drop": True, "crowded": False}])
 def test_what_a_step_takes_lets_go_ends_and_pays(options):
-    """By NumPy, for a robot that stays where it is, in a house without walls."""
+    """Compare with NumPy, for a robot at rest in a house without walls."""
     case, action = drawn_cases()
 
     def play(case, action):
@@ -195,7 +195,7 @@ def test_what_a_step_takes_lets_go_ends_and_pays(options):
 
 
 def expect(case, action, hand, goal, thing, crowded=True, safe_drop=False):
-    """What follows from the module's text, by NumPy."""
+    """Compute the results that the module's documentation implies, in NumPy."""
     held, picked, grips = case["held"], case["picked"], np.clip(action[:, 0], -1, 1)
     outside = lambda x, half: np.linalg.norm(np.maximum(np.abs(x) - half, 0), axis=-1)
     own = outside(case["off"], HALF)
@@ -232,7 +232,7 @@ def expect(case, action, hand, goal, thing, crowded=True, safe_drop=False):
 @pytest.mark.slow
 @pytest.mark.parametrize("beyond, held", [(0.0149, True), (0.0151, False)])
 def test_the_hand_takes_what_meets_its_ball(beyond, held):
-    """15 mm from a face of the thing's box, and no bonus is paid twice."""
+    """The threshold is 15 mm from a face of the object's box, and no bonus is paid twice."""
     state, _ = in_reach(1)
     state, _ = in_reach(1, (-(float(state.load.half[0]) + beyond), 0.0, 0.0))
     out = step(state, TAKE)
@@ -256,7 +256,7 @@ def test_to_take_another_thing_is_a_failure_where_there_are_others():
 
 
 def in_hand(state):
-    """Middle and axes of the thing in the gripper's frame."""
+    """Return the center and the axes of the object in the gripper's frame."""
     frames = FRAMES(state.joints)
     turn, hand = np.asarray(frames.axes[-1]), np.asarray(frames.origin[-1])
     return turn @ (np.asarray(state.thing) - hand), turn @ np.asarray(state.thing_axes).T
@@ -285,7 +285,7 @@ def test_what_is_held_is_rigid_in_the_gripper():
     ],
 )
 def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, placed):
-    """Let go elsewhere the episode fails; placed, it sinks, and the end action decides."""
+    """Elsewhere a release fails the episode. Once placed, the object sinks until the end action."""
     state = taken(1)
     env = at_goal(state, off)
     out = PLAY(env, state, LET)
@@ -301,7 +301,7 @@ def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, pl
 
 @pytest.mark.slow
 def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
-    """Whatever the path; the sum of 40 rewards in float32 is within 1e-5 a step of 10 m."""
+    """This holds for any path; a sum of 40 float32 rewards is within 1e-5 per step of 10 m."""
     state, _ = in_reach(1)
     first, total = float(state.left), 0.0
     actions = jax.random.uniform(jax.random.key(5), (40, 11), minval=-1, maxval=1)
@@ -316,7 +316,7 @@ def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
 
 @pytest.mark.slow
 def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
-    """In units of 0.3 m below that, else of its own length; in the frame of the base."""
+    """The vector is in units of 0.3 m if shorter, else of its length, in the base's frame."""
     for off in ((0.02, 0.01, -0.03), (0.5, 0.0, 0.0)):
         state, _ = in_reach(1, off)
         frames = FRAMES(state.joints)
@@ -328,7 +328,7 @@ def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
 
 @pytest.mark.slow
 def test_a_picture_with_the_camera_and_what_it_hides():
-    """The map's numbers are not in the vector that comes with an image."""
+    """The vector beside an image contains no entries of the map."""
     env = rl.make("rearrange/place", pixels=16, episodes=task().episodes)
     _, seen = jax.jit(env.reset)(KEY)
     assert seen["depth"].shape == (16, 16, 1) and seen["state"].shape == (35,)
@@ -338,7 +338,7 @@ def test_a_picture_with_the_camera_and_what_it_hides():
 
 @pytest.mark.slow
 def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
-    """Else the way to a goal that it has not would be taken off the reward of taking it."""
+    """Otherwise the distance to a goal that it lacks would reduce the reward of the grasp."""
     state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=task().episodes)
     base, later = state.joints.base[:2], replace(state, picked=jnp.bool_(True))
     assert float(fetch.away(later, base)) == float(fetch.away(state, base)) > 0
@@ -349,7 +349,7 @@ def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
 
 @pytest.mark.slow
 def test_the_way_through_free_space_is_told_and_paid():
-    """Of the hand to the thing, then of the thing to its goal; where it is free nearly straight."""
+    """The path leads to the object, then to the goal; in open space it is nearly straight."""
     state, hand = in_reach(1, (-0.2, 0.0, 0.0))
     frames = FRAMES(state.joints)
     told = task().told(state, frames)
@@ -382,7 +382,7 @@ def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
 
 @pytest.mark.slow
 def test_ways_are_straight_where_it_is_asked_for():
-    """As published: from middle to middle, also of what is paid for, and no field is needed."""
+    """Distances and rewards are from center to center, as published, and need no field."""
     made = replace(task().episodes, near_target=None, near_goal=None)
     env = rl.make("rearrange/mobile-pick", episodes=made, straight=True, near=jnp.inf)
     state, hand = in_reach(1, (-0.2, 0.1, 0.0))

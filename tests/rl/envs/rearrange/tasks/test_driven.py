@@ -1,4 +1,4 @@
-"""Tasks with masses: friction lifts and places a thing, lets slip or fall, and a table holds up."""
+"""Tasks with masses: friction lifts and places an object or fails, and a table stops the base."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ OPEN, SHUT = -1.0, 1.0
 
 
 def postures(heights):
-    """Arms with the hand above thing and goal, pointing down, [2, H, 7]: by Newton's method."""
+    """Return arms [2, H, 7] pointing down above object and goal, by Newton's method."""
 
     def off(arm, place):
         joints = Joints(jnp.array(BASE), jnp.float32(0.386), jnp.array([0.0, fetch.HEAD_DOWN]), arm)
@@ -49,7 +49,7 @@ def postures(heights):
 
 
 def furnished():
-    """A table on a floor, the thing and the goal on it, in place of the house."""
+    """Return episodes with a floor, a table, the object and the goal, instead of a house."""
     made = tasks.grasping(houses.generate_many(range(1)), count=1)
     boxes = jnp.zeros_like(made.boxes).at[..., 2].set(-1e3).at[..., 6].set(1.0)
     boxes = boxes.at[:, 0].set(jnp.array(FLOOR)).at[:, 1].set(jnp.array(TABLE))
@@ -67,10 +67,10 @@ def furnished():
 
 @pytest.fixture(scope="module")
 def played():
-    """Steps [S, T] of four scripts: with friction, almost without, to drop it, to drive on."""
+    """Return steps [S, T] of four scripts: normal and low friction, a drop, driving on."""
     env = rl.make("rearrange/rearrange-dynamic", end_action=False, episodes=furnished())
     (high, low), (over, onto) = postures((0.14, 0.02))
-    # arm, grip, way ahead of the base, steps
+    # Each row has the arm's posture, the grip, the forward motion of the base, and the steps.
     take = [(high, OPEN, 0, 8), (low, OPEN, 0, 4), (low, SHUT, 0, 3), (high, 0, 0, 4)]
     place = [(over, 0, 0, 5), (onto, 0, 0, 4), (onto, OPEN, 0, 3), (over, 0, 0, 3)]
     drop = [(high, 0, -1, 8), (high, OPEN, 0, 7)]
@@ -100,7 +100,7 @@ def played():
 
 
 def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(played):
-    """34 N at a friction of 0.005 carry 0.35 N of the 0.88 N that the thing weighs."""
+    """34 N at a friction of 0.005 carry 0.35 N of the object's weight of 0.88 N."""
     env, (first, out) = played
     picked, success, failure = out.state.picked, out.info["success"], out.info["failure"]
     assert picked[0].any() and success[0, -1] and not failure[0].any()
@@ -108,14 +108,14 @@ def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(played):
     assert not picked[1].any() and abs(out.state.thing[1, -1, 2] - THING[2]) < 0.01
     assert picked[2].any() and failure[2, -1] and not success[2].any()
     assert not out.info["left_out"].any()
-    # the fingers press by their servos, 1000 N/m beyond what they hold
+    # The servos of the fingers press with 1000 N/m beyond the object's size.
     held = out.state.driven.press[0, 14]
     open_to = out.state.driven.physics.qpos[0, 14, 11:13].mean()
     np.testing.assert_allclose(held, 1000 * (open_to + 0.01), rtol=1e-2)
-    # rewards: the way, and a bonus for the first time in the hand and for each step of success
+    # The reward is the covered distance, a bonus for the first grasp, and one per step of success.
     paid = out.reward[0].sum() - (first.left[0] - out.state.left[0, -1])
     assert float(paid) == pytest.approx(5.0 + 10.0 * float(success[0].sum()), abs=1e-3)
-    # driven on at the table, where the base ends before it
+    # In the last script the base drives on to the table and stops at its edge.
     ahead = out.state.joints.base[3, :, 0]
     assert 5.5 - fetch.BASE_RADIUS - 0.002 < ahead.max() < 5.5 - fetch.BASE_RADIUS + 0.002
 

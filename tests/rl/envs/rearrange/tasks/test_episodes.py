@@ -1,4 +1,4 @@
-"""Episodes are possible as far as they say, and houses in which none is are refused."""
+"""Episodes: possible as stated, and rejected for houses without any."""
 
 from dataclasses import replace
 from functools import cache
@@ -36,7 +36,7 @@ def test_things_and_goals_are_in_reach_of_free_places_and_starts_have_a_way():
 
 
 def test_goals_lie_on_what_bears_them():
-    """The thing at its goal touches a box from above, and lies in none."""
+    """The object at its goal touches a box from above and penetrates none."""
     for e, n in enumerate(np.asarray(made().house)[:6]):
         thing = np.asarray(made().things, float)[n, made().target[e]]
         foot = np.asarray(made().goal[e], float) - (0, 0, thing[5])
@@ -73,7 +73,7 @@ def test_houses_and_episodes_with_a_number_that_is_none_are_refused():
 
 
 def test_the_way_over_the_floor_leads_to_where_the_arm_gets_there_and_no_farther():
-    """The thing is taken from the cells at which it ends, by a posture that touches nothing."""
+    """A posture without contact grasps the object from the end cells of the path."""
     ends = np.asarray(made().to_target)
     for e, n in list(enumerate(np.asarray(made().house)))[::5]:
         cells = (np.argwhere(ends[e] < 0.05) + 0.5) * episodes.WIDTH

@@ -1,4 +1,4 @@
-"""Navigation: a follower of the way arrives; what is paid, and when it counts."""
+"""Navigation: a controller that follows the path arrives; rewards and success."""
 
 from dataclasses import replace
 from functools import cache
@@ -22,7 +22,7 @@ COPIES = 64
 
 
 def followed(steps=150):
-    """Copies that turn to where the way gets shorter, and then drive: rewards, ends, states."""
+    """Drive down the distance field; return first and last states, rewards and success."""
     state, seen = jax.jit(jax.vmap(task().reset))(jax.random.split(jax.random.key(0), COPIES))
     first = state
 
@@ -50,12 +50,11 @@ def followed(steps=150):
 
 
 def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
-    """Six of seven copies at least.
+    """Six of seven copies must arrive.
 
-    The folded arm reaches 0.7 m ahead of the middle of the base, so that who drives straight at a
-    corner, or at a place beside a wall, is held up before it.
-
-    The sum of rewards is the way that was covered and the bonus, to rounding.
+    The folded arm extends 0.7 m ahead of the base's center. Driving straight at a corner, or at a
+    position beside a wall, therefore stops the robot early. The sum of rewards is the covered
+    distance plus the bonus, up to rounding.
     """
     first, last, total, success = followed()
     assert success.mean() > 0.85
@@ -65,7 +64,7 @@ def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
 
 
 def test_with_a_stop_the_robot_says_when_it_is_there():
-    """Within the radius it is a success, elsewhere a failure; not in the first five steps."""
+    """Stopping within the radius is success, elsewhere failure, except in the first five steps."""
     env = rl.make("rearrange/navigate", stop=True, episodes=task().episodes)
     state, _ = jax.jit(env.reset)(jax.random.key(2))
     goal = env.episodes.goal[state.episode]

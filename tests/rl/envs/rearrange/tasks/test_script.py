@@ -1,4 +1,4 @@
-"""The script of mobile pick: what it reads and how its hand moves; it takes most things."""
+"""The script of mobile pick: its inputs, its hand motions, and its high rate of grasps."""
 
 from functools import cache
 
@@ -40,7 +40,7 @@ def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
 
 
 def test_the_hand_goes_and_turns_where_it_is_to():
-    """By 3 mm; and what goes back moves it half as much at most as it would by itself."""
+    """The hand moves 3 mm; the projected return of the arm displaces it by at most half."""
     arm = jnp.array([0.3, 0.4, 0.2, 1.0, -0.3, 0.8, 0.1])
 
     def hand(arm):
