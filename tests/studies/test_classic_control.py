@@ -1,4 +1,4 @@
-"""The study `classic-control`: its rows at a hundredth of their steps, its table."""
+"""The study `classic-control`: its rows at a hundredth of their steps, and its table."""
 
 import numpy as np
 import pytest

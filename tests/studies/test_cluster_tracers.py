@@ -1,4 +1,4 @@
-"""The study `cluster-tracers`: what it measures, what it says."""
+"""The study `cluster-tracers`: its measurements and its findings."""
 
 import base64
 import io
@@ -16,7 +16,7 @@ T = np.linspace(0.5, 20, 40)
 
 
 def test_slopes_are_those_of_an_exponential():
-    """Whatever the first half does."""
+    """The first half of the radii has no effect."""
     radii = np.exp(np.outer(T, [0.05, -0.02]))
     radii[:10] = 7
     np.testing.assert_allclose(measures.slope(radii, T), [0.05, -0.02], rtol=1e-12)
@@ -25,21 +25,21 @@ def test_slopes_are_those_of_an_exponential():
 def test_the_collapse_is_the_smallest_core_but_for_a_single_moment():
     core = np.abs(T - 12)[:, None] + 1 + np.zeros(2)
     core[3, 0] = 0.1
-    # the median of five about the lowest equals that one earlier
+    # The median of five about the minimum equals that one sample earlier.
     turn, fell = measures.collapse(core)
     np.testing.assert_allclose(T[turn], 12, atol=0.5)
     assert fell.all()
 
 
 def test_what_only_wanders_or_only_shrinks_is_no_collapse():
-    """The least of a noisy radius, and the last moment of a run that ends too early."""
+    """Test the minimum of a noisy radius, and the last time of a run that ends too early."""
     noise = 1 + 0.2 * np.random.default_rng(0).normal(size=len(T))
     core = np.stack([noise, 1 - 0.04 * T], 1)
     assert not measures.collapse(core)[1].any()
 
 
 def test_rates_are_escapes_over_time_and_bodies():
-    """Two a unit until 10, five a unit after, of 500 bodies."""
+    """Two escape per unit until 10, five per unit after, of 500 bodies."""
     gone = np.where(T < 10, 2 * T, 20 + 5 * (T - 10))[:, None]
     turn = np.array([np.flatnonzero(T == 10)[0]])
     np.testing.assert_allclose(measures.rates(gone, T, turn, 500)[:, 0], [4, 10])
@@ -54,7 +54,7 @@ def test_a_mean_has_its_error_and_one_value_has_none():
 @pytest.mark.slow
 @pytest.mark.release
 def test_the_study_reports_and_resumes(tmp_path):
-    """Four clusters of one seed; the stars of all begin alike, and alone and dense evolve alike."""
+    """Four clusters have one seed; all stars start alike, and alone and dense evolve alike."""
     options = cluster_tracers.Options(stars=40, tracers=100, seeds=1, time=2)
     found = cluster_tracers.study(options, tmp_path / "run", False)
     assert "cluster-tracers" in [study.name for study in studies()]
@@ -71,7 +71,7 @@ def test_the_study_reports_and_resumes(tmp_path):
 
 @pytest.mark.slow
 def test_a_density_is_nothing_but_its_tide():
-    """Stars begin the same; a wide cluster is nearer to its edge, at twice the tidal radius."""
+    """Stars start the same; a wide cluster is closer to its edge, at twice the tidal radius."""
     with jax.enable_x64(True):
         options = cluster_tracers.Options(stars=40, tracers=40)
         alone, dense, loose = (
@@ -81,8 +81,8 @@ def test_a_density_is_nothing_but_its_tide():
         x = [one.now.bodies.stars.x for one in (alone, dense, loose)]
         np.testing.assert_array_equal(x[0], x[1])
         np.testing.assert_array_equal(x[0], x[2])
-        # the same mass on the same orbit: edges in pc are equal, 0.5 and 2 pc of half-mass radius
+        # The same mass is on the same orbit: edges in pc are equal, half-mass radii 0.5 and 2 pc.
         assert float(dense.spec.edge / loose.spec.edge) == pytest.approx(4, rel=1e-9)
         assert alone.spec.steps.tide.field.gm == 0
-        # where no field is, what is bound far out has not escaped
+        # Without a tidal field, a bound star far outside has not escaped.
         assert [bool(one.spec.unbound) for one in (alone, dense, loose)] == [True, False, False]

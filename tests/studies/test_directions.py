@@ -32,7 +32,7 @@ def check_fits(table, beside):
 
 @pytest.mark.slow
 def test_the_study(monkeypatch, tmp_path):
-    """In 2048 dimensions alone."""
+    """Only 2048 dimensions are used."""
     monkeypatch.setattr(directions, "SIDES", (16,))
     report = directions.study(directions.Options(images=200, components=12), tmp_path, False)
     fits, _ = check_fits(*report.tables[:2])
@@ -51,7 +51,7 @@ def test_the_study_in_32768_dimensions(tmp_path):
     report = directions.study(directions.Options(), tmp_path, False)
     fits, answers = check_fits(*report.tables[:2])
     assert {row["d"] for row in fits.values()} == {784, 384, 2048, 8192, 32768}
-    # recorded elsewhere, where the network's sums may round otherwise
+    # The peer's values come from another machine, where the network's sums may round differently.
     for row in answers.values():
         np.testing.assert_allclose(row["TFP's density"], row["our density"], rtol=1e-5)
     mixed = {row[1]: row[3] for row in report.tables[2].rows}
@@ -66,7 +66,7 @@ def concentration(length):
 
 
 def law_of(x):
-    """Stand in for the fit, by NumPy."""
+    """Replace the fit by one in NumPy."""
     mean = x.mean(0)
     length = np.linalg.norm(mean)
     direction, k = mean / length, concentration(length)
@@ -74,9 +74,10 @@ def law_of(x):
 
 
 def test_a_row_of_fits_holds_the_closed_forms_of_three_dimensions():
-    """There A(k) = coth k - 1 / k, and the density is k exp(k m.x) / (4 pi sinh k).
+    """A(k) is coth k - 1 / k there, and the density is k exp(k m.x) / (4 pi sinh k).
 
-    Near both ends, R to 0 and to 1, the estimate of Banerjee et al. is the concentration itself.
+    Close to both ends, R to 0 and to 1, the estimate of Banerjee et al. is the concentration
+    itself.
     """
     turns = np.linspace(0, 2 * np.pi, 6, endpoint=False)
     for length, ends in ((0.01, 0.03), (0.5, None), (0.99, 100.0)):
@@ -104,12 +105,12 @@ def test_a_row_of_fits_holds_the_closed_forms_of_three_dimensions():
 
 
 def test_each_digit_left_out_is_told_by_the_likelihood_of_the_other_nine(monkeypatch, x64):
-    """SciPy's densities of the same laws, summed and compared pair by pair."""
+    """Compare with SciPy's densities of the same distributions, summed and compared pairwise."""
     monkeypatch.setattr(novelty, "_picture", lambda *shown: None)
     monkeypatch.setattr(novelty, "VonMisesFisher", SimpleNamespace(fit=law_of))
     random = np.random.default_rng(0)
     labels = np.repeat(np.arange(10), 12)
-    # the first digit is so narrow that log densities rise above 1, the largest cosine
+    # The first digit is so narrow that log densities exceed 1, the largest cosine.
     noise = np.linspace(0.03, 0.8, 10).repeat(12)[:, None] * random.normal(size=(120, 3))
     x = random.normal(size=(10, 3)).repeat(12, 0) + noise
     x, strange = (a / np.linalg.norm(a, axis=1)[:, None] for a in (x, random.normal(size=(30, 3))))

@@ -1,4 +1,4 @@
-"""The study `double-pendulum`: its parts against what is known, its report."""
+"""The study `double-pendulum`: its parts against reference values, and its report."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The study `escapers`: its theory, and that tails are found where they are."""
+"""The study `escapers`: its theory, and the detection of tails."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from jaxgpu.studies.escapers.lagrange import about_z, tail
 
 
 def test_slow_escape_is_symmetric_and_knows_only_the_tidal_radius():
-    """Far from the galaxy's centre the field is Hill's, which has no scale but that radius."""
+    """Far from the galactic center the field is Hill's, whose only scale is that radius."""
     with jax.enable_x64(True):
         gm, place = 1e9, 1e4
         edge = 2 * (1 / (3 * gm)) ** (1 / 3) * place

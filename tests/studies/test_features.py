@@ -1,4 +1,4 @@
-"""The real vectors are what they are said to be; what is missing is named."""
+"""Real vectors: their documented properties, and errors for missing data."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,7 @@ def test_tokens():
 
 @pytest.mark.slow
 def test_activations_are_those_of_the_network_half_way():
-    """The reader, run whole, must see what its first half hands on: an image decides its own row,
-    whatever its brightness."""
+    """The full network continues its first half; an image sets its row at any brightness."""
     images = features.digits()[0][[0, 700, 1400]]
     x = features.activations(images, 16)
     assert x.shape == (3, 2048)
@@ -37,7 +36,7 @@ def test_photograph():
     x = features.photograph()
     assert x.shape == (378, 784)
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-15)
-    # squares side by side go on where the other ends, up to the factor that each was divided by
+    # Adjacent squares continue each other, up to the factor by which each was divided.
     tiles = x.reshape(21, 18, 28, 28)
     left, right = (
         features.unit(tiles[..., j].reshape(-1, 28)).reshape(21, 18, 28) for j in (0, 27)

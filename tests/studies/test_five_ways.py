@@ -1,4 +1,4 @@
-"""The study `five-ways`: its task, its race on a pendulum, and gradients that are known."""
+"""The study `five-ways`: its task, its race on a pendulum, and known gradients."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ STEPS = 12
 
 @pytree
 class Walk:
-    """A point that actions move; the reward is quadratic in its place, or one of two numbers."""
+    """A point that actions move, with a quadratic reward of its position or one of two values."""
 
     max_steps: int = size(default=STEPS, least=1)
     controls: tuple[str, ...] = static(default=("x", "y"))
@@ -55,7 +55,7 @@ def test_gradients_of_a_quadratic_gain_are_its_smoothed_slope_with_the_noise_of_
     seen, found = look_at(Walk(), sigma=0.3, pairs=512, samples=32)
     assert (np.abs(found.exact[:, 0] - 1) < 0.1).all()
     assert (found.exact[:, 1] <= found.exact[:, 0]).all()
-    # g(a + sigma e) = g(a) + sigma H e; of the gains of n steps H is sum over t of ones [t, t]
+    # g(a + sigma e) = g(a) + sigma H e; for returns of n steps, H is the sum over t of ones [t, t].
     slope = np.linalg.norm(np.asarray(seen.exact).reshape(16, 3, -1), axis=-1)
     for i, n in enumerate((1, 4, STEPS)):
         hessian = sum(np.outer(np.arange(n) <= t, np.arange(n) <= t) * 1.0 for t in range(n))
@@ -84,7 +84,7 @@ def test_frames_beyond_a_window_have_no_part_in_it():
 
 
 def test_cosines_are_those_of_vectors_that_are_known(x64):
-    """One plan points along the slope, two stand at 60 degrees to it; noise is even about it."""
+    """One plan points along the gradient, two are at 60 degrees to it, with symmetric noise."""
     random = np.random.default_rng(0)
     slope = np.array([1.0, 0.0])
     noise = random.normal(size=(3, 4000, 1, 2))
@@ -112,7 +112,7 @@ def test_a_curve_is_read_between_two_looks():
 
 @pytree
 class Swing(Pendulum):
-    """A pendulum with a plan of zeros to begin with."""
+    """A pendulum whose initial plan is zero."""
 
     controls: tuple[str, ...] = static(default=("torque",))
 
@@ -121,7 +121,7 @@ class Swing(Pendulum):
 
 
 def test_every_start_of_a_field_is_another_and_returns_are_those_of_its_episode():
-    """Of a pendulum without torque, by semi-implicit Euler; a field depends on its seed alone."""
+    """Compare with semi-implicit Euler without torque; a field depends only on its seed."""
     field, again, other = (Field.of(Swing(max_steps=75), 4, 4, seed) for seed in (0, 0, 1))
     same = jax.tree.map(lambda a, b: bool(jnp.all(a == b)), field.starts, again.starts)
     assert all(jax.tree.leaves(same)) and bool(jnp.all(field.keys == again.keys))
@@ -145,7 +145,7 @@ def test_every_start_of_a_field_is_another_and_returns_are_those_of_its_episode(
 
 
 def test_plans_that_are_known_tilt_the_glass_as_they_say_and_few_particles_are_observed():
-    """A liquid's 8 particles have two places and two velocities, the tool has six numbers."""
+    """A liquid's 8 particles have two positions and two velocities, the tool has six numbers."""
     env = five_ways.make_task("coarse")
     assert env.observation_space.shape == (2 * 8 * (2 + 2) + 6 + 1,)  # and the clock
     guess, known = env.first_guess(), five_ways.known_plans(env)
@@ -169,7 +169,7 @@ def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
     lengths = {name: curve.episodes[-1] for name, curve in race.curves.items()}
     assert lengths == {"SHAC": 32, "Adam": 32, "CEM": 64}
     assert all(one.shape == (2,) and np.isfinite(one).all() for one in race.new.values())
-    # a plan is found for its own start: there it beats none, and no other is promised
+    # A plan is optimized for its own start: there it beats no action, elsewhere it need not.
     still = np.asarray(
         jax.vmap(lambda s: trajectory(field.env, s, fixed["still"]))(field.starts.state)[1][
             "reward"

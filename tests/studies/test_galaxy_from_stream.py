@@ -1,4 +1,4 @@
-"""The study `galaxy-from-stream`: its sky, its spray, derivatives, samples, and its report."""
+"""The study `galaxy-from-stream`: sky, spray, derivatives, samples and report."""
 
 from dataclasses import field, replace
 from functools import partial
@@ -52,7 +52,7 @@ def test_what_is_seen_is_how_places_change():
 
 
 def shift(rows):
-    """Places that move with velocities, which stay."""
+    """Return positions that move with their velocities, which are constant."""
     return np.concatenate([rows[:, 3:], np.zeros_like(rows[:, 3:])], 1)
 
 
@@ -68,7 +68,7 @@ def test_the_track_of_stars_on_a_line_is_that_line():
 
 
 def test_stars_leave_beside_two_tidal_radii():
-    """On a circle about a point of mass the tidal radius is R (m / 3 M)^(1/3)."""
+    """The tidal radius on a circle about a point mass is R (m / 3 M)^(1/3)."""
     cluster = jnp.array([10.0, 0, 0, 0, 200.0, 0])
     gm, edge = 4e5 * 3e-6, 10 * 1e-2
     draws = drawn(jax.random.key(0), 4000)
@@ -78,7 +78,7 @@ def test_stars_leave_beside_two_tidal_radii():
     side = np.asarray(draws[:, 1])
     np.testing.assert_allclose(np.mean(side * away[:, 0]), 2, atol=4 * 0.5 / np.sqrt(4000))
     np.testing.assert_allclose(np.std(away[:, 2]), 0.5, rtol=0.05)
-    # 0.3 of the reach of 2, in speeds of the turn, 20 (km/s) / kpc
+    # The mean is 0.3 of the offset of 2, in units of the rotation, 20 (km/s) / kpc.
     np.testing.assert_allclose(np.mean(side * away[:, 4]) / 20, 0.6, atol=4 * 1.1 / np.sqrt(4000))
 
 
@@ -112,7 +112,7 @@ def test_derivatives_through_orbits_are_those_of_differences():
 
 @pytree
 class Line(Target):
-    """A likelihood whose mean is straight in its coordinates, and whose covariance is known."""
+    """A likelihood whose mean is linear in its coordinates, with a known covariance."""
 
     slope: jax.Array = field(kw_only=True)  # [D, P]
 
@@ -134,7 +134,7 @@ def test_a_turn_of_a_fit_solves_the_curve_with_its_damped_diagonal():
 
 @pytest.mark.slow
 def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
-    """Truths are drawn, data made of them with normal errors, and the fit is off and too narrow."""
+    """Truths are random, data have normal errors, and the fit is biased and too narrow."""
     random = np.random.default_rng(3)
     slope = random.normal(size=(100, 30, 4)) * np.array([3.0, 6, 5, 8])
     truth = random.uniform(0.3, 0.7, (100, 4))
@@ -162,7 +162,7 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
     samples, amiss = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
     samples = np.asarray(samples)
     assert np.max(amiss) < 0.05  # a straight line is one of its polynomials
-    # a mean of 64 samples is known to 0.13 of an error
+    # The mean of 64 samples has a standard error of 0.13.
     assert np.all(np.abs((samples.mean(1) - mean) / spread).mean(0) < 0.2)
     assert np.all(np.abs((samples.std(1) / spread).mean(0) - 1) < 0.05)
     rank = np.mean(samples < truth[:, None], 1)
@@ -194,7 +194,7 @@ def test_a_mock_is_weighed_and_a_stopped_run_resumes_to_the_same_bits(tmp_path):
     assert int(whole.done) == 2
     assert not np.array_equal(whole.truth[0], whole.truth[1])
     assert np.all((whole.samples > 0) & (whole.samples < 1))
-    # samples are about the fit, by its own errors
+    # The samples are around the fit, by its own errors.
     spread = np.asarray(whole.samples).std(1) / np.asarray(whole.error)
     assert np.all((spread > 0.1) & (spread < 10))
 
@@ -207,7 +207,7 @@ def test_starts_are_off_by_a_tenth_to_three():
 
 
 def test_every_number_of_the_report_follows_from_samples_and_truths(monkeypatch):
-    """The four numbers stand in for speeds at 5 to 8 kpc, of which the halo's is known best."""
+    """The four numbers replace velocities at 5 to 8 kpc; the halo's is the best known."""
     monkeypatch.setattr(findings, "figures", lambda *told: [])
     monkeypatch.setattr(findings, "circular_speeds", lambda theta: theta)
     random = np.random.default_rng(4)
@@ -230,7 +230,7 @@ def test_every_number_of_the_report_follows_from_samples_and_truths(monkeypatch)
     truth, samples = ((low + (high - low) * q) for q in (shares[:, 0], shares[:, 1:]))
     error = samples.std(1)
     pull = (samples.mean(1) - truth) / error
-    # of 64 samples the truth may have 11 to 53, and 2 to 62, below it
+    # Of 64 samples, 11 to 53, and 2 to 62, may be below the truth.
     rows = np.sort(samples, 1)
     inside = [
         (rows[:, first] < truth) & (truth < rows[:, last]) for first, last in ((10, 53), (1, 62))
@@ -270,14 +270,14 @@ def test_every_number_of_the_report_follows_from_samples_and_truths(monkeypatch)
 
 
 def check(text, numbers, atol=0.00501):
-    """Numbers in a cell, as they are rounded there."""
+    """Compare the numbers in a cell with `numbers`, which it shows rounded."""
     cell = text.replace("±", " ").replace("to", " ").split()
     np.testing.assert_allclose([float(part) for part in cell], numbers, atol=atol)
 
 
 @pytest.mark.slow
 def test_right_posteriors_are_reported_as_right(tmp_path):
-    """Of truths that are drawn as samples are, two thirds and 95 % lie in the intervals."""
+    """If truths are distributed as samples are, two thirds and 95 % are in the intervals."""
     options = galaxy_from_stream.Options(mocks=150, stars=50)
     fine = two_streams(100, Errors())
     spec = Weighing(

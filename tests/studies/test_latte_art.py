@@ -1,4 +1,4 @@
-"""The study `latte-art`: its report at small size, and that gradients pay."""
+"""The study `latte-art`: its report at small size, and the benefit of gradients."""
 
 import pytest
 

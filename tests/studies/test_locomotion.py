@@ -1,4 +1,4 @@
-"""The study `locomotion`: a robot learns a little, and its rows."""
+"""The study `locomotion`: a short training of a robot, and its rows."""
 
 import re
 from functools import partial
@@ -14,7 +14,7 @@ from jaxgpu.studies.classic_control.scores import PARTS
 
 
 def test_a_report_tells_of_the_rows_that_were_asked_for(monkeypatch, tmp_path):
-    """Of a task and trainings that take a moment."""
+    """The task and the trainings are fakes that take a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setattr(rl, "make", lambda name: Line())
     found = locomotion.study(locomotion.Options(share=0.01), tmp_path, False)

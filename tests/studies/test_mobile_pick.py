@@ -1,4 +1,4 @@
-"""The study `mobile-pick`: how trainings are measured, and a little of it in full."""
+"""The study `mobile-pick`: how trainings are measured, and a small version of all of it."""
 
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ def test_shares_of_successes_are_measured_along_the_trainings(tmp_path):
 
 
 def test_an_episode_that_is_over_stands_still():
-    """A counter that ends at three: it is at 1, 2 and 3, and then stays."""
+    """A counter that ends at three shows 1, 2 and 3, and then remains."""
 
     def step(state, action, key):
         over = state + action == 3
@@ -44,7 +44,7 @@ def test_an_episode_that_is_over_stands_still():
 
 
 def test_a_policy_with_a_memory_is_played_with_it():
-    """It moves on by one more in each step: to 0, 1, 3 and 6."""
+    """The policy moves by one more in each step: to 0, 1, 3 and 6."""
 
     def step(state, action, key):
         no = jnp.bool_(False)
@@ -93,7 +93,7 @@ def test_a_film_shows_the_house_beside_what_the_robot_sees(seeing, monkeypatch):
 
 
 def test_a_report_tells_of_trainings_led_by_the_script(monkeypatch, tmp_path):
-    """Of a task and trainings that take a moment."""
+    """The task and the trainings are fakes that take a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setattr(mobile_pick.houses, "generate_many", lambda seeds: len(seeds))
     monkeypatch.setattr(mobile_pick.tasks, "fetching", lambda houses, skip: houses)

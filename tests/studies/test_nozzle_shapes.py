@@ -21,7 +21,7 @@ WIDTHS = (0.071, 0.057, 0.043, 0.032)  # m
 
 
 def test_the_gradient_of_a_shape_is_that_of_finite_differences():
-    """What falling nodes lose to the walls depends smoothly on every half width."""
+    """The momentum that falling nodes lose to the walls depends smoothly on every half width."""
     with jax.enable_x64(True):
         nodes = tuple(jnp.asarray(a) for a in np.random.default_rng(0).uniform(0, 0.3, (2, 300)))
         v = jnp.zeros(300) + 0.3, jnp.zeros(300) - 1.0
@@ -38,7 +38,7 @@ def test_the_gradient_of_a_shape_is_that_of_finite_differences():
 
 
 def slope_and_differences(function):
-    """The gradient at WIDTHS, and central differences over a micrometre."""
+    """Return the gradient at WIDTHS, and central differences over a micrometre."""
     widths = jnp.array(WIDTHS)
     shifts = 1e-6 * np.eye(4)
     measured = [float(function(widths + e) - function(widths - e)) / 2e-6 for e in shifts]
@@ -89,7 +89,7 @@ def test_a_descent_makes_both_objectives_less_and_stays_in_the_box():
 
 
 def two_bowls(x):
-    """Squares of the distances from two points; all between the points is the front."""
+    """Return squared distances from two points, whose front is the segment between them."""
     away = x[None] - jnp.array([[0.2, 0.5], [0.8, 0.5]])
     return jnp.sum(away**2, 1)
 
@@ -98,17 +98,17 @@ def test_a_polish_leads_members_to_the_front_and_makes_none_worse():
     x = jax.random.uniform(jax.random.key(2), (8, 2))
     spec = Polish(jnp.zeros(2), jnp.ones(2), two_bowls)
     end, seen = rollout(spec.step, spec.init(x, jax.vmap(two_bowls)(x)), 25, measure=measure)
-    # the first step values the members again, in its own program, and moves none
+    # The first step evaluates the members again, in its own program, and moves none.
     assert bool(jnp.all(seen["f"][2:] <= seen["f"][1:-1]))
     assert bool(jnp.all(end.f == seen["f"][-1])) and bool(jnp.all(seen["x"][1] == x))
-    # on the front the roots of the two objectives are distances that sum to that of the points
+    # On the front, the roots of the two objectives are distances that sum to that of the points.
     above = jnp.sum(jnp.sqrt(seen["f"]), -1) - 0.6
     assert bool(jnp.all(above[-1] > -1e-6)) and bool(jnp.all(above[-1] < 0.15 * above[0]))
 
 
 @dataclass(frozen=True)
 class Bowls:
-    """Stand in for a pour: squares of the weighted distances from two designs, in a box."""
+    """A fake pour: squares of the weighted distances from two designs, in a box."""
 
     low = np.array([0.02, 0.03, 0.05], np.float32)
     high = np.array([0.08, 0.05, 0.25], np.float32)
@@ -123,7 +123,7 @@ class Bowls:
 
 
 def test_slopes_in_shares_of_the_box_agree_with_differences_in_metres():
-    """Of squares, whose central differences are exact: a slope that is turned tells its angle."""
+    """Central differences of squares are exact, so that a rotated gradient shows its angle."""
     bowls, random = Bowls(), np.random.default_rng(0)
     x = random.uniform(0.2, 0.8, (5, 3)).astype(np.float32)
     width = bowls.high - bowls.low

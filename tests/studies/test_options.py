@@ -1,4 +1,4 @@
-"""Options of studies that cannot be met are refused with a sentence."""
+"""Options of studies: invalid values raise with one sentence."""
 
 import importlib
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""The study `pareto-fronts`: as good as pymoo's stored runs, its pages."""
+"""The study `pareto-fronts`: results as good as pymoo's stored runs, and its pages."""
 
 import base64
 import json
@@ -23,13 +23,13 @@ from jaxgpu.studies.pareto_fronts import pictures, races
     [(3, 50, 1.5), pytest.param(33, 250, 0.5, marks=pytest.mark.release)],
 )
 def test_the_volumes_are_those_of_pymoo_at_equal_evaluations(seeds, generations, spreads, tmp_path):
-    """Within some of the spreads of the quartiles, by which medians of few seeds may differ."""
+    """The margin is some quartile distances, by which medians of few seeds may differ."""
     options = pareto_fronts.Options(seeds=seeds, generations=generations)
     found = pareto_fronts.study(options, tmp_path, False)
     lines = {(row[0], row[1].split()[0]): row for row in found.tables[0].rows}
     for name in races.RACES:
         ours, theirs = lines[name, "jaxgpu"], lines[name, "pymoo"]
-        # by 0.93 (1 / 11 + 1 / seeds)^0.5 of that spread is the standard deviation by chance
+        # By chance, the standard deviation is 0.93 (1 / 11 + 1 / seeds)^0.5 of that distance.
         assert ours[2] > theirs[2] - spreads * max(theirs[4] - theirs[3], ours[4] - ours[3]), name
     report.save(tmp_path, "pareto-fronts", options, found)
     page = report.write(tmp_path).read_text()
@@ -52,11 +52,11 @@ def test_the_stored_runs_are_fronts_whose_volumes_they_tell():
 
 
 def test_a_report_holds_volumes_beside_pymoos_at_as_many_evaluations(monkeypatch, tmp_path):
-    """Of some parts of pymoo's volumes; of its front a seed has ten points more than its number."""
+    """Fake volumes are fractions of pymoo's; seed n has 10 + n points of pymoo's front."""
     parts = dict(zip(races.RACES, (0.5, 0.8, 1.1)))
 
     def known(name, seeds, generations, seed, out, resume):
-        """The first volume of a history is that of the start."""
+        """Return a history that begins with the volume at the start."""
         peer, steps = races.peer(name), generations // races.EVERY
         held = np.zeros((1 + steps, seeds))
         held[1:] = parts[name] * np.sort(peer.volumes[:, :steps], 0)[2 : 2 + seeds].T
@@ -86,7 +86,7 @@ def test_a_report_holds_volumes_beside_pymoos_at_as_many_evaluations(monkeypatch
         np.testing.assert_allclose((spent[-1], volume[-1]), (9.2, part * middle))
         np.testing.assert_allclose(panel.lines[1].get_ydata()[-1], middle)
         assert panel.get_title() == races.RACES[name].title
-    # 13 points are those of the fourth of seven seeds, which has the median volume
+    # The fourth of seven seeds has the median volume and 13 points.
     assert all("median volume, 13 points" in one.caption for one in told.figures[:3])
     width, height = told.figures[-1].get_size_inches()
     assert height < width <= 9.4  # the page's

@@ -1,4 +1,4 @@
-"""The study `peg-by-touch`: what it says of its trainings, a little of it in full."""
+"""The study `peg-by-touch`: its findings on trainings, and a small version of all of it."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from jaxgpu.studies.peg_by_touch import Options
 
 
 def test_the_first_measurement_from_which_the_median_stays_counts():
-    """A median that falls below again has not arrived."""
+    """A median that falls again does not count as reached."""
     options = Options(steps=1_024_000)
     what = peg_by_touch.course(options, "reduced", peg_by_touch.TEACHER)
     history = np.zeros((11, 3))
@@ -27,7 +27,7 @@ def test_the_first_measurement_from_which_the_median_stays_counts():
 
 
 def test_students_feel_and_their_critics_know():
-    """The teacher's critic fits both students; what varies is what is asked for."""
+    """The teacher's critic fits both students, and requested variations are applied."""
     options = Options(augmentation=0.5, copies=8)
     env = lambda kind, who: peg_by_touch.course(options, kind, who).env
     felt = env("force", peg_by_touch.STUDENT)
@@ -47,7 +47,7 @@ def test_students_feel_and_their_critics_know():
 
 
 def test_a_report_tells_of_the_teacher_and_its_students(monkeypatch, tmp_path):
-    """Of a task and trainings that take a moment."""
+    """The task and the trainings are fakes that take a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     make = lambda name, observation, **told: Line(observation)
     monkeypatch.setattr(rl, "make", make)

@@ -1,4 +1,4 @@
-"""The study `peg-insertion`: its pictures, and a little of it in full."""
+"""The study `peg-insertion`: its images, and a small version of all of it."""
 
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ def test_a_taxel_that_is_pressed_is_bright_where_it_lies_on_its_pad():
 def test_a_report_tells_of_trainings_by_rewards_or_by_the_script(
     taught, steps, monkeypatch, tmp_path
 ):
-    """An update is of 8 x 32 steps by PPO, of 8 x 16 by DAgger; the task takes a moment."""
+    """An update has 8 x 32 steps by PPO, 8 x 16 by DAgger; the task takes a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setattr(rl, "make", lambda name, max_steps: Line())
     monkeypatch.setattr(pictures, "film", film_of_zeros)

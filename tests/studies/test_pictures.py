@@ -1,4 +1,4 @@
-"""The pictures show what they are given, in the units they name."""
+"""Figures of studies: they show the given data in the units that they name."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_response_marks_the_resonances_where_kepler_puts_them():
     drawing = pictures.response(before, np.full(50, 0.01), np.asarray(before.e) + 0.1, 5.2026)
     top, bottom = drawing.axes
     marks = sorted(line.get_xdata()[0] for line in top.lines[1:])
-    # the Kirkwood gaps of the textbooks, AU
+    # These are the Kirkwood gaps of the textbooks, AU.
     np.testing.assert_allclose(marks, [2.065, 2.501, 2.825, 2.958, 3.278], atol=2e-3)
     np.testing.assert_allclose(bottom.lines[0].get_ydata(), 0.1)
 

@@ -1,4 +1,4 @@
-"""The study `pour`: its report, and that planning pays."""
+"""The study `pour`: its report, and the benefit of planning."""
 
 from types import SimpleNamespace
 

@@ -22,19 +22,19 @@ KEY = jax.random.key(0)
 
 @pytree
 class Cart:
-    """A mass that is pushed for speed: it pays its speed, and minus the square of the push."""
+    """A mass that is pushed; its rewards are its velocity and minus the squared push."""
 
     observation_space = property(lambda self: rl.Box(-np.inf, np.inf, (2,)))
     action_space = property(lambda self: rl.Box(-1.0, 1.0, (1,)))
     differentiable = property(lambda self: True)
 
     def reset(self, key):
-        """At rest, nearly."""
+        """Start almost at rest."""
         v = 0.1 * jax.random.normal(key)
         return (v, jnp.int32(0)), jnp.stack([v, v**2])
 
     def step(self, state, action, key):
-        """A push."""
+        """Push the mass."""
         v, t = 0.9 * state[0] + action[0], state[1] + 1
         reward = jnp.stack([v, -0.5 * action[0] ** 2])
         return rl.Step((v, t), jnp.stack([v, v**2]), reward, jnp.bool_(False), t >= 8, {})
@@ -67,7 +67,7 @@ def test_all_ways_spend_as_many_steps():
 def test_steps_are_told_as_they_were_trained_and_policies_are_those_of_each_weight(
     monkeypatch, tmp_path
 ):
-    """A training that writes down its weight of speed, its key, and its steps so far."""
+    """A fake training records its weight of velocity, its key, and its steps so far."""
     seen, folders = [], []
 
     def trained(env, learner, keys, parts, every, measure, out, resume):

@@ -1,4 +1,4 @@
-"""The study `solar-system`: its figures, its findings."""
+"""The study `solar-system`: its figures and its findings."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The study `surgical-grasp`: its learners, its film, and a little of it in full."""
+"""The study `surgical-grasp`: its learners, its video, and a small version of all of it."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,13 +15,13 @@ from jaxgpu.studies import surgical_grasp
 
 @pytree
 class Scripted(Line):
-    """A task whose class has the script, as tasks by contact have."""
+    """A task whose class has the script, as tasks with contact do."""
 
     script = staticmethod(lambda env, observation: Approach()(observation))
 
 
 def test_a_report_tells_of_trainings_by_contact_and_without(monkeypatch, tmp_path):
-    """Of a task and trainings that take a moment."""
+    """The task and the trainings are fakes that take a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setitem(surgical_grasp.TASKS, "needle-pick", Scripted)
     monkeypatch.setattr(rl, "make", lambda name, shaping: Line())

@@ -1,4 +1,4 @@
-"""The study `surgical-reach`: what it finds at a tenth of its size, its statistics."""
+"""The study `surgical-reach`: its findings at a tenth of its size, and its statistics."""
 
 import base64
 import io
@@ -47,7 +47,7 @@ def test_a_report_has_the_curves_of_all_learners_and_a_film_of_the_best(monkeypa
 @pytest.mark.slow
 @pytest.mark.release
 def test_ppo_learns_to_reach(tmp_path):
-    """After 81,920 steps. In the pilot, a longer training, PPO reached 80 % after as many."""
+    """Train for 81,920 steps; in a longer pilot run, PPO reached 80 % after as many."""
     run = races.race("PPO", 3, 100_000, 0, tmp_path, False)
     assert 100 * races.curve(run.history[1:], 5.0)[-1, 0] > 40
 
