@@ -98,10 +98,10 @@ SLOW = {
 # The examples of these documents run for longer than they compile.
 LONG = {"docs/evolution.md", "docs/examples/sand.md", "notebooks/continuum.ipynb"}
 
-# A code block matches with two groups: its language and its code.
+# pages of which every block is a script of its own
 STANDALONE = {"docs/guides.md"}
 
-# of each code block: the fence's words, the code
+# A code block matches with two groups: its language and its code.
 _BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
