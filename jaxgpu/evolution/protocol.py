@@ -213,7 +213,7 @@ def generation[S](
     >>> both(key).state.population.f.shape
     (20, 2)
     """
-    x, f, violation, objective = _ask_and_evaluate(spec, problem, search, key, mesh)
+    x, f, violation, objective = _evaluate(spec, problem, search, key, mesh)
     failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
     return Search(spec.tell(search.state, x, f, violation), failed, objective)
 
@@ -240,9 +240,7 @@ def step[S](
         )
     _check_algorithm("step", spec)
     try:
-        x, f, violation, _ = _ask_and_evaluate(
-            spec, problem, Search(state, jnp.int32(0)), key, mesh
-        )
+        x, f, violation, _ = _evaluate(spec, problem, Search(state, jnp.int32(0)), key, mesh)
         return spec.tell(state, x, f, violation)
     except (AttributeError, IndexError) as error:
         shapes = lambda tree: jax.tree.map(jnp.shape, tree)
@@ -255,7 +253,7 @@ def step[S](
         ) from error
 
 
-def _ask_and_evaluate(
+def _evaluate(
     spec: Algorithm,
     problem: Problem | Stochastic,
     search: Search,
@@ -271,31 +269,25 @@ def _ask_and_evaluate(
         ask_key, draw_key = jax.random.split(key)
         x = lax.optimization_barrier(spec.ask(search.state, ask_key))
         given = problem, x, draw_key, search.objective
-        values = (
-            problem.evaluate(*given[1:])
-            if mesh is None
-            else _evaluate_stochastic_shards(mesh, *given)
-        )
+        values = problem.evaluate(*given[1:]) if mesh is None else _evaluate_draws(mesh, *given)
         return x, *lax.optimization_barrier(values)
     x = lax.optimization_barrier(spec.ask(search.state, key))
     values = problem.evaluate(x) if mesh is None else _evaluate_shards(problem, x, mesh)
     return x, *lax.optimization_barrier(values), search.objective
 
 
-def _evaluate_stochastic_shards(
+def _evaluate_draws(
     mesh: Mesh, problem: Stochastic, x: Array, key: Array, state: Any
 ) -> tuple[Array, Array, Any]:
     """Evaluate a share on each device; return values, violations and next state on all of them."""
     (axis,) = mesh.axis_names
 
-    def evaluate_shard(
-        problem: Stochastic, x: Array, key: Array, state: Any
-    ) -> tuple[Array, Array, Any]:
+    def share(problem: Stochastic, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
         return problem.evaluate(lax.optimization_barrier(x), key, state, axis)
 
     everywhere = PartitionSpec()
     return jax.shard_map(
-        evaluate_shard, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
+        share, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False
     )(problem, x, key, state)
 
 

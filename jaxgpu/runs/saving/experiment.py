@@ -146,7 +146,7 @@ def _parent_names(name: str, method: bool) -> list[str]:
 def _sort_key(name: str) -> tuple[bool, int]:
     """Return a sort key: x, v and m before other arrays of the start, deeper names last.
 
-    >>> sorted(["start.bodies.stars.a", "start.gone.time", "start.bodies.pairs.m"], key=_order)
+    >>> sorted(["start.bodies.stars.a", "start.gone.time", "start.bodies.pairs.m"], key=_sort_key)
     ['start.bodies.pairs.m', 'start.gone.time', 'start.bodies.stars.a']
     """
     if part_of(name) != "start":
