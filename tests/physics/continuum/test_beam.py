@@ -1,4 +1,4 @@
-"""A slender elastic bar held at one end and bent by its own weight."""
+"""A slender elastic bar that is clamped at one end and bent by its own weight."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,9 +8,9 @@ from jaxgpu.physics.continuum import Body, Corotated, Grid, NeoHookean, Scene, f
 
 
 def cantilever(cells, law, slim=8.0, young=1e6, nu=0.3, sag=0.01):
-    """Static deflection over Euler's rho g A L^4 / 8 E I, and frequency over Euler's; L = 1 m.
+    """Return deflection over Euler's rho g A L^4 / 8 E I, and frequency over Euler's; L = 1 m.
 
-    The bar is let go straight and swings as d (1 - cos w t) about its static shape.
+    The bar is released straight and swings as d (1 - cos w t) about its static shape.
     """
     h, density, plane = 1 / slim, 1000.0, young / (1 - nu**2)
     dx = h / cells
@@ -36,12 +36,12 @@ def cantilever(cells, law, slim=8.0, young=1e6, nu=0.3, sag=0.01):
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [NeoHookean, Corotated])
 def test_a_cantilever_sags_as_beams_do(law):
-    """Row 15 of the list of cases: 3 % of Euler's beam; and 1 % of Timoshenko's, which shears."""
+    """Row 15 of the list of cases: 3 % of Euler's beam, and 1 % of Timoshenko's with shear."""
     nu, slim = 0.3, 8.0
     shear = 1.0 + 4 * (1 / (1 - nu**2)) * 2 * (1 + nu) / (12 * 5 / 6) / slim**2
     sag, frequency = cantilever(6, law, slim, 1e6, nu)
     np.testing.assert_allclose(sag, 1, rtol=0.03)
     np.testing.assert_allclose(sag, shear, rtol=0.01)
-    # shear and the turning of sections lower the first frequency by 1 % to first order,
-    # (1.875 h / L)^2 / 24 (1 + E' / (5 / 6 G)); second order and the grid may take as much again
+    # Shear and the rotation of sections lower the first frequency by 1 % to first order, (1.875 h /
+    # L)^2 / 24 (1 + E' / (5 / 6 G)). Second order and the grid may each contribute as much.
     assert 0.98 < frequency < 1

@@ -1,4 +1,4 @@
-"""A yield-stress liquid driven through a channel: the plug in the middle and the flow beside it."""
+"""A yield-stress liquid driven through a channel: the central plug and the flow around it."""
 
 import dataclasses
 
@@ -13,9 +13,9 @@ PLUG = YIELD / PUSH  # half-width over which the stress stays below the yield st
 
 
 def channel(cells, share):
-    """Distance from the middle [m] and velocity [m/s] of particles after a time of decay.
+    """Return distances from the middle [m] and velocities [m/s] of particles after a decay time.
 
-    They begin with the law's own flow. Steps are a multiple of those that `prepare` chooses.
+    They start with the law's own flow. Steps are a multiple of those that `prepare` selects.
     """
     dx = 1 / cells
     law = HerschelBulkley(2e3, YIELD, PLASTIC, growth=60.0, tension=1e6)
@@ -32,13 +32,13 @@ def channel(cells, share):
 
 
 def bingham(s):
-    """Velocity [m/s] at the distance s [m] from the middle, of a plug that does not creep."""
+    """Return the velocity [m/s] at distance s [m] from the middle, for a plug without creep."""
     steep = PUSH / (2 * PLASTIC)
     return steep * ((0.5 - PLUG) ** 2 - np.maximum(s - PLUG, 0) ** 2)
 
 
 def creeping(s, growth):
-    """The same of the law with its exponential, by inversion and the trapezoid rule."""
+    """Return the velocity for the law with its exponential, by inversion and the trapezoid rule."""
     rate = np.linspace(0, PUSH / PLASTIC / 2, 20001)
     place = (PLASTIC * rate - YIELD * np.expm1(-growth * rate)) / PUSH  # where it shears so, m
     fall = np.append(0, np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(place)))
@@ -46,7 +46,7 @@ def creeping(s, growth):
 
 
 def width(s, v):
-    """Half-width of the plug [m]: the top of the parabola through all more than 0.1 m beside it."""
+    """Return the plug's half-width [m]: the top of the parabola fitted more than 0.1 m from it."""
     beside = s > PLUG + 0.1
     square, slope, _ = np.polyfit(s[beside], v[beside], 2)
     return -slope / (2 * square)
@@ -56,8 +56,8 @@ def width(s, v):
 def test_a_plug_flows_between_sheared_layers():
     """Row 11 of the list of cases: 5 %, at steps of 0.4 to 0.9 of the stable limit.
 
-    Transfers that damp by a share of each step had the plug 17 % narrow at 36 cells, and more in
-    short steps.
+    With transfers that damp by a fraction in each step, the plug was 17 % too narrow at 36 cells,
+    and narrower in short steps.
     """
     for cells, share in ((36, 2.25), (36, 1.0)):
         s, v = channel(cells, share)

@@ -1,4 +1,4 @@
-"""Viscous liquids driven through a channel: their speed at every grid and time step."""
+"""Viscous liquids driven through a channel: their velocity for every grid and time step."""
 
 import dataclasses
 
@@ -14,10 +14,10 @@ WIDTH, FASTEST = 0.5, 0.5  # m, m/s
 
 
 def channel(cells, index, consistency, density=1000.0, **fields):
-    """A power-law liquid that flows already as it should, and the profile's mean speed.
+    """Make a power-law liquid with the exact flow; return the profile's mean velocity, too.
 
-    u = u_max (1 - |2 y / H|^(1 + 1/n)), which the pressure gradient G drives with
-    u_max = n / (n + 1) (G / k)^(1/n) (H / 2)^(1 + 1/n).
+    u = u_max (1 - |2 y / H|^(1 + 1/n)), which the pressure gradient G drives with u_max = n / (n +
+    1) (G / k)^(1/n) (H / 2)^(1 + 1/n).
     """
     dx, power = WIDTH / cells, 1 + 1 / index
     push = consistency * (FASTEST * (index + 1) / index / (WIDTH / 2) ** power) ** index
@@ -33,7 +33,7 @@ def channel(cells, index, consistency, density=1000.0, **fields):
 
 
 def speeds(scene, t):
-    """Largest and mean speed of the particles after t, m/s."""
+    """Return the largest and the mean velocity of the particles after t in m/s."""
     b = simulate(scene, t).state.bodies[0]
     kept = np.asarray(b.m) > 0
     v = np.asarray(b.v[:, 0])[kept]
@@ -50,7 +50,7 @@ def speeds(scene, t):
     ],
 )
 def test_a_power_law_liquid_keeps_the_speed_it_should_have(index, share, t):
-    """Row 22: from the exact profile, at the step that `prepare` chooses and a quarter of it."""
+    """Row 22: from the exact profile, at the step that `prepare` selects and a quarter of it."""
     scene, mean = channel(16, index, 10.2)
     assert scene.sharp
     fastest, even = speeds(dataclasses.replace(scene, dt=share * scene.dt), t)
@@ -59,7 +59,7 @@ def test_a_power_law_liquid_keeps_the_speed_it_should_have(index, share, t):
 
 
 def test_other_liquids_densities_and_boxes_are_chosen_for():
-    """Transfers are sharp where damping is a hundredth of the viscosity's work, and not else."""
+    """Transfers are sharp only where damping exceeds a hundredth of the viscosity's effect."""
     rng = np.random.default_rng(2)
     for _ in range(4):
         eta, density = 10 ** rng.uniform(-3, 3), rng.uniform(500.0, 2000.0)
@@ -77,7 +77,7 @@ def test_other_liquids_densities_and_boxes_are_chosen_for():
 
 @pytest.mark.slow
 def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d=3):
-    """S (2 - G S) is linear: (step of the sharp) + (step of the step) = 2 (step), forces aside."""
+    """S (2 - G S) is linear: without forces, sharp step + step of the step = 2 steps."""
     rng, dx = np.random.default_rng(4), 0.1
     x = rng.uniform(0.3, 0.7, (60, d))
     volume, v = rng.uniform(0.2, 1.0, 60) * (dx / 2) ** d, rng.normal(size=(60, d))
@@ -96,7 +96,7 @@ def test_a_sharp_step_spreads_what_spreading_twice_would_have_lost(x64, d=3):
 
 @pytest.mark.slow
 def test_a_sharp_step_is_differentiable_and_stable(x64):
-    """Slopes of steps against differences; noise in a sharp liquid dies at the largest step."""
+    """Compare slopes with differences; noise in a sharp liquid decays at the largest step."""
     dx, rng = 0.1, np.random.default_rng(6)
     x = np.asarray(fill_box((0.3, 0.3), (0.7, 0.7), dx / 2), float)
     body = Body(jnp.asarray(x), HerschelBulkley(1e4, 3.0, 2.0, 0.6), (dx / 2) ** 2, 900.0)
@@ -111,7 +111,7 @@ def test_a_sharp_step_is_differentiable_and_stable(x64):
 
     @jit_unoptimized
     def ahead(v, steps, dt):
-        """A number of the end and its derivative along `way`, and the energy, J."""
+        """Return a scalar of the final state, its derivative along `way`, and the energy in J."""
 
         def seen(v):
             last = end(v, steps, dt)

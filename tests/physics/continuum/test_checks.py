@@ -1,4 +1,4 @@
-"""Scenes, materials and tools that cannot be right are refused with one clear sentence."""
+"""Invalid scenes, materials and tools raise errors with one clear sentence."""
 
 import dataclasses
 import re
@@ -41,7 +41,7 @@ def test_scenes_that_cannot_run_are_refused():
         changed().step(changed().init())
 
 
-# what a material is given, and what is said of it; each was answered with a number, some with nan
+# Invalid parameters of materials and their messages; each once led to a result, some to nan.
 MATERIALS = [
     (NeoHookean(1e4, 0.5), "poisson=0.5; it must be a finite number above -1 and below 0.5"),
     (NeoHookean(jnp.nan), "NeoHookean.young=nan; it must be a finite number above 0, in Pa"),

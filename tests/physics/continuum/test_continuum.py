@@ -1,4 +1,4 @@
-"""The whole step: conservation, exactness, invariance, and the protocol."""
+"""The complete step: conservation, exactness, invariance, and the protocol."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ N = 12  # cells along the edge of a box of 1 m
 
 
 def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=N, centre=0.5):
-    """A ball of radius 0.22 m in a box of 1 m, at two particles a cell's edge."""
+    """Make a ball of radius 0.22 m in a box of 1 m, with two particles per cell edge."""
     dx = 1 / n
     x = fill_box((0.0,) * d, (1.0,) * d, dx / 2, sdf.Moved(sdf.Ball(0.22), (centre,) * d))
     body = Body(x.astype(dtype), material, (dx / 2) ** d, v=v)
@@ -29,7 +29,7 @@ def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=N, centre=0.5
 
 
 def mixed(run, other, seed):
-    """The scene with some of its particles of another material, all of unequal volumes."""
+    """Return the scene with some particles of another material, all of unequal volumes."""
     rng, body = np.random.default_rng(seed), run.bodies[0]
     mine = rng.random(len(body.x)) < 0.6
     some = lambda a, which: a if np.ndim(a) < 2 else a[which]
@@ -47,7 +47,7 @@ def mixed(run, other, seed):
 
 
 def with_flow(run, gradient, drift=(0.0, 0.0)):
-    """The scene with velocities linear about its centre."""
+    """Return the scene with velocities that are linear about its centre."""
     body = run.bodies[0]
     v = (np.asarray(body.x) - 0.5) @ np.asarray(gradient, body.x.dtype).T
     v = jnp.asarray(v + np.asarray(drift, v.dtype))
@@ -55,7 +55,7 @@ def with_flow(run, gradient, drift=(0.0, 0.0)):
 
 
 def totals(state):
-    """Mass, momentum [D] and angular momentum about the origin, all in float64.
+    """Return mass, momentum [D] and angular momentum about the origin, all in float64.
 
     Each particle's affine field adds a spin of m dx^2 / 4 (C_10 - C_01): eq. 24 of APIC.
     """
@@ -77,7 +77,7 @@ def test_falls_freely_and_loses_nothing(material, d):
     end = forward(run, run.init(), steps)
     mass, p, _ = totals(end)
     t = steps * float(run.dt)
-    # sums of a few hundred float32 terms over a few hundred steps
+    # These are sums of a few hundred float32 terms over a few hundred steps.
     np.testing.assert_allclose(mass, totals(run.init())[0], rtol=0)
     np.testing.assert_allclose(p[1], -9.81 * mass * t, rtol=1e-5)
     np.testing.assert_allclose(np.delete(p, 1), 0, atol=1e-5 * abs(p[1]))
@@ -86,7 +86,7 @@ def test_falls_freely_and_loses_nothing(material, d):
 
 @pytest.mark.slow
 def test_momentum_and_angular_momentum_are_exact_in_float64(x64):
-    """Two materials in a disc that spins and drifts; no face is near."""
+    """Use two materials in a disc that spins and drifts, with no face near."""
     run = scene(Corotated(2e4), 2, jnp.float64, gravity=False)
     run = with_flow(run, [[0, -2], [2, 0]], drift=(0.1, 0.05))
     run = mixed(run, Liquid(2e4, 0.3, volume_correction=None), 1)
@@ -100,7 +100,7 @@ def test_momentum_and_angular_momentum_are_exact_in_float64(x64):
 
 @pytest.mark.slow
 def test_an_affine_flow_is_reproduced_exactly(x64, d=3):
-    # what goes out and comes back in one step without stress or gravity, inside the body
+    # A step without stress or gravity scatters velocities and gathers them unchanged, inside.
     run = scene(Liquid(1e-9), d, jnp.float64, gravity=False)
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(d, d)), rng.normal(size=d)
@@ -120,7 +120,7 @@ def test_an_affine_flow_is_reproduced_exactly(x64, d=3):
     "material", [LIQUID, VonMises(2e4, yield_stress=50.0)], ids=lambda m: type(m).__name__
 )
 def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
-    """Galilean, translation, quarter-turn and scale invariance of a bouncing-free deformation."""
+    """Check Galilean, translation, quarter-turn and scale invariance without a bounce."""
     stretch = np.array([[0.5, 0.8], [-0.3, -0.9]])
     run = scene(material, 2, jnp.float64, gravity=False)
 
@@ -143,12 +143,12 @@ def test_does_not_depend_on_where_how_fast_and_in_which_unit(x64, material):
 
     plain = outcome()
     cell = 1 / 12
-    # rounding grows with the flow's own sensitivity, by a few orders in forty steps
+    # Rounding grows by the flow's own sensitivity, by a few orders in forty steps.
     np.testing.assert_allclose(outcome(shift=2 * cell), plain, atol=1e-9)
     np.testing.assert_allclose(outcome(turn=True), plain, atol=1e-9)
-    # lengths by 10 and density by 1/100 keep stresses per inertia, so all motion, the same
+    # Scaling lengths by 10 and density by 1/100 keeps stress over inertia, and so all motion.
     np.testing.assert_allclose(outcome(scale=10.0), plain, atol=1e-9)
-    # a drift moves particles across cells: the same motion up to the grid's own error
+    # A drift moves particles across cells: the motion is the same up to the grid's own error.
     drift = outcome(drift=(0.4, -0.2))
     assert np.abs(drift - plain).max() < 0.02 * np.abs(plain).max()
 
@@ -165,7 +165,7 @@ def test_a_wave_may_cross_four_fifths_of_a_cell_in_a_step():
 
 
 def test_pressure_pushes_outwards_by_its_virial():
-    """After a step from rest sum m (v x + dx^2 tr C / 4) = 2 dt sum V J p; p = K (J^-7 - 1) / 7."""
+    """Check sum m (v x + dx^2 tr C / 4) = 2 dt sum V J p from rest; p = K (J^-7 - 1) / 7."""
     run = scene(HELD, gravity=False, n=8)
     state = run.init()
     body = state.bodies[0]
@@ -179,7 +179,7 @@ def test_pressure_pushes_outwards_by_its_virial():
 
 
 def test_liquid_is_led_to_the_density_of_the_grid_at_the_speed_of_sound():
-    """1 / J - 1 is g (1 - exp(-correction n c dt / dx)); g, what is too full, is that of each."""
+    """Check that 1 / J - 1 is g (1 - exp(-correction n c dt / dx)); g is each particle's excess."""
     run = scene(HELD, gravity=False, n=8)
     crowded = dataclasses.replace(run.bodies[0], volume=1.3 * run.bodies[0].volume)
     run = dataclasses.replace(run, bodies=(crowded,))
@@ -197,7 +197,7 @@ def test_liquid_is_led_to_the_density_of_the_grid_at_the_speed_of_sound():
 
 @pytest.mark.slow
 def test_step_conforms():
-    """Eager and jitted steps of every material are compared in `test_conformance.py`."""
+    """`test_conformance.py` compares eager and jitted steps of every material."""
     run = with_flow(scene(HELD), [[0.9, 1.2], [-0.4, -1.0]])
     step, state = jax.jit(lambda s: run.step(s)), run.init()
     assert_deterministic(step, state)
@@ -237,7 +237,7 @@ def test_two_halves_are_one_whole():
 
 @pytest.mark.slow
 def test_periodic_faces_have_no_seam(x64):
-    """A wave that crosses the joined faces is the wave that does not, shifted."""
+    """A wave that crosses the joined faces equals the shifted wave that does not."""
     dx = 1 / 16
     x = np.asarray(fill_box((0.0, 0.0), (1.0, 4 * dx), dx / 2), float)
 
@@ -255,7 +255,7 @@ def test_periodic_faces_have_no_seam(x64):
 
 
 def test_a_liquid_that_thins_is_spread_as_sharply_as_its_thinnest_flow_asks():
-    """Damping that is lost in the viscosity at rest is seen where the liquid is sheared."""
+    """Damping that is invisible in the viscosity at rest is visible where the liquid is sheared."""
     x = fill_box((0.2, 0.2), (0.6, 0.6), 0.05)
 
     def sharp(law):

@@ -1,4 +1,4 @@
-"""A scene on several devices goes as on one, and its derivative too."""
+"""A scene on several devices behaves as on one device, and so does its derivative."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ FACES = ("slip", "periodic")  # so that x is the axis that is cut
 
 
 def scene(materials, dtype=jnp.float64, cells=32, **grid):
-    """Two blocks of unlike particles, one on the other, that fall on a ball which moves."""
+    """Make two blocks of unlike particles, one on the other, that fall on a moving ball."""
     dx = 1 / cells
     rng, bodies = np.random.default_rng(12), ()
     for law, low, density in zip(materials, (0.3, 0.52), (1300.0, 700.0)):
@@ -44,7 +44,7 @@ def scene(materials, dtype=jnp.float64, cells=32, **grid):
 
 
 def same(one, many, atol=1e-9):
-    """Hold a state to that of one device, particle by particle, and tool by tool."""
+    """Compare a state, particle by particle and tool by tool, with one device's."""
     for a, b in zip(one.bodies, many.bodies):
         np.testing.assert_allclose(positions(b), positions(a), atol=atol)
         np.testing.assert_allclose(velocities(b), velocities(a), atol=1e3 * atol)
@@ -94,7 +94,7 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     for a, b in zip(jax.tree.leaves(many.state), jax.tree.leaves(again.state)):
         np.testing.assert_array_equal(a, b)
 
-    # from rest, so that sixteen steps seem to be free, in which it falls two cells
+    # The start is at rest, so sixteen steps seem to be free, but the body falls two cells in them.
     pull = 2 * run.grid.dx / (16 * float(run.dt)) ** 2 * 2
     run = dataclasses.replace(run, gravity=(pull, 0.0))
     t = 64 * float(run.dt)
@@ -103,7 +103,7 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     assert len(one.history) == 2 and int(seen[-1].state.whole) == 16
     same(one.state, many.state)
 
-    # without faces there is no cut: all steps are taken on the whole grid
+    # Without faces there is no cut: all steps use the whole grid.
     run = dataclasses.replace(run, grid=dataclasses.replace(run.grid, faces=("periodic",) * 2))
     many = simulate(run, t, frames=4, mesh=three, **how)
     assert seen[-1].state.partition is None and int(seen[-1].state.whole) == 16
@@ -112,7 +112,7 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
 
 @pytest.mark.slow
 def test_slabs_in_space_follow_matter_that_crosses_the_box(x64):
-    """A dam breaks along the axis that is cut: most particles change their device."""
+    """A dam breaks along the cut axis: most particles change their device."""
     dx, steps, three = 1 / 16, 306, mesh.devices(3)
     x = fill_box((0.0, 0.0, 0.0), (0.45, 0.6, 0.2), dx / 2).astype(jnp.float64)
     water = Body(x, LIQUID, (dx / 2) ** 3)
@@ -141,7 +141,7 @@ def test_the_derivative_is_that_of_one_device(x64):
         push = jnp.sum(end.tools[0].v ** 2)
         return push + jnp.sum(end.bodies[0].m * end.bodies[0].x[:, 1] ** 2)
 
-    # forward mode on one device is quicker to compile, and as exact
+    # Forward mode on one device compiles faster and is equally exact.
     one = lambda young: jax.jvp(lambda young: fallen(young, False), (young,), (1.0,))[1]
     many = jax.grad(lambda young: fallen(young, True))
     slopes = [jit_unoptimized(slope)(2e4) for slope in (one, many)]
@@ -171,7 +171,7 @@ def test_a_grid_that_is_too_narrow_is_not_cut():
 
 
 def slabs(function, cut, grid, at, *rows):
-    """What a function of a slab and of rows is on each device of a row of them, stacked."""
+    """Evaluate a function of a slab and of rows on each device of a mesh, and stack the results."""
     row = jax.sharding.Mesh(np.array(jax.devices()[: cut.devices]), ("row",))
 
     def on_one(*rows):
@@ -185,7 +185,7 @@ def slabs(function, cut, grid, at, *rows):
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_planes_about_a_cut_are_the_sum_of_what_both_sides_spread(axis):
-    """Three devices; what each has spread is put into the whole grid and added there."""
+    """Add the scattered fields of each of three devices on the whole grid."""
     grid, reach, planes, at = Grid(0.1, (30, 26)), 2, 22, [0, 11, 19, (35, 31)[axis]]
     whole = [35, 31]
     cut = Cut(axis=axis, planes=planes, reach=reach, devices=3)
@@ -232,10 +232,10 @@ def test_each_plane_is_counted_once_and_has_its_place(x64):
 
 
 def test_particles_are_held_within_a_plane_of_home(x64):
-    """Of devices with planes from c to d, whose particles have first nodes b: c - 1 <= b <= d.
+    """Devices with planes from c to d hold particles with first nodes b: c - 1 <= b <= d.
 
-    The first and the last device hold what has left the box, but none what is nowhere. A particle
-    at (b + 1) dx from the first plane is half a cell from where b changes.
+    The first and the last device also hold particles outside the box, but none with nan or infinite
+    positions. A particle at (b + 1) dx from the first plane is half a cell from where b changes.
     """
     grid, at, base = Grid(0.1, (30, 26), lower=(2.0, -1.0)), [0, 11, 19, 35], np.arange(-4, 40)
     cut = Cut(axis=0, planes=22, reach=2, devices=3)
@@ -281,9 +281,9 @@ def test_no_mesh_is_refused():
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_box_is_cut_where_matter_is_long_and_across_no_fall(axis):
-    """A bar 16 cells long and 2 thick; and a square, which is cut along the other axis of a fall.
+    """Test a bar of 16 x 2 cells, and a square that is cut along the other axis than its fall.
 
-    The devices of a bar cut along its length hold half of it each, and across it one may hold all.
+    A bar cut along its length has half on each device; across it, one device may have all.
     """
 
     def axis_of(low, gravity=()):
@@ -302,7 +302,7 @@ def test_a_box_is_cut_where_matter_is_long_and_across_no_fall(axis):
 
 @dataclasses.dataclass
 class Counted:
-    """Shares of a scene that is not cut; its state is the sum of corrections."""
+    """Stand-in for shares of a scene without a cut; its state is the sum of corrections."""
 
     state: int
     whole: int

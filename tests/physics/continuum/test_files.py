@@ -1,4 +1,4 @@
-"""What is written is read back by other programs' readers."""
+"""Other programs' readers read the written files back."""
 
 import sys
 from xml.etree import ElementTree
@@ -35,7 +35,7 @@ def test_npz_holds_place_speed_and_body_of_filled_slots(tmp_path):
 
 
 def vtu(path):
-    """Arrays of a VTK file by name, by the definition of its format: XML, then raw numbers."""
+    """Read the arrays of a VTK file by name, by the format's definition: XML, then raw numbers."""
     head, data = path.read_bytes().split(b'<AppendedData encoding="raw">')
     data = data[data.index(b"_") + 1 :]
     tree = ElementTree.fromstring(head + b"</VTKFile>")

@@ -1,4 +1,4 @@
-"""Derivatives of whole rollouts: against differences, at rest, and in how much memory."""
+"""Derivatives of complete rollouts: against differences, at rest, and their memory use."""
 
 import dataclasses
 
@@ -31,9 +31,9 @@ def keep(scene, state, control):
 
 
 def outcome(material, contact):
-    """A scalar function of every continuous input, after fifty steps in float64.
+    """Compute a scalar function of every continuous input, after fifty steps in float64.
 
-    No two particles have one volume.
+    No two particles have the same volume.
     """
     x = np.asarray(fill_box((0.25, 0.25), (0.75, 0.5), DX / 2), float)
     volume = (DX / 2) ** 2 * np.random.default_rng(3).uniform(0.6, 1.4, len(x))
@@ -79,7 +79,7 @@ def test_every_input_against_differences(x64, material):
     for name in ("x", "v", "material", "gravity"):
         size = jax.tree.map(lambda a: np.maximum(np.max(np.abs(a)), 0.1), p[name])
         way = jax.tree.map(lambda a, s: s * rng.normal(size=a.shape), p[name], size)
-        # rounding 1e-16 / h against third derivatives h^2: the best of five steps
+        # Rounding 1e-16 / h competes with third derivatives h^2: take the best of five steps.
         errors = []
         for h in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
             at = [p | {name: jax.tree.map(lambda a, b, s=s: a + s * b, p[name], way)}
@@ -100,7 +100,7 @@ def test_tools_through_contact(x64):
         way = np.cos(1 + np.arange(float(p[name].size))).reshape(p[name].shape)
         exact = np.sum(np.asarray(slope[name]) * way)
         assert abs(exact) > 1e-6, name  # it is felt
-        # contact sets in node by node, so the loss has kinks: small steps, and the issue's 1e-3
+        # Contact starts node by node, so the loss has kinks: use small steps, to 1e-3.
         value = lambda h, name=name, way=way: loss(p | {name: p[name] + h * way})[0]
         central = [(value(h) - value(-h)) / (2 * h) for h in (1e-5, 1e-6, 1e-7)]
         assert min(abs(c - exact) for c in central) <= 1e-3 * abs(exact), name
@@ -128,7 +128,7 @@ def test_checkpoints_change_memory_and_nothing_else(x64):
 
 
 def forecast(particles, nodes, frames, substeps, budget=2**30):
-    """Bytes that a gradient through a rollout needs, from the compiler, without running it."""
+    """Return the bytes that a gradient of a rollout needs, by the compiler, without running it."""
     dx = 1 / nodes
     side = round((particles / 8) ** (1 / 3))
     x = fill_box((2 * dx,) * 3, tuple(2 * dx + side * dx for _ in range(3)), dx / 2)
@@ -172,9 +172,9 @@ def test_levels_are_the_fewest_that_fit():
 
 
 def test_what_fits_a_gibibyte_is_kept_and_nothing_done_twice():
-    """Frames are done again only where their states do not fit the budget, 2^30 bytes by default.
+    """Frames are recomputed only if their states exceed the budget, 2^30 bytes by default.
 
-    A million slots of 13 numbers are kept for 10 frames and not for 40.
+    A million slots of 13 numbers are stored for 10 frames but not for 40.
     """
     x = jax.ShapeDtypeStruct((1_000_000, 2), jnp.float32)
     grid = Grid(DX, (8, 8))
@@ -193,7 +193,7 @@ def test_what_fits_a_gibibyte_is_kept_and_nothing_done_twice():
 
 @pytest.mark.slow
 def test_curvature_of_a_rollout_by_forward_over_reverse(x64):
-    """From rest, where all stretches are equal, in speed and in stiffness at once."""
+    """Start at rest, with equal stretches; differentiate in velocity and stiffness at once."""
     x = np.asarray(fill_box((0.25, 0.25), (0.5, 0.5), DX / 2), float)
     speed = np.cos(5 * x)
 
@@ -206,7 +206,7 @@ def test_curvature_of_a_rollout_by_forward_over_reverse(x64):
     at, way = np.array([0.7, 1.1]), np.array([0.6, -0.3])
     both = jit_unoptimized(lambda p: jax.jvp(jax.grad(loss), (p,), (way,)))
     curvature, slope = both(at)[1], lambda h: both(at + h * way)[0]
-    # rounding 1e-16 / h against third derivatives h^2: the best of three steps
+    # Rounding 1e-16 / h competes with third derivatives h^2: take the best of three steps.
     central = [(slope(h) - slope(-h)) / (2 * h) for h in (1e-3, 1e-4, 1e-5)]
     size = np.max(np.abs(curvature))
     assert min(np.max(np.abs(c - curvature)) for c in central) <= 1e-6 * size
@@ -214,7 +214,7 @@ def test_curvature_of_a_rollout_by_forward_over_reverse(x64):
 
 @pytest.mark.slow
 def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivative():
-    """It leaves 1e-28 kg on a node, of which 1 / m^2 is no float32; alone it moves by dt v."""
+    """The particle puts 1e-28 kg on a node, where 1 / m^2 overflows; by itself it moves by dt v."""
     at = (3.5 + 1e-6) * DX  # halfway between nodes, where a spline ends
     scene = Scene((Body(jnp.full((1, 2), at), Liquid(1e3), 1e-6),), Grid(DX, (8, 8)), dt=1e-3)
     start = scene.init()
@@ -232,7 +232,7 @@ def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivati
     "depth, length", [(0, 7), (2, 1), *(pytest.param(d, 7, marks=pytest.mark.slow) for d in (1, 3))]
 )
 def test_nested_levels_go_through_all_entries_in_order(length, depth):
-    """Entries of any shape, of a number that no level divides: Horner's rule, in whole numbers."""
+    """Entries have any shape and a count that no level divides: Horner's rule, in integers."""
     digits = np.random.default_rng(length).integers(0, 3, (length, 2, 3))
     horner = lambda state, digit: (3 * state + digit[0].sum(), state - digit[1])
     xs = jnp.asarray(digits, jnp.int32)
@@ -245,7 +245,7 @@ def test_nested_levels_go_through_all_entries_in_order(length, depth):
 
 
 def test_frames_that_are_done_again_keep_their_state_and_no_grid():
-    """What a reverse pass is given, 24 steps: less than one of their grids of 1369 nodes."""
+    """The reverse pass gets less, for 24 steps, than one of their grids of 1369 nodes."""
     grid, law, frames, slots = Grid(1 / 32, (32, 32)), NeoHookean(1e4), 6, 8
 
     def end(x):

@@ -1,4 +1,4 @@
-"""What the report on a gradient says, against motions whose adjoint is known."""
+"""The report on a gradient against motions whose adjoint is known."""
 
 import dataclasses
 
@@ -15,13 +15,13 @@ FRAMES, RATE = 8, 0.4
 
 @pytest.mark.slow
 def test_growth_and_the_frame_that_breaks(x64):
-    """Velocity times e^RATE a frame: dloss/dv is e^(RATE k) with k frames to go."""
+    """Velocity times e^RATE per frame: dloss/dv is e^(RATE k) with k frames left."""
     x = np.array([[0.4, 0.5], [0.9, 0.5]])
     scene = Scene((Body(x, Liquid(), 1e-4, v=(1e-3, 0.0)),), Grid(0.1, (16, 16)), dt=1e-3)
 
     def drive(scene, state, control):
         body = state.bodies[0]
-        # the root has no slope at zero, which the control of the broken frame is
+        # The square root has no slope at zero, which is the control in the broken frame.
         faster = body.v * jnp.exp(RATE + 0 * jnp.sqrt(control * body.x[:, :1]))
         body = body.updated(v=faster)
         return scene, dataclasses.replace(state, bodies=(body,))
@@ -35,12 +35,12 @@ def test_growth_and_the_frame_that_breaks(x64):
         np.testing.assert_array_equal(np.asarray(health.broken) > 0, np.arange(FRAMES) <= fault)
         sound = slice(fault + 1, None)
         left = np.arange(FRAMES, 0, -1)
-        # each of the two particles sees only itself
+        # Each of the two particles is coupled only to itself.
         exact = 2**0.5 * np.exp(RATE * left)
         np.testing.assert_allclose(health.v[sound], exact[sound], rtol=1e-9)
         if fault < 0:
             np.testing.assert_allclose(health.growth, RATE / 2e-3, rtol=1e-9)
-            # both particles move alike, and no control makes them faster
+            # Both particles move alike, and no control accelerates them.
             np.testing.assert_allclose(value, 2e-3 * np.exp(RATE * FRAMES), rtol=1e-9)
             np.testing.assert_allclose(slope, 0, atol=1e-12)
             assert np.abs(health.x).max() < 1e-6 * health.v.min()

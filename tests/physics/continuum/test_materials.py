@@ -13,7 +13,7 @@ from jaxgpu.physics.continuum.materials.plastic import DruckerPrager, Snow, VonM
 E, NU = 3.1e4, 0.27
 MU, LAM = E / 2.54, E * 0.27 / (1.27 * 0.46)  # by the definition, with these numbers
 
-# one program for all numbers of a law
+# One program serves all parameter values of a law.
 stress = jit_unoptimized(lambda law, matter, flow, dt: law.stress(matter, flow, dt))
 
 
@@ -26,7 +26,7 @@ def array(m):
 
 
 def strained(law, f, d):
-    """The state and stress after one step from rest to the deformation f."""
+    """Return the state and stress after one step from rest to the deformation f."""
     matter, tau = stress(law, law.rest(jnp.ones(()), d), mat(f - np.eye(d)), 1.0)
     return matter, array(tau)
 
@@ -55,7 +55,7 @@ def test_small_strain_is_hooke(x64):
     laws = [NeoHookean(E, NU), Corotated(E, NU), VonMises(E, NU, 1e9), Snow(E, NU, hardening=0.0)]
     for law in laws:
         got = strained(law, np.eye(3) + strain, 3)[1]
-        # second order in a strain of 1e-7
+        # The error is of second order in a strain of 1e-7.
         np.testing.assert_allclose(got, want, atol=1e-12 * E, err_msg=type(law).__name__)
     np.testing.assert_allclose(lame(E, NU), (MU, LAM))
 
@@ -112,10 +112,10 @@ def test_herschel_bulkley_flow_curve(x64, index):
 @pytest.mark.parametrize("hardening", [0.0, 5e3])
 def test_von_mises_in_uniaxial_strain_and_shear(x64, hardening):
     law = VonMises(E, NU, yield_stress=900.0, hardening=hardening)
-    # volume-preserving stretch: dev e = e, trial |e| = sqrt(3/2) a along (2, -1, -1) / sqrt 6
+    # The stretch keeps volume: dev e = e, trial |e| = sqrt(3/2) a along (2, -1, -1) / sqrt 6.
     a = 0.2
     matter, tau = strained(law, np.diag(np.exp([a, -a / 2, -a / 2])), 3)
-    # equivalent stress 3 mu a - 3 mu p = sigma_y + H p
+    # The equivalent stress is 3 mu a - 3 mu p = sigma_y + H p.
     p = (3 * MU * a - 900.0) / (3 * MU + hardening)
     np.testing.assert_allclose(matter.history, p, rtol=1e-10)
     np.testing.assert_allclose(tau[0, 0] - tau[1, 1], 900.0 + hardening * p, rtol=1e-10)
@@ -166,7 +166,7 @@ def test_sand_stays_on_or_inside_the_mohr_coulomb_cone(x64):
 
 
 def test_sand_in_triaxial_compression_fails_at_the_friction_angle(x64):
-    # sigma_1 / sigma_3 = (1 + sin phi) / (1 - sin phi), the definition of phi
+    # The definition of phi is sigma_1 / sigma_3 = (1 + sin phi) / (1 - sin phi).
     phi = 0.5
     tau = strained(DruckerPrager(E, NU, phi), np.diag(np.exp([-0.3, 0.1, 0.1])), 3)[1]
     ratio = tau[0, 0] / tau[1, 1]
@@ -192,7 +192,7 @@ def test_sand_gives_back_the_volume_it_gained_before_it_presses(x64):
     np.testing.assert_allclose(matter.history, 3 * np.log(1.1 * 1.1 * 0.9), rtol=1e-12)
     for _ in range(2):
         matter, tau = stress(law, matter, shrink, 1.0)
-    # ln J = 3 ln(1.1^2 0.9^3) < 0 of all five steps is what presses
+    # ln J = 3 ln(1.1^2 0.9^3) < 0 of all five steps creates the pressure.
     want = (3 * LAM + 2 * MU) * np.log(1.1**2 * 0.9**3)
     np.testing.assert_allclose(np.diag(array(tau)), want, rtol=1e-9)
 
@@ -230,7 +230,7 @@ def test_stress_does_not_depend_on_the_observer(x64, law, d=3):
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_every_parameter_has_its_derivative(x64, law):
-    # a fast compression with shear: every branch but separation is active
+    # In a fast compression with shear, every branch except separation is active.
     rate = mat([[-0.6, 0.9], [0.2, -0.5]])
 
     def work(law, rate):
@@ -251,7 +251,7 @@ def test_every_parameter_has_its_derivative(x64, law):
             )
             return (ahead - behind) / (2 * h)
 
-        # rounding 1e-16 / 1e-5 and third derivatives 1e-10 of a work of order 0.1
+        # Errors are rounding, 1e-16 / 1e-5, and third derivatives, 1e-10, of a work of order 0.1.
         best = min(abs(central(h * size) - slope[i]) for h in (1e-4, 1e-5))
         assert best <= 1e-6 * abs(slope[i]) + 1e-10 / size, (i, slope[i])
 
@@ -259,7 +259,7 @@ def test_every_parameter_has_its_derivative(x64, law):
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [LAWS[4], LAWS[6]], ids=lambda law: type(law).__name__)
 def test_a_law_of_stretches_has_its_curvature(x64, law):
-    """Along changes of the flow and of all parameters at once."""
+    """Differentiate along changes of the flow and of all parameters at once."""
     leaves, tree = jax.tree.flatten(law)
     values = [float(a) for a in leaves]
     rng = np.random.default_rng(11)
@@ -275,7 +275,7 @@ def test_a_law_of_stretches_has_its_curvature(x64, law):
 
     both = jit_unoptimized(lambda h: jax.jvp(jax.grad(work), (h,), (1.0,)))
     curvature, slope = both(0.0)[1], lambda h: both(h)[0]
-    # rounding 1e-16 / h against third derivatives h^2
+    # Rounding 1e-16 / h competes with third derivatives h^2.
     best = min(abs((slope(h) - slope(-h)) / (2 * h) - curvature) for h in (1e-3, 1e-4, 1e-5))
     assert best <= 1e-6 * abs(curvature) + 1e-9
 

@@ -1,4 +1,4 @@
-"""Every material has a page, its code runs, and its table names all its parameters."""
+"""Every material has a page whose code runs and whose table has all its parameters."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Bodies as slots of particles: what fills them, how they are stored, and how they are changed."""
+"""Bodies as slots of particles: filling, storage, and modification."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ COUNT = 1500
 
 
 def body(material, capacity=0):
-    """Unlike particles in a box with a corner of its own, all numbers one a particle."""
+    """Make unlike particles in a box with an offset corner, with one value per particle."""
     rng = np.random.default_rng(5)
     x = np.add(GRID.lower, rng.uniform(0.2, 0.8, (COUNT, 3)))
     volume, density = rng.uniform(1e-6, 2e-6, COUNT), rng.uniform(500, 2000, COUNT)
@@ -37,7 +37,7 @@ def body(material, capacity=0):
     ],
 )
 def test_chunks_are_alike_of_whole_vectors_and_at_most_1024_slots(slots, shares, want):
-    """Counted by hand: as few chunks as hold them, a multiple of the shares; eights of slots."""
+    """Count by hand: fewest chunks, a multiple of the shares; slots in multiples of eight."""
     assert slotted(slots, shares) == want
 
 
@@ -60,7 +60,7 @@ def test_particles_fill_the_first_slots_and_the_others_wait_without_mass(capacit
 
 @pytest.mark.parametrize("law, history", [(VonMises(1e4), 0.0), (Snow(1e4), 1.0)])
 def test_matter_begins_undeformed(law, history):
-    """F is the unit matrix, J of a liquid is one, and what was yielded is none; empty slots too."""
+    """F is the unit matrix, J of a liquid is one, and plastic strain is zero; empty slots, too."""
     plastic = fill(body(law), GRID, 1).internal
     unit = np.broadcast_to(np.eye(3), (1504, 3, 3))
     np.testing.assert_array_equal(plastic.F, unit)
@@ -78,7 +78,7 @@ def test_a_number_for_all_is_one_for_each():
 
 
 def test_what_is_put_into_slots_comes_out_of_them():
-    """Slot n is entry (n // P, n % P) of each component, of tensors within a state, too."""
+    """Slot n is entry (n // P, n % P) of each component, also for tensors within a state."""
     filled = fill(body(VonMises(1e4)), GRID, 1)
     rng, n = np.random.default_rng(6), filled.m.size
     C, F = (jnp.asarray(rng.normal(size=(n, 3, 3)), jnp.float32) for _ in range(2))
@@ -111,7 +111,7 @@ def test_a_view_shows_filled_slots_alone():
 
 
 def test_what_a_law_keeps_is_an_array_whose_axes_are_those_of_its_tuples():
-    """A number, a vector of one component and a tensor of unlike sides, there and back."""
+    """Convert a number, a vector of one component and a non-square tensor, there and back."""
     like = {"J": jnp.zeros(()), "one": (0.0,), "F": ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))}
 
     class Law(NeoHookean):

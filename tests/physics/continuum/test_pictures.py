@@ -1,4 +1,4 @@
-"""A picture of a scene: each body in its colour, tools of glass, and nothing of empty slots."""
+"""An image of a scene: each body in its colour, tools of glass, and no empty slots."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Numbers, times and boxes that cannot be right are refused, and the chosen step is stable."""
+"""Invalid numbers, times and boxes raise errors, and the selected time step is stable."""
 
 import dataclasses
 import re

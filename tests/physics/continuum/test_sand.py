@@ -1,4 +1,4 @@
-"""Sand that shears: its friction at a rate, and layers of it on a slope."""
+"""Sand in shear: its rate-dependent friction, and layers of it on a slope."""
 
 from functools import partial
 
@@ -25,25 +25,25 @@ def array(m):
 
 
 def beads(d, grain: float | None = 1e-3, young=1e7):
-    """Glass beads, with the cone of plane strain in 2-D and the other one in 3-D."""
+    """Make glass beads, with the plane-strain cone in 2-D and the other one in 3-D."""
     return DruckerPrager(young, 0.3, np.arcsin(SIN[d]), plane=d == 2, grain=grain)
 
 
 def friction(tau):
-    """|dev tau| / sqrt(2) p, where in 2-D the third stress is the others' mean, and tau_xy / p."""
+    """Return |dev tau| / sqrt(2) p, in 2-D with the mean as third stress, and tau_xy / p."""
     d = len(tau)
     dev = tau - np.trace(tau) / d * np.eye(d)
     p = -np.trace(tau) / d
     return np.linalg.norm(dev) / (2**0.5 * p), tau[0, 1] / p
 
 
-# one program for all numbers of a law
+# One program serves all parameter values of a law.
 stress = jax.jit(lambda law, matter, flow, dt: law.stress(matter, flow, dt))
 
 
 @partial(jax.jit, static_argnums=2)
 def sheared(law, rate, d, strain=0.08, steps=400):
-    """Stress after simple shear at a rate, from a pressure of about 1e3 Pa."""
+    """Return the stress after simple shear at a given rate, from a pressure of about 1e3 Pa."""
     matter, tau = law.stress(law.rest(jnp.ones(()), d), mat(-4e-5 * 3 / d * np.eye(d)), 1.0)
     flow = tuple(tuple(rate * float((i, j) == (0, 1)) for j in range(d)) for i in range(d))
     step = lambda _, now: law.stress(now[0], flow, strain / steps / rate)
@@ -63,7 +63,7 @@ def test_friction_in_steady_shear_is_that_published(x64, d):
 
 
 def test_friction_in_plane_shear_is_the_sine_of_the_angle(x64):
-    # not its tangent: at constant volume the plane that shears is not the one nearest to failure
+    # It is not its tangent: at constant volume the sheared plane is not the closest to failure.
     for angle in np.deg2rad([20.0, 30.0, 36.1]):
         tau = array(sheared(DruckerPrager(1e7, 0.3, angle, plane=True), 1.0, 2))
         np.testing.assert_allclose(friction(tau), np.sin(angle), rtol=1e-5)
@@ -85,7 +85,7 @@ def test_the_finest_grains_have_the_same_friction_at_every_rate(x64, d):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_large_step_ends_where_the_law_meets_the_strain_it_relaxed(x64, seed):
-    # shear stress t after the step: t = mu(I) p at the rate (trial - t) / (shear modulus dt)
+    # The shear stress after the step is t = mu(I) p at the rate (trial - t) / (shear modulus dt).
     rest, rise, half, solid = BEADS
     stretch = np.eye(3) + np.random.default_rng(seed).uniform(-0.2, 0.2, (3, 3)) - 0.3 * np.eye(3)
     law, dt = beads(3, 0.05, 1e4), 0.1
@@ -108,9 +108,9 @@ def mean_speed(state):
 
 
 def layer(slope, sand, cells, end, density=1500.0):
-    """The run of a layer 1 m deep on a periodic slope that holds its floor, from rest.
+    """Run a layer 1 m deep from rest on a periodic slope with a sticking floor.
 
-    It shows the mean velocity in ten frames.
+    It returns the mean velocity in ten frames.
     """
     dx, angle = 1 / cells, np.arctan(slope)
     body = Body(fill_box((0.0, 0.0), (4 * dx, 1.0), dx / 2), sand, (dx / 2) ** 2, density)
@@ -121,7 +121,7 @@ def layer(slope, sand, cells, end, density=1500.0):
 
 @pytest.mark.slow
 def test_a_layer_slides_with_the_friction_of_plane_shear():
-    # tan 30 degrees is 0.577; what is above sin 30 = 0.5 is the grid's and falls with it
+    # tan 30 degrees is 0.577; the excess over sin 30 = 0.5 is the grid's error.
     slope = np.tan(np.deg2rad(35))
     seen = []
     for cells in (8, 16):
@@ -154,9 +154,9 @@ def test_a_layer_on_a_slope_flows_as_bagnold_says(number=0.1, end=8.0):
     ],
 )
 def test_a_column_of_sand_runs_out_as_measured(aspect, cells):
-    """To where it is two grains deep; Lube et al. (2005), doi:10.1103/PhysRevE.72.041301."""
+    """Depth ends at two grains; Lube et al. (2005), doi:10.1103/PhysRevE.72.041301."""
     law, within = float(laws(aspect)[0]), 0.15 if aspect <= 1 else 0.2
     coarse, fine = (measures(column(aspect, n), n)[1] for n in (cells // 2, cells))
-    # it still grows as dx falls to zero, by as much again at most: the error is of first order
+    # It still grows as dx falls to zero, by the same amount at most: the error is of first order.
     np.testing.assert_allclose([fine, 2 * fine - coarse], law, rtol=within)
     assert abs(fine - coarse) < 0.1 * law

@@ -1,4 +1,4 @@
-"""Derivatives of sand that yields: its law has kinks, at its cone and where it comes apart."""
+"""Derivatives of yielding sand: the law has kinks at its cone and where the sand separates."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ DX, STEPS = 1 / 8, 50
 
 
 def full(p):
-    """A box full of sand, pressed by 3 % in every direction, and its state."""
+    """Return a box full of sand, pressed by 3 % in every direction, and its state."""
     law = DruckerPrager(p["young"], p["poisson"], p["angle"], plane=True)
     body = Body(p["x"], law, (DX / 2) ** 2, v=p["v"])
     scene = Scene((body,), Grid(DX, (8, 8)), tuple(p["gravity"]), dt=1e-3)
@@ -46,7 +46,7 @@ def loss(p):
 
 
 def cases(p):
-    """Whether a particle flows, and whether it is apart: [steps, 2, particles]."""
+    """Return masks of flowing and of separated particles: [steps, 2, particles]."""
     scene, state = full(p)
 
     def one(state, _):
@@ -62,7 +62,7 @@ def cases(p):
 
 @pytest.mark.slow
 def test_every_input_against_differences_between_kinks(x64):
-    """As the other materials, by steps within which no particle changes its case."""
+    """Test as for other materials, with steps in which no particle changes its case."""
     both, seen = jit_unoptimized(jax.value_and_grad(loss)), jit_unoptimized(cases)
     value = lambda p: both(p)[0]
     p = inputs()

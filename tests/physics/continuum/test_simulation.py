@@ -1,4 +1,4 @@
-"""Runs from the host: compiled once, seen from the start, ended by a condition; and their twin."""
+"""`simulate` on the host: one compilation, measures, an end condition; and its pure version."""
 
 import time
 
@@ -21,7 +21,7 @@ X = np.asarray(fill_box((0.2, 0.3), (0.5, 0.6), DX / 2))
 
 
 def scene(stiffness=1.0, drift=0.0):
-    """Two materials and a tool, of which every number may be another."""
+    """Make two materials and a tool, with variable parameter values."""
     left = X[:, 0] < 0.4
     bodies = (
         Body(X[left], Liquid(1e4 * stiffness), (DX / 2) ** 2, v=(drift, 0.0)),
@@ -33,12 +33,12 @@ def scene(stiffness=1.0, drift=0.0):
 
 @pytree
 class Above:
-    """A measure with a number of its own."""
+    """A measure with a parameter."""
 
     level: float
 
     def height(self, state):
-        """Mass above the level, kg."""
+        """Return the mass above the level in kg."""
         return sum(jnp.sum(jnp.where(b.x[:, 1] > self.level, b.m, 0)) for b in state.bodies)
 
 
@@ -72,7 +72,7 @@ def test_a_second_run_compiles_nothing_and_costs_next_to_nothing():
     simulate(scene(), 0.05, frames=2, measure=measure(0.4), until=low)
     with no_compile():
         began = time.process_time()
-        # other numbers, and with them another step and number of steps
+        # Other values also lead to another time step and number of steps.
         other = simulate(scene(1.1, 0.2), 0.04, frames=2, measure=measure(0.44), until=low)
         spent = time.process_time() - began - other.timing.run
     assert spent < 0.1 and other.timing.compile == 0
@@ -138,6 +138,6 @@ def test_particles_are_arrays_of_slots_under_every_transformation():
 
 
 def test_a_run_is_one_frame_unless_told_otherwise(monkeypatch):
-    """Its history is the start and the end."""
+    """The history contains the start and the end."""
     monkeypatch.setattr(simulation.engine, "step", lambda scene, state, correction: state)
     assert simulate(scene(), 0.02, measure=lambda state: state.t).history.shape == (2,)

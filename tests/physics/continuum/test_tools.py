@@ -1,4 +1,4 @@
-"""Tools that move freely in space: what they keep, where they turn to, and when they are lost."""
+"""Tools that move freely in space: conserved quantities, orientation, and detection of loss."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ FLIP = ((1.0, 2.0, 2.5), (0.01, 5.0, 0.01))  # about the middle axis: it turns o
 
 
 def drawn(count):
-    """Moments of bodies of four point masses, turns and spins, at random."""
+    """Sample moments of inertia of bodies of four point masses, rotations and spins."""
     rng = np.random.default_rng(7)
     cases = []
     for _ in range(count):
@@ -32,7 +32,7 @@ def drawn(count):
 
 
 def tools(moments, turn, spin, dtype=jnp.float32):
-    """A batch of free colliders and their tools."""
+    """Make a batch of free colliders and their tools."""
     moments, turn, spin = (np.asarray(a, dtype) for a in (moments, turn, spin))
 
     def begin(i, q, w):
@@ -44,19 +44,19 @@ def tools(moments, turn, spin, dtype=jnp.float32):
 
 @jax.jit
 def alone(colliders, tools, dt, steps):
-    """Tools after so many steps without force or torque."""
+    """Return the tools after a number of steps without force or torque."""
     none = jnp.zeros_like(tools.x[0])
     one = jax.vmap(lambda c, t: advance(c, t, none, none, none, dt))
     return jax.lax.fori_loop(0, steps, lambda _, t: one(colliders, t), tools)
 
 
 def own_frame(tools):
-    """Rotation matrices [N, 3, 3] by SciPy, in float64."""
+    """Return rotation matrices [N, 3, 3] by SciPy, in float64."""
     return Rotation.from_quat(np.asarray(tools.turn, float)[:, [1, 2, 3, 0]]).as_matrix()
 
 
 def kept(moments, tools):
-    """Angular momentum [N, 3] and energy [N] from turn and spin, by SciPy and NumPy."""
+    """Return angular momentum [N, 3] and energy [N] from rotation and spin, by SciPy and NumPy."""
     r = own_frame(tools)
     own = np.einsum("nji,nj->ni", r, np.asarray(tools.spin, float))
     return np.einsum("nij,nj->ni", r, moments * own), 0.5 * np.sum(moments * own**2, -1)
@@ -111,7 +111,7 @@ def test_a_free_tool_turns_as_euler_says_to_second_order(x64):
 
 
 def test_a_symmetric_top_precesses_exactly_at_any_step(x64):
-    """About L at L / I_1, its own axis at spin_3 (1 - I_3 / I_1): Landau & Lifshitz I, 33."""
+    """Rates are L / I_1 about L, spin_3 (1 - I_3 / I_1) about its axis: Landau & Lifshitz I, 33."""
     ratios, spin = np.array([0.3, 1.0, 1.9]), np.random.default_rng(3).normal(size=(3, 3)) * 5
     moments = np.stack([np.full(3, 1.3), np.full(3, 1.3), 1.3 * ratios], 1)
     colliders, start = tools(moments, [[1.0, 0, 0, 0]] * 3, spin, jnp.float64)
@@ -156,7 +156,7 @@ def test_a_spin_that_is_set_is_the_one_that_acts_and_has_its_slope(x64):
     np.testing.assert_allclose(reset.turn, afresh.turn, rtol=1e-12)
     np.testing.assert_allclose(reset.spin, afresh.spin, rtol=1e-12)
 
-    # set to what it is anyway, it has the slope of what it might be
+    # Setting the spin to its current value must still give the slope in the value that is set.
     reach = lambda w: ahead(dataclasses.replace(begun, spin=w)).turn[1]
     slope = jit_unoptimized(jax.grad(reach))(spin)
     for axis in range(3):
@@ -166,9 +166,9 @@ def test_a_spin_that_is_set_is_the_one_that_acts_and_has_its_slope(x64):
 
 
 def momenta(state, dx, mass):
-    """Momentum and angular momentum of matter and a free tool, about the origin.
+    """Return momentum and angular momentum of particles and a free tool, about the origin.
 
-    The affine part of the motion of matter is included (eq. 24 of APIC).
+    The affine part of the particles' motion is included (eq. 24 of APIC).
     """
     tool = state.tools[0]
     momentum, total = mass * np.asarray(tool.v), np.zeros(3)
@@ -184,7 +184,7 @@ def momenta(state, dx, mass):
 @pytest.mark.slow
 @pytest.mark.parametrize("sharp", [False, True])
 def test_matter_and_a_free_tool_in_space_keep_their_momenta(x64, sharp):
-    """Particles of unequal volumes hit a turned box, and both are left spinning."""
+    """Particles of unequal volumes hit a rotated box, and both are left spinning."""
     dx, rng = 1 / 12, np.random.default_rng(5)
     x = fill_box((0.25, 0.35, 0.35), (0.42, 0.7, 0.6), dx / 2).astype(jnp.float64)
     volume = (dx / 2) ** 3 * rng.uniform(0.5, 1.0, len(x))
@@ -201,7 +201,7 @@ def test_matter_and_a_free_tool_in_space_keep_their_momenta(x64, sharp):
     )
     scene = Scene((matter,), Grid(dx, (12, 12, 12)), colliders=(box,), sharp=sharp)
     scene = scene.prepare()
-    # the affine part is only there after a step
+    # The affine part exists only after a step.
     start = forward(scene, scene.init(), 1)
     end = forward(scene, start, 60)
     (p, before), (q, after) = (momenta(s, dx, 0.8) for s in (start, end))
@@ -215,7 +215,7 @@ def test_matter_and_a_free_tool_in_space_keep_their_momenta(x64, sharp):
 
 @pytest.mark.slow
 def test_a_free_tool_that_leaves_the_box_is_an_error():
-    """It fell through the floor, which does not hold it, to y = -0.94 m, and nothing was said."""
+    """The tool once fell through the floor, which does not hold it, to y = -0.94 m."""
     body = Body(fill_box((0.1, 0.1), (0.3, 0.2), 0.05), NeoHookean(1e4), 0.05**2)
     ball = Collider(sdf.Ball(0.1), (0.7, 0.3), mass=1.0, inertia=0.01)
     grid = Grid(0.1, (10, 10))
@@ -238,7 +238,7 @@ def test_a_free_tool_that_leaves_the_box_is_an_error():
 
 
 def test_friction_stops_a_slip_and_never_turns_it_round():
-    """By Coulomb a node that meets a plane at 1 m/s loses mu of its slip, and at most all of it."""
+    """A node that hits a plane at 1 m/s loses mu of its slip, at most all of it (Coulomb)."""
     floor = Collider(sdf.HalfSpace((0.0, 1.0)), jnp.zeros(2), friction=0.5)
     four = lambda value: np.full(4, value, np.float32)
     along, left = np.float32([0.2, 0.5, 0.8, -0.8]), np.float32([0.0, 0.0, 0.3, -0.3])

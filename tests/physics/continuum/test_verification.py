@@ -1,4 +1,4 @@
-"""Whole simulations against mechanics: a ringing bar, a viscous wave, a slide, a collision."""
+"""Complete simulations against mechanics: a ringing bar, a viscous wave, a slide, a collision."""
 
 import dataclasses
 
@@ -14,12 +14,12 @@ G = 9.81
 
 
 def mean_velocity(s):
-    """Mass-weighted mean velocity of the first body along x, m/s."""
+    """Return the mass-weighted mean velocity of the first body along x in m/s."""
     return jnp.sum(s.bodies[0].m * s.bodies[0].v[:, 0]) / jnp.sum(s.bodies[0].m)
 
 
 def shear_wave(s):
-    """Amplitude of a wave of length 1 m in the velocity, times the number of particles."""
+    """Return the amplitude of the velocity's 1 m wave, times the number of particles."""
     return jnp.sum(s.bodies[0].v[:, 0] * jnp.sin(2 * np.pi * s.bodies[0].x[:, 1]))
 
 
@@ -49,8 +49,8 @@ def test_a_free_bar_rings_at_its_period():
 
 
 def shear_decay(factor):
-    """Measured over true decay rate of a shear wave, at a multiple of the usual time step."""
-    # 64 cells a wave: APIC's own damping, 0.03 (k dx)^4 a step, is 0.3 % of this viscosity's
+    """Return measured over exact decay rate of a shear wave, at a multiple of the usual step."""
+    # At 64 cells per wave, APIC's damping, 0.03 (k dx)^4 per step, is 0.3 % of this viscosity's.
     dx, eta, wave = 1 / 64, 20.0, 2 * np.pi
     x = fill_box((0.0, 0.0), (4 * dx, 1.0), dx / 2)
     shape = np.sin(wave * np.asarray(x[:, 1]))

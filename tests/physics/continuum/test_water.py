@@ -1,4 +1,4 @@
-"""Water against statics and experiments: pressure at rest, a dam that breaks."""
+"""Water against statics and experiments: hydrostatic pressure and a breaking dam."""
 
 import dataclasses
 from functools import cache
@@ -35,7 +35,7 @@ def test_water_at_rest_stays_and_bears_its_weight(axis, sign, held):
     end = forward(scene, dataclasses.replace(start, bodies=(body,))).bodies[0]
     kept = np.asarray(end.m) > 0
     p = bulk / 7 * (np.asarray(end.internal) ** -7.0 - 1)
-    # every particle, also those in the cells that touch a face; row 9 of the list of cases
+    # The bound holds for every particle, also in cells at a face; row 9 of the list of cases.
     exact = 1000 * G * depth(np.asarray(end.x))
     np.testing.assert_allclose(p[kept], exact[kept], atol=0.02 * 1000 * G * h)
     moved = np.abs(np.asarray(end.x) - begun)[kept]
@@ -63,7 +63,7 @@ def test_water_at_rest_on_a_plane_anywhere_between_nodes():
 
 
 def immersion(cells, ratio):
-    """How deep a free square of this many cells floats, over its width; `ratio` by Archimedes."""
+    """Return the relative depth of a floating square of `cells` cells; `ratio` by Archimedes."""
     side, width, level = 0.25, 0.75, 0.5
     dx, bottom = side / cells, level - ratio * side
     bulk = 1000 * 100 * G * level / 2
@@ -96,19 +96,19 @@ def immersion(cells, ratio):
 
 @pytest.mark.slow
 def test_a_body_floats_as_archimedes_says(ratio=0.6):
-    # a quarter of a cell, where the surface lies between nodes: 2.6 % of 9.6 cells
+    # Allow a quarter of a cell, as the surface is between nodes: 2.6 % of 9.6 cells.
     np.testing.assert_allclose(immersion(16, ratio), ratio, rtol=0.05)
 
 
 @cache
 def long_dam():
-    """A dam of 16 cells in a box so long that both tests may look at it."""
+    """Run a dam of 16 cells in a box that is long enough for both tests."""
     return dam(16, 19, 10.6)
 
 
 @pytest.mark.slow
 def test_a_dam_breaks_as_martin_and_moyce_saw():
-    """Table 2, with one delay of at most 0.25 for the gate that has to leave."""
+    """Compare with table 2, with one delay of at most 0.25 for the removal of the gate."""
     runs = [run[:2] for run in (dam(8, 5, 3.4), long_dam(), dam(32, 5, 3.4))]
     assert max(delayed(*run)[0] for run in runs[1:]) < 0.03
     fronts = [np.interp(FRONT[0], *run) for run in runs]

@@ -1,4 +1,4 @@
-"""Two stars and nobody else, of any masses and any orbit."""
+"""Two isolated stars, of any masses and any orbit."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from jaxgpu.physics.nbody.orbits import elements
 
 
 def binaries(seed, count):
-    """Places [B, 6, 2] and masses [B, 2]: ratios 1e-9 to 1, 1 - e from 1 to 1e-7."""
+    """Return positions [B, 6, 2] and masses [B, 2]: ratios 1e-9 to 1, 1 - e from 1 to 1e-7."""
     rng = np.random.default_rng(seed)
     ratio, e = 10 ** rng.uniform(-9, 0, count), 1 - 10 ** rng.uniform(-7, 0, count)
     m = np.stack([1 / (1 + ratio), ratio / (1 + ratio)], 1)
@@ -34,7 +34,7 @@ def binaries(seed, count):
 
 
 def followed(x, m):
-    """As `evolve` for a time of 1: energy error, floored and refused, pairs, escapes."""
+    """Run `evolve` for a time of 1: return energy error, floored and failed, pairs, escapes."""
     count, radius = cluster.systems(x, m)
     rule = Pairing(close=radius / count.astype(float), slots=1)
     spec = Cluster(Hermite(pairing=rule), edge=20 * radius)
@@ -54,7 +54,7 @@ def followed(x, m):
 
 @pytest.mark.slow
 def test_a_thousand_isolated_binaries(x64):
-    """At f7b4d67 seven of ten were refused: rounding of a zero force floored their steps."""
+    """Rounding of a zero force floored the steps at f7b4d67, so seven of ten failed."""
     many = jax.jit(lambda x, m: lax.map(lambda one: followed(*one), (x, m)))
     worst, wrong, pairs, gone = map(np.asarray, many(*map(jnp.asarray, binaries(0, 1000))))
     assert not wrong.any() and not gone.any() and (pairs == 1).all()
@@ -63,7 +63,7 @@ def test_a_thousand_isolated_binaries(x64):
 
 @pytest.mark.parametrize("body", ["star", "massless body"])
 def test_a_body_that_nothing_pulls_takes_the_longest_step(x64, body):
-    """Though rounding left something of the force before."""
+    """The previous force has a remainder from rounding."""
     spec = Hermite()
     x, one = jnp.ones((6, 1)), jnp.ones(1)
     a = jnp.array([[1e-18], [-3e-19], [0], [2e-19], [0], [1e-18]])

@@ -1,7 +1,7 @@
-"""Few-body problems whose outcome is published or exact, all in one ensemble.
+"""Few-body problems with published or exact results, all in one ensemble.
 
-Figures without a source of their own are of `IAS15` at its default, which agree with the literature
-named at each.
+Values without their own source are from `IAS15` at its default, which agrees with the literature
+given for each.
 """
 
 import jax
@@ -22,7 +22,7 @@ LATE = np.linspace(0.9, 1.1, 21)  # of the period of Kozai and Lidov
 
 
 def circle(mu):
-    """Two bodies of masses 1 - mu and mu on a circle of radius 1 and period 2 pi."""
+    """Make two bodies of masses 1 - mu and mu on a circle of radius 1 and period 2 pi."""
     x = np.array([[-mu, 0, 0], [1 - mu, 0, 0]])
     return x, np.array([[0, -mu, 0], [0, 1 - mu, 0]]), np.array([1 - mu, mu])
 
@@ -32,18 +32,18 @@ def with_massless(pair, x, v):
 
 
 def sitnikov():
-    """A massless body on the axis of two equal ones, let go at a height of 0.8."""
+    """Make a massless body on the axis of two equal ones, released at a height of 0.8."""
     return with_massless(circle(0.5), [0, 0, 0.8], [0, 0, 0])
 
 
 def near_l4(mu):
-    """At rest in the frame that turns, 1e-3 off the triangular point."""
+    """Start at rest in the rotating frame, 1e-3 away from the triangular point."""
     x = np.array([0.5 - mu + 1e-3, np.sqrt(0.75), 0])
     return with_massless(circle(mu), x, np.cross([0, 0, 1], x))
 
 
 def quiet(seed):
-    """A massless body well inside or outside of the orbit of a planet of mass 0.001."""
+    """Make a massless body well inside or outside the orbit of a planet of mass 0.001."""
     random = np.random.default_rng(seed)
     r, f = random.choice([0.4, 1.8]) * random.uniform(0.9, 1.1), random.uniform(0, TURN)
     x = np.array([r * np.cos(f), r * np.sin(f), 0])
@@ -53,7 +53,7 @@ def quiet(seed):
 
 
 def kozai_lidov():
-    """A massless body at a = 1, e = 0.01, inclined 80 degrees to a mass on a circle at 20."""
+    """Make a massless body at a = 1, e = 0.01, inclined 80 degrees to a mass on a circle at 20."""
     orbit = elements.Elements(
         *(jnp.array([float(q)]) for q in (1, 0.01, np.radians(80), 0, 0.1, 0))
     )
@@ -74,7 +74,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def ends():
-    """Start and end of each case: x, v, m as [N, 3, M], [N, 3, M], [N, M], and its times [M]."""
+    """Return start and end of each case: x, v, m [N, 3, M], [N, 3, M], [N, M], and times [M]."""
     with jax.enable_x64(True):
         period = sitnikov_period()
         cases = CASES | {
@@ -91,14 +91,14 @@ def ends():
     for name, some in cases.items():
         cut = slice(first, first + len(some))
         parts = (systems.x, systems.v, end.x, end.v, systems.m, span)
-        # the systems last: so the formulas below read as those of one system
+        # The systems are the last axis, so that the formulas below read like those of one system.
         found[name] = [np.moveaxis(np.asarray(q)[cut], 0, -1) for q in parts]
         first += len(some)
     return found
 
 
 def sitnikov_period():
-    """Of z'' = -z / (z^2 + 1/4)^(3/2) from z = 0.8; z = 0.8 sin f takes the ends' root away."""
+    """Return the period of z'' = -z / (z^2 + 1/4)^(3/2) from 0.8; z = 0.8 sin f has no end root."""
     depth = lambda z: 1 / np.sqrt(z * z + 0.25)
     speed = lambda z: np.sqrt(2 * (depth(z) - depth(0.8)))
     slow = np.sqrt(0.8 * 0.8 / 0.89**1.5)  # dz / dt over cos f where f is a quarter of a turn
@@ -115,13 +115,13 @@ def energy(x, v, m):
 
 def test_the_figure_eight_returns_a_hundred_times(ends):
     x, v, x1, v1, m, _ = ends["eight"]
-    # what the published digits leave, which grows as the number of periods; twice the figures
+    # The published digits leave this error, which grows with the number of periods; allow twice.
     assert (np.abs(x1 - x).max((0, 1)) < [6e-8, 6e-7, 6e-6]).all()
     np.testing.assert_allclose(energy(x1, v1, m), -1.2871419918, rtol=1e-10)
 
 
 def pair_orbit(x, v, m):
-    """Orbit of bodies 4 and 5 about each other, and the time to its pericentre."""
+    """Return the orbit of bodies 4 and 5 about each other, and the time to its pericentre."""
     with jax.enable_x64(True):
         apart = [jnp.asarray(q[2] - q[1])[None] for q in (x, v)]
         orbit = elements.from_state(*apart, jnp.asarray(m[1] + m[2]))
@@ -138,7 +138,7 @@ def test_the_pythagorean_bodies_part_as_published(ends):
     assert abs(15.83 + wait - 15.82992) < 1e-4 and abs(a * (1 - e) / 4.141e-4 - 1) < 0.01
     a, e, wait = pair_orbit(x1[..., 2], v1[..., 2], m[:, 2])
     assert abs(29.8 + wait - 29.80) < 0.01 and abs(a * (1 - e) / 2.79e-3 - 1) < 0.01
-    # the lightest is thrown out, and leaves a binary
+    # The lightest body is ejected, and leaves a binary.
     assert abs(x1[0, 1, 3] / 20.26 - 1) < 0.01
     assert abs(np.linalg.norm(v1[0, :, 4]) / 1.668 - 1) < 0.01
     a, e, _ = pair_orbit(x1[..., 4], v1[..., 4], m[:, 4])
@@ -152,16 +152,16 @@ def test_sitnikovs_body_comes_back_after_an_elliptic_integral(ends):
 
 
 def turned_back(x, t):
-    """Positions [3, M] in the frame that turns once in 2 pi."""
+    """Return positions [3, M] in the frame that rotates once in 2 pi."""
     c, s = np.cos(t), np.sin(t)
     return np.array([c * x[0] + s * x[1], c * x[1] - s * x[0], x[2]])
 
 
 def test_the_triangular_points_are_stable_below_rouths_limit(ends):
-    """Routh (1875): for mass ratios below 0.0385209, and not above.
+    """Check Routh (1875): stable for mass ratios below 0.0385209, and not above.
 
-    How soon a body leaves depends on where it was put: this one is at a distance of 0.99 after 5.3
-    turns, and beyond 1 a tenth of a turn later.
+    How soon a body leaves depends on its initial position: this one is at a distance of 0.99 after
+    5.3 revolutions, and outside 1 a tenth of a revolution later.
     """
     off = {}
     for name, mu in (("stable", 0.03), ("unstable", 0.045)):
@@ -183,7 +183,7 @@ def test_jacobis_constant_of_two_thousand_bodies(ends):
 
 
 def test_kozai_and_lidov_lift_the_eccentricity(ends):
-    """To 0.9757 (quadrupole theory: 0.97455) after the square of the outer period over the inner.
+    """Check the maximum 0.9757 (quadrupole: 0.97455), at the outer period squared over the inner.
 
     Kozai (1962), doi:10.1086/108790; Lidov (1962), doi:10.1016/0032-0633(62)90129-0.
     """

@@ -1,4 +1,4 @@
-"""What encounters do to velocities: friction and the flow of heat between masses."""
+"""Effects of encounters on velocities: friction and the heat flow between masses."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def compiled(step, *args):
 
 
 def in_smooth_potential(start, t, steps=256):
-    """Where bodies [6, K] would be after t in the potential of Plummer's sphere itself."""
+    """Return bodies [6, K] after t in the smooth potential of Plummer's sphere."""
     x, v, h = start[:3].copy(), start[3:].copy(), t / steps
     for _ in range(steps):
         x += h / 2 * v
@@ -32,18 +32,17 @@ def in_smooth_potential(start, t, steps=256):
 
 
 def braking(before, after, t):
-    """The mean of v . dv over bodies within three radii, dv what graininess did to them."""
+    """Return the mean of v . dv over bodies within three radii; dv is the effect of graininess."""
     expected = in_smooth_potential(np.asarray(before), t)
     inside = np.linalg.norm(expected[:3], axis=0) < 3
     return (expected[3:] * (np.asarray(after)[3:] - expected[3:])).sum(0)[inside].mean()
 
 
 def test_a_massless_body_feels_half_the_friction_of_a_star(x64):
-    """Friction goes as the sum of a body's mass and a field star's (Chandrasekhar 1943).
+    """Friction is proportional to the sum of a body's and a field star's mass (Chandrasekhar 1943).
 
-    Massless bodies and equal stars, of one distribution, so that all else is equal: 1e5 of them in
-    eighty clusters. The ratio has a standard error of 0.031, found by leaving out one cluster at a
-    time.
+    Massless bodies and equal stars have one distribution, so that all else is equal: 1e5 of them in
+    eighty clusters. The ratio has a standard error of 0.031, by omitting one cluster at a time.
     """
     count, t = 128, 0.5
     m = jnp.full(count, 1 / count)
@@ -68,7 +67,7 @@ def test_a_massless_body_feels_half_the_friction_of_a_star(x64):
 
 
 def test_heat_flows_away_from_heavy_stars_and_comes_back(x64):
-    """Stars five times as heavy never share their energy evenly (Spitzer 1969, doi:10.1086/180451).
+    """Stars five times as heavy never reach equipartition (Spitzer 1969, doi:10.1086/180451).
 
     They cool towards the light ones, sink, and as a cluster of their own heat up again (Khalisi,
     Amaro-Seoane & Spurzem 2007, doi:10.1111/j.1365-2966.2006.11184.x). Softened, two seeds.
@@ -80,7 +79,7 @@ def test_heat_flows_away_from_heavy_stars_and_comes_back(x64):
     step = None
 
     def ratio(x, v):
-        """Of mean kinetic energies within a radius of the centre, in the frame of what is there."""
+        """Return the ratio of mean kinetic energies within a radius, in the local mean frame."""
         place = np.asarray(centre(x, m)[0])
         near = np.linalg.norm(x - place, axis=1) < 1
         v = v - v[near].mean(0)

@@ -1,4 +1,4 @@
-"""The rooms of the pillar: none imports from one above it, and each says what it exports."""
+"""The subpackages of nbody: none imports from a higher one, and each documents its exports."""
 
 import ast
 import importlib
@@ -18,7 +18,7 @@ FLOORS = {
 
 
 def rooms_imported(file):
-    """The rooms of the pillar that a file imports from; all imports inside it are relative."""
+    """Return the subpackages that a file imports from; all imports inside nbody are relative."""
     depth = len(file.relative_to(ROOT).parts)  # so many dots lead to the pillar
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == depth:

@@ -1,4 +1,4 @@
-"""Holds accelerations of arms whose files come with a package that the tests do without.
+"""Check accelerations of arms whose model files are in a package that the tests do not require.
 
 pip install gymnasium-robotics, then
 python -m pytest -p no:cacheprovider tests/physics/rigid/check_arms.py
@@ -34,7 +34,7 @@ BLOCK = (1.3, 0.75, 0.425)  # where the block of Fetch lies on its table
 
 
 def arm(name, tmp_path):
-    """An arm at a table, in C with a solver and searches that converge, and ours."""
+    """Return an arm at a table: MuJoCo's model, with converged solvers, and jaxgpu's."""
     path = tmp_path / "panda.xml"
     path.write_text(PANDA.format(os.path.join(ARMS, "kitchen_franka")))
     fetch = os.path.join(ARMS, "fetch", "pick_and_place.xml")
@@ -47,9 +47,9 @@ def arm(name, tmp_path):
 
 
 def draw(c, d, rng):
-    """Coordinates all over the ranges of joints, what is free near its place, and velocities.
+    """Sample coordinates over the ranges of joints, free bodies near their places, and velocities.
 
-    What is welded to a body that is placed is a centimetre from it.
+    A body that is welded to a mocap body is a centimetre from it.
     """
     mujoco.mj_resetData(c, d)
     for joint in range(c.njnt):
@@ -71,7 +71,7 @@ def draw(c, d, rng):
 
 
 def handed(c, d, condim):
-    """The contacts of C of one dimension, filled up with ones that do not act."""
+    """Return C's contacts of one dimension, padded with inactive ones."""
     own = np.flatnonzero(d.contact.dim == condim)
     assert len(own) <= MOST
     wide = lambda a, rest: np.concatenate(
@@ -94,10 +94,10 @@ def handed(c, d, condim):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["panda", "fetch"])
 def test_an_arm_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64, name):
-    """At 1,000 random states with contact: with C's contacts all that moves, to rounding.
+    """Check 1,000 random states with contact: with C's contacts all accelerations, to rounding.
 
-    Where our own contacts are as many and as deep as C's, accelerations agree to 1e-3: flats of
-    meshes and boxes on one another have other corners, and are left out.
+    Where jaxgpu's contacts are as many and as deep as C's, accelerations agree to 1e-3. Flat faces
+    of meshes and boxes on one another have other corners, and are left out.
     """
     c, d, model = arm(name, tmp_path)
     rng, states, given, want, depths = np.random.default_rng(0), [], [], [], []
@@ -140,7 +140,7 @@ def test_an_arm_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64, name)
 
 
 def seen(model, q, v, pos, quat):
-    """Accelerations and the distances of all contacts."""
+    """Return accelerations and the distances of all contacts."""
     state = replace(model.init(q, v), mocap_pos=pos, mocap_quat=quat)
     found = model.forward(state)
     return found.qacc, jnp.concatenate([each.dist - each.margin for each in found.contacts])

@@ -12,12 +12,12 @@ from jaxgpu.physics.rigid.collision import FAR, KERNELS, Shape, Touch, batches
 from jaxgpu.physics.rigid.collision.convex import overlap
 from jaxgpu.physics.rigid.collision.kernels import ANY, FLOOR
 
-# rotations without rounding: shapes that lie exactly along, on and in one another
+# Rotations without rounding: for shapes that are exactly along, on and in one another.
 SQUARE = np.array(
     [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0.5, 0.5, 0.5, 0.5], [0.5, -0.5, -0.5, -0.5]]
 )
 PAIRS = [pair for pair in KERNELS if pair != ("capsule", "cylinder")]  # exact in C
-# whose derivatives are compiled in a second
+# Pairs whose derivatives compile in a second.
 FEW = [("sphere", "sphere"), ("sphere", "capsule")]
 COUNT = 256
 PLANE = np.array([5.0, 5.0, 0.1])
@@ -26,7 +26,7 @@ OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run once
 
 @functools.cache
 def poses(one, two):
-    """Sizes, places and quaternions of pairs that touch: half of them at random, half aligned."""
+    """Sample sizes, positions and quaternions of touching pairs: half at random, half aligned."""
     rng = np.random.default_rng(3)
     size = rng.uniform(0.1, 0.6, (COUNT, 2, 3))
     pos = rng.normal(size=(COUNT, 2, 3)) * 0.2
@@ -44,14 +44,14 @@ def poses(one, two):
 
 @functools.cache
 def expected(one, two):
-    """The shapes where MuJoCo puts them, and its contacts, by pair."""
+    """Return the shapes in MuJoCo's poses, and its contacts, by pair."""
     pair = Pair(one, two, margin=0.02)
     placed, rows = zip(*(pair.place(*pose) for pose in zip(*poses(one, two))))
     return [np.array(part) for part in zip(*placed)], rows
 
 
 def shapes(arrays):
-    """The two shapes of many pairs."""
+    """Return the two shapes of many pairs."""
     return tuple(Shape(*(part[:, i] for part in arrays)) for i in (0, 1))
 
 
@@ -61,7 +61,7 @@ def program(pair):
 
 
 def error(got: Touch, i, rows):
-    """The largest difference of contacts nearer than the margin, in the best order."""
+    """Return the maximum difference of contacts within the margin, in the best order."""
     left = [k for k in range(len(got.dist[i])) if got.dist[i, k] <= 0.02]
     if len(left) != len(rows):
         return np.inf
@@ -82,7 +82,7 @@ def error(got: Touch, i, rows):
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_contacts_are_those_of_mujoco(pair, x64):
-    """Places, distances and frames, of shapes at random and of ones exactly aligned."""
+    """Compare positions, distances and frames, of shapes at random and exactly aligned."""
     arrays, rows = expected(*pair)
     got = jax.tree.map(np.asarray, program(pair)(*shapes(arrays)))
     errors = [error(got, i, found) for i, found in enumerate(rows)]
@@ -95,7 +95,7 @@ def moved(both, ways, h):
 
 
 def derivatives(pair):
-    """Slopes by reverse mode and by central differences along one direction, and bends."""
+    """Return slopes by reverse mode and by differences along one direction, and curvatures."""
     arrays, _ = expected(*pair)
     both = shapes(arrays)
     rng = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def derivatives(pair):
     weights = rng.normal(size=(COUNT, KERNELS[pair].points, 13))
 
     def value(one, two, weights, mask):
-        """A sum of all that a kernel says of the rows of a mask; it is all rows that touch."""
+        """Return a sum of a kernel's outputs over the rows of a mask, which all touch."""
         got = KERNELS[pair].touch(one, two)
         parts = (got.dist[:, None], got.pos, got.frame.reshape(-1, 9))
         values = jnp.concatenate(parts, -1) * weights
@@ -127,7 +127,7 @@ def derivatives(pair):
     ids="-".join,
 )
 def test_derivatives_are_finite_and_those_of_differences(pair, x64):
-    """At random poses, with no kink between that would err by more than 5e-6; finite at all."""
+    """Test random poses: slopes without a kink nearby agree to 5e-6, and all are finite."""
     slopes, slope, difference, bend = derivatives(pair)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
     scale = 1 + np.abs(slope)
@@ -139,7 +139,7 @@ def test_derivatives_are_finite_and_those_of_differences(pair, x64):
 
 
 def test_a_capsule_touches_a_cylinder_as_in_mujoco(x64):
-    """Where the capsule's axis is outside, and not within 5 degrees of a cap, which MuJoCo rounds.
+    """The capsule's axis is outside, and not within 5 degrees of a cap, which MuJoCo rounds.
 
     MuJoCo iterates to a tolerance of 1e-6.
     """
@@ -154,10 +154,10 @@ def test_a_capsule_touches_a_cylinder_as_in_mujoco(x64):
     assert len(errors) > 30 and max(errors) < 1e-5, (len(errors), max(errors))
 
 
-# shapes of unlike kinds, two planes last; one mesh stands for itself and for a signed distance
+# Shapes of different types, two planes last; one mesh is used both as mesh and as signed distance.
 KINDS = ("box", "sphere", "mesh", "sdf", "capsule", "ellipsoid", "mesh", "box", "plane", "plane")
 HULLS = (-1, -1, 1, 0, -1, -1, 0, -1, -1, -1)
-# how far shapes in their own axes reach along directions [N, 3], and from their centres
+# Support of shapes in their own axes along directions [N, 3], and their radii.
 REACH = {
     "box": (lambda s, n: np.abs(n) @ s, np.linalg.norm),
     "sphere": (lambda s, n: np.full(len(n), s[0]), lambda s: s[0]),
@@ -167,7 +167,7 @@ REACH = {
 
 
 class Gathered:
-    """Ten shapes in space, and what NumPy says of them."""
+    """Ten shapes in space, with reference results by NumPy."""
 
     def __init__(self):
         rng, count = np.random.default_rng(11), len(KINDS)
@@ -178,7 +178,7 @@ class Gathered:
         self.corners = {i: self.points[h] @ turns[i].T for i, h in enumerate(HULLS) if h >= 0}
 
     def reach(self, i, n):
-        """How far a shape reaches from its centre along directions [N, 3]."""
+        """Return how far shape `i` extends from its centre along directions [N, 3]."""
         if i in self.corners:
             return np.max(n @ self.corners[i].T, 1)
         return REACH[KINDS[i]][0](self.shapes.size[i], n @ self.shapes.rot[i])
@@ -189,7 +189,7 @@ class Gathered:
         return REACH[KINDS[i]][1](self.shapes.size[i])
 
     def meet(self, kinds, first, second, margin, *most):
-        """The contacts of pairs, once for each number of pairs that are asked at most."""
+        """Return the contacts of pairs, once for each maximum number of tested pairs."""
 
         @functools.partial(jax.jit, compiler_options=OPTIONS)
         def run(shapes, points, margin):
@@ -202,9 +202,9 @@ class Gathered:
 
 
 def test_a_batch_asks_its_nearest_pairs_and_gives_each_its_own_shapes(x64, monkeypatch):
-    """Of 20 pairs the seven whose balls are nearest, less their margins, or all where all may be.
+    """Test the seven of 20 pairs with the closest bounding balls minus margins, or all.
 
-    The kernel is a stand-in: how far the shapes that it is given are apart along four directions.
+    A stand-in kernel returns the distances of its shapes along four directions.
     """
     here, rng, most = Gathered(), np.random.default_rng(2), 7
     ways = rng.normal(size=(4, 3))

@@ -25,13 +25,13 @@ def world(bodies, friction=1.0, more="", **sizes):
 
 
 def weighing(model, mass):
-    """The model with its masses times a number, and constraints as soft as that asks for."""
+    """Return the model with masses times a number, and with constraints of matching softness."""
     bodies = model.bodies
     heavy = dataclasses.replace(bodies, mass=mass * bodies.mass, inertia=mass * bodies.inertia)
     return rigid.reweighed(dataclasses.replace(model, bodies=heavy))
 
 
-# solref, and the spring's stiffness for each kilogram: k d^2 / (1 - d), d the largest impedance
+# solref, and the spring's stiffness per kilogram: k d^2 / (1 - d), d the largest impedance.
 SHARE = 0.95**2 / 0.05
 SPRINGS = {
     "damped": ("", SHARE / (0.95 * 0.02) ** 2),
@@ -41,7 +41,7 @@ SPRINGS = {
 
 @functools.cache
 def balls(spring):
-    """Masses [24], and by step the energy for each kilogram and the height of balls of these.
+    """Return masses [24], and for each step the balls' energy per kilogram and their height.
 
     They are dropped, thrown along the floor and spun.
     """
@@ -71,7 +71,7 @@ def fallen(model, mass, speed, spin, stiffness):
 
 @pytest.mark.parametrize("spring", SPRINGS)
 def test_no_ball_gains_energy_at_any_mass(spring, x64):
-    """Of 1 g to 100 kg: motion, height and spring."""
+    """Test 1 g to 100 kg; the energy includes motion, height and spring."""
     _, energy, height = balls(spring)
     assert np.diff(energy, axis=1).max() < 1e-9
     np.testing.assert_allclose(height[:, -1], 0.01 - G / SPRINGS[spring][1], atol=1e-4)
@@ -80,14 +80,14 @@ def test_no_ball_gains_energy_at_any_mass(spring, x64):
 
 
 def test_a_ball_at_rest_lies_as_deep_as_its_weight_presses_the_spring(x64):
-    """K = k d^2 m / (1 - d), k = 1 / (d T zeta)^2, d the largest impedance; 1 / A is the mass."""
+    """Check K = k d^2 m / (1 - d), k = 1 / (d T zeta)^2, d the largest impedance; m is 1 / A."""
     k, d = 1 / (0.95 * 0.02) ** 2, 0.95
     depth = 0.01 - balls("damped")[2][::4, -1]
     np.testing.assert_allclose(depth, G * (1 - d) / (k * d**2), rtol=1e-6)
 
 
 def test_the_damper_grows_with_the_depth_up_to_the_width(x64):
-    """D = h (K h + B): no damper at a gap, half of it at half of the width, all of it beyond."""
+    """Check D = h (K h + B): no damper at a gap, half at half of the width, full outside it."""
     model, inverse, h = world(BALL.format(1, "")), 2.0, STEP
     gap = np.array([0.001, 0.0, -0.002, -0.004, -0.008])
     rows = lambda x: np.repeat([x], len(gap), 0)
@@ -105,7 +105,7 @@ def test_the_damper_grows_with_the_depth_up_to_the_width(x64):
 
 @pytest.mark.slow
 def test_a_block_sticks_below_the_angle_of_friction_and_slides_above_it(x64):
-    """a = g (sin t - mu cos t) where it slides; held, it creeps as the regularisation lets it."""
+    """The block slides with a = g (sin t - mu cos t), or creeps as the regularisation permits."""
     block = (
         '<body pos="0 0 .0199"><freejoint/><geom type="box" size=".2 .2 .02" friction=".5"/></body>'
     )
@@ -125,7 +125,7 @@ def test_a_block_sticks_below_the_angle_of_friction_and_slides_above_it(x64):
 
 @pytest.mark.slow
 def test_slopes_of_a_rollout_are_those_of_differences(x64):
-    """Thirty-two steps in which a spinning ball falls, touches and slips: by start and friction."""
+    """A spinning ball falls, touches and slips: slopes in its initial state and friction."""
     model = world(BALL.format(0.3, ""), friction=0.3, contacts=1)
     weights = np.random.default_rng(0).normal(size=13)
 
@@ -149,7 +149,7 @@ def test_slopes_of_a_rollout_are_those_of_differences(x64):
 
 @pytest.mark.slow
 def test_the_force_begins_and_ends_with_none(x64):
-    """By the height of a ball that falls: continuous, where a soft contact jumps."""
+    """The force of a falling ball is continuous in its height, where a soft contact jumps."""
 
     def push(model):
         def at(z):

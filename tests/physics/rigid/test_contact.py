@@ -1,4 +1,4 @@
-"""Bodies in contact against elementary mechanics: what falls, slides, rolls, stacks and swings."""
+"""Bodies in contact against elementary mechanics: falling, sliding, rolling, stacking, swinging."""
 
 import dataclasses
 import functools
@@ -24,7 +24,7 @@ def world(bodies, friction=1.0, option="", **sizes):
 
 
 def rolled(model, state, steps, seen):
-    """The last state, and `seen` of the state after every step [steps, ...]."""
+    """Return the last state, and `seen` of the state after every step [steps, ...]."""
 
     def further(s, _):
         s = model.step(s)
@@ -34,14 +34,14 @@ def rolled(model, state, steps, seen):
 
 
 def tilted(model, angle):
-    """The world on a slope: gravity turned by `angle`, rad."""
+    """Return the world on a slope: gravity rotated by `angle` in rad."""
     g = jnp.stack([G * jnp.sin(angle), jnp.zeros_like(angle), -G * jnp.cos(angle)])
     return dataclasses.replace(model, option=dataclasses.replace(model.option, gravity=g))
 
 
 @functools.cache
 def ball(cone="pyramidal", dtype=jnp.float32):
-    """A program: balls in float32 or float64 that fall, roll and slide on a floor, 300 steps."""
+    """Make a program: float32 or float64 balls fall, roll and slide on a floor for 300 steps."""
     text = '<body pos="0 0 .03"><freejoint/><geom size=".01" mass="1"/></body>'
     option = f'<option timestep=".002" cone="{cone}" tolerance="0"/>'
     model = world(text, option=option, contacts=1, dtype=dtype)
@@ -79,8 +79,9 @@ SLOPE = [1.7, 0, -9.7]  # gravity on a slope of 10 degrees
 
 @functools.cache
 def balls():
-    """Paths [19, 300, 7] and velocities: of balls of 1 g to 100 kg, spun or not, that fall; of
-    a ball a little above a slope, by friction; and of one that rolls down a slope.
+    """Return paths [19, 300, 7] and velocities of balls that fall, slide and roll.
+
+    Those that fall have 1 g to 100 kg, with and without spin.
     """
     fall, slide = np.ones(12), np.ones(6)
     steep = [G * np.sin(0.2), 0, -G * np.cos(0.2)]
@@ -95,13 +96,13 @@ def balls():
 
 
 def test_a_dropped_ball_never_rises_above_where_it_came_from():
-    """Of 1 g to 100 kg, at the default settings, spun or not."""
+    """Test 1 g to 100 kg at the default settings, with and without spin."""
     height = balls()[0][:12, :, 2]
     assert (height[:, 40:].max(1) < 0.02).all()
     np.testing.assert_allclose(height[:, -1], 0.01, atol=5e-4)
 
 
-# a ball in the floor and in another ball: contacts of dimension 3 and 6
+# A ball overlaps the floor and another ball: contacts of dimension 3 and 6.
 TOUCHING = """<mujoco><option cone="{cone}" impratio="3"/><worldbody>
 <geom name="floor" type="plane" size="9 9 .1" friction=".7 .1 .01"/>
 <body pos="0 0 .19"><freejoint/>
@@ -113,9 +114,9 @@ TOUCHING = """<mujoco><option cone="{cone}" impratio="3"/><worldbody>
 
 
 def test_the_rows_of_contacts_are_those_of_c(x64):
-    """What they see, where they are pulled and how stiffly: of edges, or of a normal and friction.
+    """Compare J, aref and D: for pyramid edges, or for normal and friction.
 
-    Friction in an ellipse is as stiff as its share of the first one says, times impratio.
+    Friction in an ellipse is as stiff as its ratio to the first one determines, times impratio.
     """
     cones = ("pyramidal", "elliptic")
     cs = [mujoco.MjModel.from_xml_string(TOUCHING.format(cone=cone)) for cone in cones]
@@ -151,20 +152,20 @@ def test_the_rows_of_contacts_are_those_of_c(x64):
 
 
 def edges(cone):
-    """The rows of the edges of a pyramid: the normal and each direction of friction, both ways."""
+    """Return the rows of pyramid edges: the normal with each friction direction, both signs."""
     signs = np.stack([cone.friction[0], -cone.friction[0]], 1).ravel()[:, None]
     J, aref = (x[:1] + signs * np.repeat(x[1:], 2, 0) for x in (cone.J[0], cone.aref[0][:, None]))
     return J, aref[:, 0], np.repeat(cone.D, len(J))
 
 
 def axes(cone):
-    """The rows of an ellipse: the normal, and friction."""
+    """Return the rows of an ellipse: the normal, and friction."""
     return cone.J[0], cone.aref[0], cone.D[0] * np.append(1, cone.friction[0] / cone.mu[0]) ** 2
 
 
 @pytest.mark.slow
 def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
-    """a = g (sin t - mu cos t); held, it creeps at a speed that its softness allows."""
+    """Check a = g (sin t - mu cos t); a held block creeps as fast as its softness permits."""
     block = (
         '<body pos="0 0 .02"><freejoint/><geom type="box" size=".2 .2 .02" friction=".5"/></body>'
     )
@@ -186,7 +187,7 @@ def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_what_hardly_rubs_slides_as_in_mujoco(cone, x64):
-    """At friction from none to 1: the edges of a pyramid are then almost one another."""
+    """Vary friction from zero to 1: at small friction the edges of a pyramid nearly coincide."""
     mass = 4 / 3 * np.pi * 50**3 * 1e-6  # kg, as the file's ball of 50 mm and 1 g / cm^3
     ours, _ = ball(cone, jnp.float64)(mass, 0.05, SLIPPERY, SLOPE, 0.051, 0.0)
     for mu, got in zip(SLIPPERY, ours[:, 99]):
@@ -200,7 +201,7 @@ def test_what_hardly_rubs_slides_as_in_mujoco(cone, x64):
 
 
 def test_what_hardly_rubs_slides_in_float32():
-    """x = g_x t^2 / 2 where nothing rubs; five sevenths of it where it rolls."""
+    """Check x = g_x t^2 / 2 without friction, and five sevenths of it when it rolls."""
     end = balls()[0][12:18, 99]
     np.testing.assert_allclose(end[0, 0], 1.7 * 0.2**2 / 2, rtol=0.01)
     np.testing.assert_allclose(end[0, 3:], [1, 0, 0, 0], atol=1e-4)
@@ -241,7 +242,7 @@ def test_six_boxes_stand_on_one_another_for_three_seconds():
 
 
 def cradle(gap):
-    """Five equal balls on strings, elastic contacts, and the file."""
+    """Make five equal balls on strings with elastic contacts; return the file, too."""
     stiff = 'solref="-2e7 0" solimp=".99 .99 .001" condim="1"'
     ball = (
         '<body pos="{0} 0 1"><joint axis="0 1 0" pos="0 0 0"/>'
@@ -255,9 +256,9 @@ def cradle(gap):
 
 @pytest.mark.slow
 def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
-    """One swings in, one swings out, where balls collide one after the other.
+    """One ball swings in and one swings out if balls collide one after the other.
 
-    Those that hang a tenth of a millimetre apart collide together, as soft as they are, and the
+    Those that are a tenth of a millimetre apart collide together, because they are soft, and the
     last but one swings, too: as in MuJoCo.
     """
     model = rigid.load(cradle(2e-3), contacts=10)

@@ -1,4 +1,4 @@
-"""Contacts of any two convex shapes: against all directions there are, differences and MuJoCo."""
+"""Contacts of any two convex shapes: against dense directions, differences and MuJoCo."""
 
 import functools
 
@@ -29,7 +29,7 @@ PAIRS = [
     ("box", "mesh"),
     ("mesh", "mesh"),
 ]
-# the oracle: the farthest point along directions [N, 3] of shapes in their own axes
+# The reference: the farthest point along directions [N, 3] of shapes in their own axes.
 FARTHEST = {
     "sphere": lambda s, n: s[0] * n,
     "capsule": lambda s, n: s[0] * n + s[1] * np.sign(n[:, 2:]) * [0, 0, 1],
@@ -54,7 +54,7 @@ def placed(kind, shape, count=0):
 
 @functools.cache
 def poses():
-    """Two shapes each, apart and in one another, at all depths."""
+    """Sample two shapes per case, separate and overlapping, at all depths."""
     rng = np.random.default_rng(1)
     pos = rng.normal(size=(COUNT, 2, 3)) * 0.25
     turns = np.linalg.qr(rng.normal(size=(COUNT, 2, 3, 3)))[0]
@@ -64,7 +64,7 @@ def poses():
 
 @functools.cache
 def on_a_face():
-    """An ellipsoid over and in the upper face of a wide box, all over that face."""
+    """Sample ellipsoids above and in the upper face of a wide box, all over that face."""
     rng = np.random.default_rng(8)
     turns = np.linalg.qr(rng.normal(size=(COUNT, 2, 3, 3)))[0]
     turns[..., 0] *= np.linalg.det(turns)[..., None]
@@ -75,19 +75,19 @@ def on_a_face():
 
 
 def flats():
-    """A shape of a half height of 0.1 on a cube as high, over a quarter of it, 1 mm deep."""
+    """Make a shape of half height 0.1 on an equally high cube, over a quarter of it, 1 mm deep."""
     pos = np.array([[[0.1, 0.1, 0.199], [0.0, 0, 0]]])
     return Shape(pos, np.tile(np.eye(3), (1, 2, 1, 1)), np.full((1, 2, 3), 0.1))
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=OPTIONS)
 def contacts(pairs, cases):
-    """The contacts of `cases` [N, 2] of each pair of kinds: all convex shapes are one batch."""
+    """Return the contacts of `cases` [N, 2] per pair of types, in one batch of convex shapes."""
     return split(together(pairs, cases), cases)
 
 
 def together(pairs, cases):
-    """The contacts of all cases in one row."""
+    """Return the contacts of all cases in one row."""
 
     def side(i):
         parts = []
@@ -108,7 +108,7 @@ def split(found, cases):
 
 @functools.cache
 def touches():
-    """The contacts of all cases, by pair of kinds, from one program."""
+    """Return the contacts of all cases, by pair of types, from one program."""
     cases = {pair: poses() for pair in PAIRS}
     cases |= {("ellipsoid", "box"): on_a_face()}
     cases |= {("cube", "cube"): flats(), ("cylinder", "cube"): flats()}
@@ -118,7 +118,7 @@ def touches():
 
 
 def overlap(kinds, both, n):
-    """How far two shapes overlap along directions [N, 3] from one to two."""
+    """Return the overlap of two shapes along directions [N, 3] from the first to the second."""
     total = n @ (both.pos[0] - both.pos[1])
     for i, (kind, sign) in enumerate(zip(kinds, (1, -1))):
         local = sign * n @ both.rot[i]
@@ -127,7 +127,7 @@ def overlap(kinds, both, n):
 
 
 def height_over(kind, both, i, point, n):
-    """How far a point is from shape `i` along directions [N, 3] at most: none if it is in it."""
+    """Return the maximum height of a point over shape `i` along directions [N, 3]; <= 0 inside."""
     local = n @ both.rot[i]
     edge = np.sum(local * FARTHEST[kind](both.size[i], local), 1)
     return np.max(n @ (point - both.pos[i]) - edge)
@@ -135,10 +135,10 @@ def height_over(kind, both, i, point, n):
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_no_direction_has_a_smaller_overlap(pair):
-    """The distance is the overlap along the normal, which 4,000 directions do not undercut.
+    """The distance is the overlap along the normal, and 4,000 directions have none smaller.
 
-    Half of it along the normal on either side of the contact lie a point of one shape and one of
-    the other: they are on the surfaces, where no direction has them outside.
+    Half of it along the normal on either side of the contact are a point of one shape and one of
+    the other. They are on the surfaces, so no direction has them outside.
     """
     got = touches()[pair]
     rng = np.random.default_rng(0)
@@ -148,11 +148,11 @@ def test_no_direction_has_a_smaller_overlap(pair):
         both = jax.tree.map(lambda a, i=i: a[i], poses())
         normal = got.frame[i, 0, :1]
         along = overlap(pair, both, normal)[0]
-        # close to the normal, and all around
+        # Directions are close to the normal, and all around.
         near = normal + 1e-3 * ways[:500]
         near /= np.linalg.norm(near, axis=1)[:, None]
         assert along <= overlap(pair, both, np.concatenate([ways, near])).min() + 1e-9
-        # no place is counted twice: edges cross in one, from whichever sides that is found
+        # No position is counted twice: edges cross in one point, from whichever sides it is found.
         places = got.pos[i][got.dist[i] < FAR]
         apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
         assert np.all(apart[~np.eye(len(places), dtype=bool)] > 1e-4)
@@ -168,7 +168,7 @@ def test_no_direction_has_a_smaller_overlap(pair):
 
 
 def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point():
-    """All over the face, whichever three of its corners the polytope has ended on."""
+    """Test all over the face, for any three of its corners at which the polytope ends."""
     got, both = touches()["ellipsoid", "box"], on_a_face()
     pos, turns, (size, half) = both.pos, both.rot, both.size[0]
     up = turns[:, 1, :, 2]
@@ -182,7 +182,7 @@ def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point():
 
 @pytest.mark.parametrize("kind", ["cube", "cylinder"])
 def test_flats_share_four_points(kind):
-    """The corners of a quarter of a cube, or points of a cap, on another cube."""
+    """Test the corners of a quarter of a cube, and points of a cap, on another cube."""
     found = jax.tree.map(lambda a: a[0], touches()[kind, "cube"])
     near = found.dist < 0
     assert near.sum() == 4
@@ -194,7 +194,7 @@ def test_flats_share_four_points(kind):
 
 @pytest.mark.slow
 def test_derivatives_are_those_of_differences(x64):
-    """Of distance, place and normal of the deepest contact, where no kink lies between."""
+    """Test distance, position and normal of the deepest contact, where no kink is nearby."""
     rng = np.random.default_rng(0)
     weights = rng.normal(size=7)
 
@@ -238,7 +238,7 @@ SHAPES = {
 
 @pytest.mark.slow
 def test_a_pile_of_flats_stays_where_it_is():
-    """Meshes of 24 and of 4 corners a flat and a cylinder, on a plane and on one another."""
+    """Meshes with 24 and 4 corners per flat and a cylinder are on a plane and on one another."""
     drum = '<geom type="mesh" mesh="drum"/>'
     pile = [drum, drum, SHAPES["mesh"], SHAPES["cylinder"]]
     bodies = "".join(
@@ -265,17 +265,17 @@ HANDS = """<mujoco><option cone="elliptic"/>
 
 
 def deepest(pairs, dists, normals):
-    """The distance and the normal of the deepest contact of each pair."""
+    """Return the distance and the normal of the deepest contact of each pair."""
     rows = sorted(zip(pairs, dists, normals), key=lambda row: -row[1])
     return {tuple(sorted(pair)): (dist, normal) for pair, dist, normal in rows}
 
 
 @pytest.mark.slow
 def test_accelerations_agree_with_c(x64):
-    """The deepest contacts always, and all that moves where both have the same number of contacts.
+    """Compare the deepest contacts, and all accelerations where both have equally many contacts.
 
-    Of a mesh on a plane MuJoCo takes other corners beside the lowest one; a cylinder along a face
-    has one contact there without perturbations, which its tolerances ask for.
+    For a mesh on a plane, MuJoCo selects other corners in addition to the lowest one. A cylinder
+    along a face has one contact there without perturbations, which its tolerances require.
     """
     text = HANDS.format(points=" ".join(str(x) for x in CLOUD.ravel()))
     c = mujoco.MjModel.from_xml_string(text)
@@ -317,7 +317,7 @@ shared = jax.jit(patches.patch, compiler_options=OPTIONS)
 @pytest.mark.slow
 @pytest.mark.parametrize("tilt, count", [(0.0, 4), (1.5e-3, 4), (1.7e-3, 1)])
 def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
-    """Within the angle of 1.6e-3 rad for which faces count as aligned, and else on its lowest."""
+    """Faces within 1.6e-3 rad count as aligned; otherwise the contact is the lowest point."""
     c, s, gap = np.cos(tilt), np.sin(tilt), 0.01
     turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
     put = lambda z, rot, *size: Shape(*map(jnp.asarray, ([0, 0, z], rot, np.array(size))))
@@ -337,7 +337,7 @@ def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
 
 @pytest.mark.slow
 def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
-    """Boxes whose sides are parallel: the vector of the gaps, or the axis of the least overlap."""
+    """Check parallel boxes: the vector of gaps, or the axis of minimum overlap."""
     rng = np.random.default_rng(0)
     sizes = rng.uniform(0.1, 0.5, (40, 2, 3))
     reach, sign = sizes.sum(1), rng.choice([-1.0, 1.0], (40, 3))
@@ -360,7 +360,7 @@ def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
 
 
 def test_newtons_method_squares_the_error_of_a_normal(x64):
-    """Of two ellipsoids apart along an axis of both, across which their radii are unlike."""
+    """Two ellipsoids are separate along an axis of both, across which their radii differ."""
     put = lambda x, *size: Shape(jnp.array([x, 0.0, 0.0]), jnp.eye(3), jnp.array(size))
     one, two = (placed("ellipsoid", a) for a in (put(0.0, 0.3, 0.1, 0.2), put(1.0, 0.2, 0.5, 0.4)))
     newton = jax.jit(_newton_step, compiler_options=OPTIONS)

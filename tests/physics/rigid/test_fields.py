@@ -1,4 +1,4 @@
-"""Shapes by their signed distance touch: against closed forms, formulas of pairs, and energy."""
+"""Contacts of signed-distance shapes: against closed forms, pair formulas, and energy."""
 
 import dataclasses
 import functools
@@ -41,7 +41,7 @@ def test_a_ball_and_a_ring_touch_where_the_torus_is_nearest(x64):
     one, two = (jax.tree.map(lambda *a: np.stack(a), *side) for side in zip(*both))
     into = quick(jax.vmap(lambda a, b: touch_field("sphere", a, b, None, ring)))(one, two)
     into = jax.tree.map(lambda a: np.asarray(a[:, 0]), into)
-    # by hand: in the ring's axes, the nearest point of its circle
+    # Compute by hand, in the ring's axes, the nearest point of its circle.
     p = np.einsum("kji,kj->ki", two.rot, one.pos - two.pos)
     circle = RING * p * [1, 1, 0] / np.linalg.norm(p[:, :2], axis=1, keepdims=True)
     out = p - circle
@@ -58,7 +58,7 @@ def test_a_ball_and_a_ring_touch_where_the_torus_is_nearest(x64):
 
 @pytest.mark.parametrize("kind", ["sphere", "capsule", "cylinder", "box"])
 def test_the_deepest_contact_on_a_flat_is_that_of_the_formula(kind, x64):
-    """On the upper face of a block by its distance, beside the formulas of a plane there."""
+    """Compare a block's upper face, by its distance, with the formulas of a plane there."""
     half, size = np.array([0.4, 0.5, 0.3]), np.array([0.05, 0.08, 0.06])
     block = field(sdf.Box(half), NOWHERE + half)  # its own corner alone
     rng = np.random.default_rng(2)
@@ -70,7 +70,7 @@ def test_the_deepest_contact_on_a_flat_is_that_of_the_formula(kind, x64):
         one = dataclasses.replace(one, pos=two.pos + 0.34 * up)
         got, want = asked(one, two), floor(one, dataclasses.replace(two, pos=two.pos + 0.3 * up))
         best = int(np.argmin(got.dist))
-        # a rim has 32 points: its lowest is missed by r (1 - cos(pi / 32)) at most
+        # A rim has 32 points: its lowest is missed by r (1 - cos(pi / 32)) at most.
         slack = 0.05 * (1 - np.cos(np.pi / 32)) if kind == "cylinder" else 0
         assert -1e-12 <= got.dist[best] - want.dist.min() <= slack + 1e-12
         np.testing.assert_allclose(got.frame[best, 0], -up, rtol=0, atol=1e-12)
@@ -123,7 +123,7 @@ def test_a_ring_falls_down_its_peg_and_gains_no_energy(tmp_path, x64):
 
 @pytest.mark.slow
 def test_the_slopes_of_a_contact_are_those_of_differences(x64):
-    """Its depth, place and frame, by how a capsule lies on a ring."""
+    """Test its depth, position and frame, in the pose of a capsule on a ring."""
     rng = np.random.default_rng(3)
     one, two = posed(rng, np.array([0.02, 0.05, 0])), posed(rng, np.zeros(3))
     around = field(sdf.Torus(RING, TUBE), NOWHERE)
@@ -141,7 +141,7 @@ def test_the_slopes_of_a_contact_are_those_of_differences(x64):
 
 @pytest.mark.slow
 def test_a_ball_rolls_to_and_fro_in_a_bowl(tmp_path, x64):
-    """A ball without friction in a hollow of radius R swings as a pendulum of length R - r."""
+    """A frictionless ball in a hollow of radius R swings as a pendulum of length R - r."""
     turn = np.linspace(-np.pi / 2, 0, 24)
     inner = 0.5 * np.stack([np.cos(turn), np.sin(turn)], 1)
     profile = np.concatenate([[[0, -0.6], [0.6, -0.6], [0.6, 0]], inner[::-1]])

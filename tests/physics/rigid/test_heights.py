@@ -1,4 +1,4 @@
-"""Height fields and convex shapes: against C MuJoCo, planes, every direction and differences."""
+"""Height fields and convex shapes: against MuJoCo, planes, dense directions and differences."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ from jaxgpu.physics.rigid.collision.heights import Heights, touch_heights
 from jaxgpu.physics.rigid.collision.hull import hull
 
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
-# kinds, margins and shapes of bodies that meet the field and not one another
+# Types, margins and shapes of bodies that collide with the field but not with one another.
 BODIES = [
     ("sphere", 0.0, 'size=".15"'),
     ("sphere", 0.05, 'size=".15"'),
@@ -36,7 +36,7 @@ BODY = """<body pos="{place} 0 3"><freejoint/>
 
 
 def loaded(bodies, high=0.3, **sizes):
-    """The model in C, with searches that converge, ours, and the frame of the field."""
+    """Return MuJoCo's model with converged searches, jaxgpu's, and the frame of the field."""
     numbers = " ".join(map(str, HILLS[::-1].ravel()))  # the first row of a file has the largest y
     rows, columns = HILLS.shape
     bodies = "".join(
@@ -59,17 +59,17 @@ SIZES = {"contacts": 80, "iterations": 20}
 
 @functools.partial(jax.jit, compiler_options=OPTIONS)
 def motion(model, state):
-    """The state a step later, and the contacts and accelerations at its start."""
+    """Return the state a step later, and the contacts and accelerations at its start."""
     still = jnp.zeros(0), jnp.zeros(model.layout.nv)
     return integrators.seen(model, state, *still, lambda d: (d.contacts, d.qacc))
 
 
 @pytest.mark.slow
 def test_accelerations_agree_with_c(x64):
-    """In contact at random, over the field and beyond its edges, at all depths.
+    """Test random contacts, over the field and outside its edges, at all depths.
 
-    While the centre of a sphere and the axis of a capsule stay outside MuJoCo has the nearest
-    points to rounding; within, and for other shapes, it searches, with normals to some 1e-6.
+    While a sphere's centre or a capsule's axis stays outside, MuJoCo has the nearest points to
+    rounding. Inside, and for other shapes, it searches, with normals to about 1e-6.
     """
     c, d, model, (origin, turn) = loaded(BODIES, **SIZES)
     rng, count = np.random.default_rng(1), len(BODIES)
@@ -107,7 +107,7 @@ def test_accelerations_agree_with_c(x64):
 
 @pytest.mark.slow
 def test_bodies_roll_over_hills_as_in_c(x64):
-    """A capsule and a ball for 200 steps, 0.4 s: as far as programs agree that differ by rounding.
+    """Run a capsule and a ball for 200 steps, 0.4 s: as long as two roundings can agree.
 
     The other bodies fly.
     """
@@ -127,7 +127,7 @@ def test_bodies_roll_over_hills_as_in_c(x64):
 
 
 def test_a_field_of_one_slope_is_a_plane(x64):
-    """Its distance from a ball, and where and along what they touch, away from edges."""
+    """Compare distance, position and normal of a ball's contact, away from edges."""
     slope, offset = np.array([0.3, -0.2]), 0.1
     x, y = np.linspace(-1, 1, 7), np.linspace(-0.8, 0.8, 5)
     field = Heights(
@@ -158,7 +158,7 @@ def test_a_field_of_one_slope_is_a_plane(x64):
 
 @pytest.mark.slow
 def test_derivatives_are_those_of_differences(x64):
-    """Of contacts of a capsule, by where it and the heights are, where no other prism is nearer."""
+    """Test a capsule's contacts in its pose and the heights, where no other prism is closer."""
     rng = np.random.default_rng(4)
     field = Heights(jnp.asarray(0.2 * HILLS), jnp.array([1.0, 0.8]), jnp.array(0.1))
     still = Shape(jnp.zeros(3), jnp.eye(3), jnp.zeros(3))
@@ -171,7 +171,7 @@ def test_derivatives_are_those_of_differences(x64):
         return jnp.concatenate([found.dist, found.pos[0], found.frame[0, 0]])
 
     def along(*given):
-        """The values, and their slopes along the ways."""
+        """Return the values, and their slopes along the given directions."""
         at, ways = given[:3], given[3:]
         return jax.jvp(value, at, ways)
 
@@ -191,7 +191,7 @@ def test_derivatives_are_those_of_differences(x64):
 
 
 def test_what_a_window_leaves_out_is_counted(x64):
-    """A ball that has grown over its window, and prisms beyond those that are kept."""
+    """Test a ball that has outgrown its window, and prisms above the capacity."""
     _, _, model, (origin, turn) = loaded(BODIES[:1], contacts=2)
     assert model.layout.groups[0].window == (3, 3)
     over = lambda z: model.init(np.array([*(origin + turn @ [0.3, 0.2, z]), 1, 0, 0, 0]))
@@ -207,7 +207,7 @@ def test_what_a_window_leaves_out_is_counted(x64):
 
 
 def png(image):
-    """The bytes of a picture of one channel [R, C]."""
+    """Return the bytes of an image of one channel [R, C]."""
     rows, columns = image.shape
     part = lambda name, data: (
         len(data).to_bytes(4, "big") + name + data + zlib.crc32(name + data).to_bytes(4, "big")
@@ -219,7 +219,7 @@ def png(image):
 
 
 def test_heights_come_from_files_pictures_and_programs(tmp_path):
-    """All three the same, scaled to the height that the asset has."""
+    """All three are equal, scaled to the height of the asset."""
     grey = np.random.default_rng(5).integers(0, 256, (4, 6)).astype(np.uint8)
     grey[0, 0], grey[1, 2] = 0, 255
     (tmp_path / "grey.png").write_bytes(png(grey))
@@ -240,7 +240,7 @@ def test_heights_come_from_files_pictures_and_programs(tmp_path):
 
 
 def overlaps(prisms, box):
-    """How deep hulls [P, 6, 3] lie in a box [8, 3], by all directions that can tell, in NumPy."""
+    """Return depths of hulls [P, 6, 3] in a box [8, 3], by all separating directions, in NumPy."""
     edges = lambda x, links: np.stack([x[..., b, :] - x[..., a, :] for a, b in links], -2)
     one, two = edges(prisms, PRISM), np.tile(edges(box, BOX), (len(prisms), 1, 1))
     pairs = lambda e: [e[:, i] for i in np.triu_indices(e.shape[1], 1)]
@@ -260,7 +260,7 @@ PRISM = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)]
 
 @pytest.mark.slow
 def test_a_box_is_as_deep_in_the_prisms_as_every_direction_says(x64):
-    """The deepest of all, and the contacts: those of prisms that it overlaps, and none without."""
+    """Check the maximum depth, and the contacts: only of overlapping prisms, and none without."""
     z, half, base = 0.2 * HILLS, np.array([1.0, 0.8]), 0.1
     field = Heights(jnp.asarray(z), jnp.asarray(half), jnp.asarray(base))
     x, y = np.linspace(-1, 1, 11), np.linspace(-0.8, 0.8, 9)
@@ -307,10 +307,10 @@ BLOCK = """<body pos="{x} {y} {up}" euler="0 {lean} 0">
 
 @pytest.mark.slow
 def test_blocks_lie_and_slide_on_a_slope_of_heights_by_coulombs_law(x64):
-    """A rise of 0.2: with a friction above it stays, below it slides over all edges on the way.
+    """The slope is 0.2: with higher friction it stays, with lower it slides over all edges.
 
-    Speed and place of a box and of a mesh after half a second, and no turning: a ghost of an inner
-    edge would stop or tip it.
+    Velocity and position of a box and of a mesh after half a second are checked, and the absence of
+    rotation: a ghost contact of an inner edge would stop or tip it.
     """
     slope = 0.2
     lean = np.arctan(slope)

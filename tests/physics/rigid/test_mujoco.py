@@ -1,4 +1,4 @@
-"""Accelerations and steps against C MuJoCo, with every kind of constraint that is simulated."""
+"""Accelerations and steps against MuJoCo, with every supported type of constraint."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ SPINNER = '<body pos="0 0 3"><freejoint/><geom type="box" size=".1 .2 .3"/></bod
 
 @functools.cache
 def everything(cone, integrator):
-    """Every kind of row and a lone spinning body: in C, and a program of ours."""
+    """Return every type of row and a free spinning body: MuJoCo's model, and jaxgpu's program."""
     text = mujoco_c.ROWS.format(cone=cone, integrator=integrator)
     if integrator == "RK4":  # contact by RK4 is that of the robots
         flag = 'timestep="0.004"><flag contact="disable"/></option>'
@@ -36,7 +36,7 @@ KINDS = [("pyramidal", "Euler"), pytest.param("elliptic", "implicitfast", marks=
 
 @pytest.mark.parametrize("cone, integrator", KINDS)
 def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
-    """Both converged, in float64: to rounding, grown by the conditioning of the problem."""
+    """Both converge in float64: to rounding, amplified by the problem's condition number."""
     c, d, model, motion = everything(cone, integrator)
     rows = []
     for q, v, act, ctrl in mujoco_c.states(c, 40):
@@ -50,8 +50,8 @@ def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
         mujoco.mj_fullM(c, d, full)
         np.testing.assert_allclose(M, full, atol=1e-13)
         rows.append({int(kind) for kind in d.efc_type})
-    # equality, friction of joints and tendons, limits of joints and tendons, contacts without
-    # friction and with
+    # Equality, friction of joints and tendons, limits of joints and tendons, contacts without
+    # friction and with.
     assert set.union(*rows) >= {0, 1, 2, 3, 4, 5, 6 if cone == "pyramidal" else 7}
 
 
@@ -59,7 +59,7 @@ def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
     "cone, integrator", [*KINDS, pytest.param("pyramidal", "RK4", marks=pytest.mark.slow)]
 )
 def test_steps_agree_with_c(x64, cone, integrator):
-    """Thirty steps from one state, all that a state carries; a lone spinning body among them."""
+    """Run thirty steps from one state; compare all its fields, also of a free spinning body."""
     c, d, model, motion = everything(cone, integrator)
     seed = 4 if cone == "elliptic" else 3  # from 3 C itself ends with huge numbers
     q, v, act, ctrl = mujoco_c.states(c, 1, seed=seed)[0]
@@ -74,7 +74,7 @@ def test_steps_agree_with_c(x64, cone, integrator):
     assert float(state.time) == pytest.approx(d.time) and int(state.overflow) == 0
 
 
-# bodies that hang on one another, and one that flies alone: drag of boxes and of ellipsoids
+# A chain of bodies, and a free one: drag of boxes and of ellipsoids.
 WET = """<body pos="0 {1} 0"><freejoint/><geom type="box" size=".1 .2 .3"/>
 <body pos=".3 0 0"><joint axis="0 1 0"/>
 <geom type="capsule" size=".05 .1" {0}/><body pos=".2 0 .1"><joint axis="1 0 1"/>
@@ -89,7 +89,7 @@ FLUID += WET.format(SHAPED[0], 0) + WET.format(SHAPED[1], 3) + "</worldbody></mu
 
 @pytest.mark.slow
 def test_the_fluid_drags_as_in_c_also_at_the_end_of_a_step(x64):
-    """Accelerations, and steps by implicitfast."""
+    """Compare accelerations, and steps by implicitfast."""
     c, d, model = mujoco_c.loaded(FLUID)
     motion = mujoco_c.motion(model)
     for q, v, act, ctrl in mujoco_c.states(c, 5, seed=4):
@@ -154,7 +154,7 @@ def test_the_constants_of_changed_masses_are_those_of_c(x64):
 
 @pytest.mark.slow
 def test_slopes_by_masses_are_finite_where_a_link_has_none(x64):
-    """1 / m of a link without mass gave nan to the slope by its mass, though nothing took it."""
+    """The slope by a link's zero mass was nan from 1 / m, though nothing used it."""
     model = rigid.load(
         '<mujoco><worldbody><body><joint/><body pos="0 1 0"><geom size=".1" mass="2"/></body>'
         "</body></worldbody></mujoco>"
@@ -215,7 +215,7 @@ FOOT = """<mujoco><option cone="{0}"/><worldbody><geom type="plane" size="2 2 .1
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_on_a_cpu_the_turns_of_newton_end_at_the_minimum(x64, cone):
-    """Of a million that are allowed, for each of a batch: nothing is left but rounding."""
+    """A million iterations are allowed, for each of a batch: only rounding remains."""
     c, _, model = mujoco_c.loaded(FOOT.format(cone), iterations=10**6)
     forward = lambda *at: model.forward(mujoco_c.started(model, *at[:3]), at[3])
     rows = [np.stack(x) for x in zip(*mujoco_c.states(c, 64, seed=5))]
@@ -227,10 +227,10 @@ def test_on_a_cpu_the_turns_of_newton_end_at_the_minimum(x64, cone):
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", ["elliptic", pytest.param("pyramidal", marks=pytest.mark.release)])
 def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
-    """Of accelerations and a step, by coordinates, velocities, controls, mass and friction.
+    """Differentiate accelerations and a step in coordinates, velocities, controls, mass, friction.
 
-    Finite for all ways in which bodies overlap, touch, fly and rest. Near the floor they are those
-    of differences but where contacts change within these, or jump to other points of a face.
+    Slopes are finite for all ways in which bodies overlap, touch, fly and rest. Near the floor they
+    equal differences, except where contacts change within these or jump to other points of a face.
     """
     c, d, model = mujoco_c.loaded(PUSHED.format(cone), contacts=4)
     weights, random = np.random.default_rng(1).normal(size=c.nv), np.random.default_rng(2)
@@ -270,7 +270,7 @@ def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
 
 
 def test_the_contacts_of_a_pair_have_the_dimension_that_c_gives_them():
-    """Of geoms of one priority the larger, else that of the geom with the higher."""
+    """The larger one counts at equal priority, otherwise the higher-priority geom's."""
     geoms = [(1, 0), (3, 0), (6, 0), (1, 1), (4, 1), (3, 2)]
     ball = '<body pos="{} 0 0"><freejoint/><geom size="1" condim="{}" priority="{}"/></body>'
     balls = "".join(ball.format(0.1 * i, *each) for i, each in enumerate(geoms))
@@ -283,7 +283,7 @@ def test_the_contacts_of_a_pair_have_the_dimension_that_c_gives_them():
 
 
 def test_switches_are_those_of_the_file():
-    """Each by its own name, and none of the others."""
+    """Check that each has its own name and does not change the others."""
     names = "constraint equality frictionloss limit contact spring damper gravity".split()
     for name in names:
         switch = f'<option><flag {name}="disable"/></option>'
@@ -301,7 +301,7 @@ def test_switches_are_those_of_the_file():
     ],
 )
 def test_a_file_is_refused_once_and_by_who_refuses_it(source, sentence):
-    """MuJoCo's own words follow ours; a sentence of ours is not told as one of MuJoCo's."""
+    """MuJoCo's own message follows jaxgpu's; an error of jaxgpu is not reported as MuJoCo's."""
     with pytest.raises(ValueError) as said:
         rigid.load(source)
     assert str(said.value).startswith(sentence) and str(said.value).count("load: ") == 1
@@ -332,7 +332,7 @@ def test_springs_of_all_joints_and_what_holds_two_bodies_pull_as_in_c(x64):
 
 
 def test_stiffness_and_damping_of_a_row_are_those_of_the_manual(x64):
-    """k = 1 / (d T z)^2 and b = 2 / (d T) of a time T and a ratio z; numbers below 0 as given."""
+    """Check k = 1 / (d T z)^2, b = 2 / (d T) of a time T and a ratio z; values below 0 as given."""
     model = rigid.load("<mujoco><worldbody/></mujoco>", dtype=jnp.float64)
     solimp = np.array([[0.9, 0.95, 0.001, 0.5, 2.0]] * 3)
     solref = np.array([[0.02, 1.0], [0.04, 0.5], [-900.0, -20.0]])

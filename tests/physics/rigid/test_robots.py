@@ -1,4 +1,4 @@
-"""Gymnasium's robots in contact against C MuJoCo: in single steps and along runs."""
+"""Gymnasium's robots in contact against MuJoCo: in single steps and along runs."""
 
 from pathlib import Path
 
@@ -36,11 +36,11 @@ OFTEN = "humanoid swimmer reacher".split()  # the most joints, a medium, and no 
     [pytest.param(name, marks=() if name in OFTEN else pytest.mark.release) for name in ROBOTS],
 )
 def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, name):
-    """Steps from states along runs of C, in contact where the robot ever is: to 1e-6.
+    """Single steps from states along MuJoCo's runs, in contact if possible, agree to 1e-6.
 
-    And steps in a row, no farther from C than C itself is from a start 1e-9 away. These motions
-    are chaotic, so that rounding grows a thousandfold and more; how fast, sixteen runs of C from
-    neighbouring starts say. A model that differed would leave their band at once.
+    Consecutive steps deviate from MuJoCo by at most as much as MuJoCo's own runs from starts 1e-9
+    away. These motions are chaotic, so rounding grows a thousandfold and more; sixteen of MuJoCo's
+    runs from neighbouring starts show how fast. A different model would leave their band at once.
     """
     c, model = loaded(name)
     rows = list(met(c, STATES, touching=name not in ("swimmer", "reacher")))
@@ -55,7 +55,7 @@ def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, 
         state = model.step(state, ctrl)
         return state, (state.qpos, state.qvel, state.overflow)
 
-    # one program for both: the steps in a row follow those that start anew
+    # One program does both: the consecutive steps follow those that start from given states.
     rest = np.repeat([c.qpos0], STEPS, 0), np.repeat([speed], STEPS, 0)
     q, v = (np.concatenate([a, b]) for a, b in zip((qpos, qvel), rest))
     given = np.arange(STATES + STEPS) <= STATES
@@ -71,7 +71,7 @@ def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, 
 
 
 def runs(c):
-    """Random controls [S, U], a start's velocities, C's coordinates from there, and their band."""
+    """Return random controls [S, U], a start's velocities, MuJoCo's coordinates, and their band."""
     rng = np.random.default_rng(0)
     low, high = c.actuator_ctrlrange.T
     controls = np.repeat(rng.uniform(low, high, (STEPS // 5, c.nu)), 5, 0)
@@ -93,7 +93,7 @@ def runs(c):
 
 
 def loaded(name):
-    """A robot in C, with a solver that converges, and ours."""
+    """Return a robot: MuJoCo's model with a converged solver, and jaxgpu's."""
     file, contacts = ROBOTS[name]
     c = mujoco.MjModel.from_xml_path(str(WALKERS / file))
     c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
@@ -102,7 +102,7 @@ def loaded(name):
 
 
 def met(c, count, touching):
-    """States of runs of C from random starts under random controls, and velocities a step later."""
+    """Yield states of MuJoCo's runs under random controls, and velocities a step later."""
     d, after, rng = mujoco.MjData(c), mujoco.MjData(c), np.random.default_rng(1)
     low, high = c.actuator_ctrlrange.T
     while True:

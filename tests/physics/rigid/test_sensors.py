@@ -1,4 +1,4 @@
-"""Forces of contacts on bodies, against MuJoCo's C library."""
+"""Contact forces on bodies, against MuJoCo's C library."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from jaxgpu.physics.rigid.model import load
 from jaxgpu.physics.rigid.sensors import contact_forces
 
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
-# a floor, and bodies on it and on one another, with contacts of every dimension of friction
+# A floor, and bodies on it and on one another, with contacts of every friction dimension.
 SCENE = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100" tolerance="0"/>
 <worldbody><geom type="plane" size="9 9 1" condim="1"/>
 <body pos="3 0 0.1"><freejoint/><geom size="0.1" condim="1"/>
@@ -47,7 +47,7 @@ def test_forces_of_contacts_are_those_of_mujoco(x64):
     assert dims == {1, 3, 4, 6}
 
 
-# all that is read: on frames of every kind, in others' frames, of joints, motors and tendons
+# All sensors: on frames of every type, relative to other frames, of joints, actuators and tendons.
 ROBOT = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100" tolerance="0"/>
 <default><geom contype="0"/></default>
 <worldbody><geom type="plane" size="9 9 1" contype="1"/>
@@ -102,7 +102,7 @@ ROBOT = """<mujoco><option jacobian="dense" iterations="200" ls_iterations="100"
 
 @pytest.mark.slow
 def test_sensors_read_what_those_of_mujoco_read(x64):
-    """At states with contacts, of motors that are driven and a filter that is under way."""
+    """Compare at states with contacts, driven actuators and an active filter."""
     m = mujoco.MjModel.from_xml_string(ROBOT)
     d, rng, robot = mujoco.MjData(m), np.random.default_rng(3), load(m)
 

@@ -1,4 +1,4 @@
-"""Forces on taxels: against the closed forms of beds of springs and of elastic pads."""
+"""Forces on taxels: against closed forms of spring beds and of elastic pads."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ SLIP = MU * KN * DEPTH / KT  # shift of full slip, m
 
 
 def bed(n):
-    """n x n taxels over 2.2 contact radii: their places, depths under a paraboloid, and area."""
+    """Return n x n taxels over 2.2 contact radii: positions, depths under a paraboloid, area."""
     h = 2.2 * CONTACT / n
     g = (np.arange(n) - (n - 1) / 2) * h
     x, y = (a.ravel() for a in np.meshgrid(g, g))
@@ -29,7 +29,7 @@ def springs(area, kn=KN, kt=KT):
 
 
 def shifted(field, distance, path):
-    """Shear force along x, and the anchors, after each shift of a path that starts at rest."""
+    """Return shear forces along x, and the anchors, after each shift of a path from rest."""
     up = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (len(distance), 3))
 
     def step(anchors, shift):
@@ -52,10 +52,10 @@ AGAIN = -BACK
 
 
 def test_a_bed_of_springs_loads_unloads_and_loads_again(x64):
-    """Masing's rule: each branch is that of the first loading, twice as large.
+    """Check Masing's rule: each branch is that of the first loading, twice as large.
 
-    The sum over taxels of a paraboloid errs at its rim, as the square of their spacing over the
-    contact: 1e-3 of friction P at 80 x 80.
+    The sum over taxels of a paraboloid has an error at its rim, as the square of their spacing over
+    the contact: 1e-3 of friction P at 80 x 80.
     """
     _, distance, area = bed(80)
     got, anchors = shifted(springs(area), distance, np.concatenate([LOADING, BACK, AGAIN]))
@@ -63,7 +63,7 @@ def test_a_bed_of_springs_loads_unloads_and_loads_again(x64):
     want = [of_bed(LOADING), top - 2 * of_bed((LOADING[-1] - BACK) / 2)]
     want.append(-top + 2 * of_bed((AGAIN + LOADING[-1]) / 2))
     np.testing.assert_allclose(got, np.concatenate(want), rtol=0, atol=1e-3 * MU * LOAD)
-    # what sticks is a disc, c / a = (1 - Q / friction P)^(1/4), to half a spacing of its rim
+    # The sticking region is a disc, c / a = (1 - Q / friction P)^(1/4), to half a spacing.
     for i in (10, 20, 30):
         sticks = (np.abs(anchors[i] - LOADING[i]) < 1e-12) & np.asarray(distance < 0)
         c = np.sqrt(sticks.sum() * area / np.pi) / CONTACT
@@ -83,13 +83,13 @@ def test_a_field_turned_on_the_spot_resists_by_8_15_of_friction_load_and_radius(
 
 
 def test_a_bed_stands_for_an_elastic_pad(x64):
-    """Against Cattaneo and Mindlin, in units of friction P: the bed has exponent 2 for 3/2.
+    """Compare with Cattaneo and Mindlin, in units of friction P: exponent 2 instead of 3/2.
 
-    Of all beds the best is off by 2.83 % while loading; a whole reversal, twice as large, doubles
-    the errors of both its ends: 2.83 + 2 x 2.83 = 8.5 % of it, 4.3 % of its span of 2 friction P.
+    The best bed has an error of 2.83 % while loading. A complete reversal, twice as large, doubles
+    the errors of both ends: 2.83 + 2 x 2.83 = 8.5 % of it, 4.3 % of its span of 2 friction P.
     """
     young, poisson = 1e5, 0.48
-    # published numbers of this pad: contact 2.2601 mm, 8 a G* = 401.86 N/m
+    # Published values of this pad: contact 2.2601 mm, 8 a G* = 401.86 N/m.
     normal, shear = young / (1 - poisson**2), young / (2 * (1 + poisson) * (2 - poisson))
     a = (3 * LOAD * RADIUS / (4 * normal)) ** (1 / 3)
     assert abs(a - 2.2601e-3) < 1e-7 and abs(8 * a * shear - 401.86) < 5e-3
@@ -156,18 +156,18 @@ def test_slopes_are_finite_where_nothing_was_stretched_and_at_the_cone(x64):
     edge = jnp.array([[5e-3, 0.0, 0.0]])  # 0.5 mm, all that friction holds
     np.testing.assert_allclose(by_velocity(d, edge), [[10.0, 10.0, 0.0]], rtol=1e-9)
     assert not np.asarray(by_velocity(-d, edge)).any()
-    # under no load all slips: nothing is left to divide by
+    # Without a load everything slips, and there is nothing to divide by.
     assert np.isfinite(by_depth(jnp.array([-1e-300]), edge)).all()
 
 
 @pytest.mark.parametrize("kind", ["ForceField", "ViscousField"])
 def test_slopes_by_pose_and_twist_are_those_of_differences(kind, x64):
-    """Sticking and slipping taxels together; none is at the edge of the contact or of the cone."""
+    """Combine sticking and slipping taxels; none is at the edge of the contact or of the cone."""
     field = getattr(touch, kind)(120.0, 60.0, 0.4, 0.5)
     points, width = touch.taxels(0.02, 0.016, 5, 7), field.init(35).shape[1]
 
     def number(given):
-        """One of force and torque of a rod: by its position, rotation vector, twist, anchors."""
+        """Return a component of a rod's force or torque, by position, rotation, twist, anchors."""
         pos, turn, velocity, spin = given[:12].reshape(4, 3)
         quat = jnp.stack(rotations.from_vector(turn))
         seen = touch.probe(sdf.Capsule(4e-3, 3e-3), points, pos, quat, velocity, spin)
@@ -181,6 +181,6 @@ def test_slopes_by_pose_and_twist_are_those_of_differences(kind, x64):
     f = jax.jit(jax.value_and_grad(number))
     slope = np.asarray(f(given)[1])
     sides = [(f(given + e)[0], f(given - e)[0]) for e in step * np.eye(len(given))]
-    # the differences err by the step's square and by 1e-16 / 1e-7 of the force
+    # Differences have an error of the step's square and of 1e-16 / 1e-7 of the force.
     near = np.array([(up - down) / (2 * step) for up, down in sides])
     np.testing.assert_allclose(slope, near, rtol=0, atol=1e-6 * np.abs(slope).max())

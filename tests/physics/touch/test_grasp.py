@@ -1,4 +1,4 @@
-"""A part between two pads: held, dropped, slipping and pushed, against mechanics in closed form."""
+"""A part between two pads: held, dropped, slipping and pushed, against closed-form mechanics."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ def step(grasp, state, shift, turn, opening):
 
 
 def run(grasp, state, steps, shift=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0), opening=0.0):
-    """The states of steps in a row."""
+    """Return the states of consecutive steps."""
     states = []
     for _ in range(steps):
         state = step(grasp, state, jnp.array(shift), jnp.array(turn), jnp.asarray(opening))
@@ -39,13 +39,13 @@ def held(grasp=GRASP):
 
 
 def loose(height, quat=(1.0, 0.0, 0.0, 0.0)):
-    """A part by itself at a height above the table, the hand far away and open."""
+    """Return a free part at a height above the table, with the gripper far away and open."""
     part = jnp.array([0.1, 0.0, height])
     return GRASP.init(AT, part, part_quat=jnp.array(quat), opening=0.04)
 
 
 def energy(state):
-    """Kinetic and potential energy of the part, J."""
+    """Return kinetic and potential energy of the part in J."""
     velocity, spin = np.asarray(state.part_velocity, float).reshape(2, 3)
     own = np.asarray(rotations.unturned(state.part_quat, tuple(jnp.asarray(spin))), float)
     kinetic = 0.5 * PART.mass * velocity @ velocity + 0.5 * np.sum(PART.inertia * own**2)
@@ -53,12 +53,12 @@ def energy(state):
 
 
 def test_a_held_peg_stays_for_four_seconds():
-    """Springs with a memory do not creep: what is left is rounding, 24 bits of a place of 0.3 m."""
+    """Springs with a memory do not creep: only rounding remains, 24 bits of a position of 0.3 m."""
     states = run(GRASP, held(), 270)
     settled, end = states[30], states[-1]
     assert jnp.abs((end.part - end.hand) - (settled.part - settled.hand)).max() < 1e-6
     assert abs(rotations.product(end.part_quat, settled.part_quat)[0]) > 1 - 1e-6
-    # the pads bear the weight, and as much as the fingers' springs press
+    # The pads support the weight, and press as much as the fingers' springs.
     field = np.asarray(end.field, float).sum(1)
     np.testing.assert_allclose(field.sum(0), [0, 0, -WEIGHT], atol=2e-3 * WEIGHT)
     grip = float(GRASP.grip_stiffness * end.opening)
@@ -80,13 +80,13 @@ def test_friction_holds_what_coulomb_says(share):
     slid = float(start.part[2] - states[-1].part[2])
     gained = float(states[-1].part_velocity[2] - states[1].part_velocity[2])
     if share > 1:
-        # the hand yields to the weight at m g / D, and springs stretch by at most friction N / k_t
+        # The gripper yields to the weight at m g / D; springs stretch by friction N / k_t at most.
         rows = jnp.abs(jnp.asarray(GRASP.taxels)[:, 0]) < 1e-9
         stretch = friction * grip / (GRASP.pad.shear_stiffness * int(rows.sum()))
         assert slid < stretch + 5 * GRASP.dt * WEIGHT / GRASP.damping
         assert float(states[-1].part_velocity[2]) > -1.01 * WEIGHT / GRASP.damping
     else:
-        # m a = m g - 2 friction N, once all have slipped: three steps
+        # Check m a = m g - 2 friction N, once all taxels slip, after three steps.
         want = -(1 - share) * GRASP.gravity * 3 * GRASP.dt
         assert gained == pytest.approx(want, rel=1e-3)
 
@@ -97,19 +97,19 @@ def test_a_drop_gains_no_energy_and_ends_at_rest(quat):
     before = energy(state)
     states = run(GRASP, state, 90, opening=0.04)
     energies = np.array([energy(s) for s in states])
-    # springs are inside of the balance: what they hold is missing from it, never added
+    # Springs are part of the balance: their energy is missing from it, never added.
     assert energies.max() <= before * (1 + 1e-5)
-    # falling freely, an implicit step of dt loses m g^2 t dt / 2 of it
+    # In free fall, an implicit step of dt loses m g^2 t dt / 2 of it.
     lost = 0.5 * WEIGHT * GRASP.gravity * GRASP.dt * DT
     assert energies[0] == pytest.approx(before - lost, rel=1e-4)
-    # upright on its face, or on a side of the 16 corners of its rims; it sinks in by 0.2 to 1 um
+    # It is upright, or on a side with the 16 corners of its rims; it sinks in by 0.2 to 1 um.
     rest = 0.025 if quat[0] == 1 else 0.5 * 0.007986 * np.cos(np.pi / 16)
     assert float(states[-1].part[2]) == pytest.approx(rest, abs=2e-6)
     assert abs(float(states[-1].part_velocity[2])) < 1e-3
 
 
 def test_momentum_is_kept_while_nothing_acts_from_without():
-    """The forces at a taxel act on pad and part at one place."""
+    """The forces at a taxel act on pad and part at the same point."""
     none = {"stiffness": 0.0, "damping": 0.0, "turn_stiffness": 0.0, "turn_damping": 0.0}
     grasp = replace(GRASP, gravity=0.0, **none)
     state = replace(
@@ -129,14 +129,14 @@ def test_momentum_is_kept_while_nothing_acts_from_without():
 
     states = run(grasp, state, 30)
     assert jnp.linalg.norm(states[-1].part_velocity[:3] - state.part_velocity[:3]) > 0.01
-    # 24 bits of 0.04 kg m/s in 60 solutions of 13 equations
+    # The error is 24 bits of 0.04 kg m/s in 60 solutions of 13 equations.
     np.testing.assert_allclose(momenta(states[-1]), momenta(state), atol=2e-6)
 
 
 def test_a_peg_pushed_on_to_the_rim_tilts_and_yields():
-    """Circles of 4.24 and 3.99 mm, 1 mm apart, cross 1.5 mm to the side: beyond the peg's axis.
+    """Circles of 4.24 and 3.99 mm, 1 mm apart, cross 1.5 mm to the side: outside the peg's axis.
 
-    So the peg falls over that chord, its upper end away from what carries it.
+    The peg therefore falls over that chord, with its upper end away from its support.
     """
     on_rim = jnp.array([0.001, 0.0, 0.028 + 0.025 + 0.0005])
     state = GRASP.init(on_rim.at[2].add(BELOW), on_rim, opening=GRASP.closed(BELOW))
@@ -152,7 +152,7 @@ def test_a_peg_goes_into_its_hole():
     state = GRASP.init(above.at[2].add(BELOW), above, opening=GRASP.closed(BELOW))
     state = run(GRASP, state, 40, shift=(0.0, 0.0, -0.005))[-1]
     assert float(state.part[2]) == pytest.approx(0.005 + 0.025, abs=2e-4)  # on the hole's floor
-    # beside the hole it stands on the top
+    # Next to the hole it stands on the top.
     state = GRASP.init(jnp.array([0.015, 0.0, 0.08]), jnp.array([0.015, 0.0, 0.055]))
     state = run(GRASP, state, 40, shift=(0.0, 0.0, -0.005))[-1]
     assert float(state.part[2]) > 0.05
@@ -171,7 +171,7 @@ def test_bad_numbers_are_refused():
 
 @pytest.mark.slow
 def test_gradients_through_thirty_two_steps_are_those_of_differences():
-    """Of where the peg ends, held and carried, along a random change of the shift."""
+    """Differentiate the held and transported peg's final position along a random shift change."""
     with jax.enable_x64():
         start = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), held())
         turn = jnp.array([0.0, 0.01, 0.0])
@@ -187,12 +187,12 @@ def test_gradients_through_thirty_two_steps_are_those_of_differences():
         h = 1e-6
         want = (run(shift + h * way)[0] - run(shift - h * way)[0]) / (2 * h)
         assert np.isfinite(got).all()
-        # differences err by h^2 and by 1e-16 / h, and by the taxels that change sides within h
+        # Difference errors are h^2, 1e-16 / h, and those of taxels that change sides within h.
         np.testing.assert_allclose(got @ way, want, rtol=1e-3)
 
 
 def test_a_part_stands_on_its_fixture_or_on_the_table():
-    """Distances by hand: of a ball of 10 cm that stands at (0.3, 0, 0.2)."""
+    """Compute by hand the distances of a 10 cm ball at (0.3, 0, 0.2)."""
     ball = SimpleNamespace(shape=sdf.Ball(0.1))
     state = SimpleNamespace(part=jnp.array([0.3, 0.0, 0.45]), fixture=jnp.array([0.3, 0.0, 0.2]))
     for down, want in ((0.05, 0.1), (0.5, -0.05)):

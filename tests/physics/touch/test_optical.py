@@ -1,4 +1,4 @@
-"""Pictures of pressed gels: beside the package whose tables they are made of, and by hand."""
+"""Images of pressed gels: compared with the package that their tables are from, and by hand."""
 
 import sys
 import warnings
@@ -17,20 +17,20 @@ from jaxgpu.physics.touch import calibration
 PIXEL = 2.95e-5  # m, of the camera's 480 x 640
 
 
-# one program for all sensors of a size and a form
+# One program serves all sensors of a size and a structure.
 look = jax.jit(lambda sensor, height: sensor.image(height))
 pressed_in = jax.jit(lambda sensor, height: sensor.depth(height))
 
 
 def ball(high, wide, depth, radius=4e-3):
-    """Heights of a ball off the middle, m."""
+    """Return heights of an off-centre ball in m."""
     y, x = (np.mgrid[:high, :wide] - np.array([high, wide])[:, None, None] / 2) * PIXEL * 480 / high
     near = np.minimum((x - 1e-3) ** 2 + (y + 5e-4) ** 2, radius**2)
     return radius - np.sqrt(radius**2 - near) - depth
 
 
 def peg(high, wide, depth, radius=4e-3):
-    """Heights of half a cylinder that lies askew and ends in the picture, m."""
+    """Return heights of a tilted half cylinder that ends in the image, in m."""
     y, x = (np.mgrid[:high, :wide] - np.array([high, wide])[:, None, None] / 2) * PIXEL * 480 / high
     across, along = 0.966 * y - 0.259 * x, 0.966 * x + 0.259 * y
     inside = (np.abs(across) < radius) & (along < 2.5e-3)
@@ -47,7 +47,7 @@ SCENES = {
 
 @jax.jit
 def steep(sensor, height):
-    """Where a gel slopes by more than 1e-3."""
+    """Return a mask of gel pixels with a slope above 1e-3."""
     x, y = sensor._slope(sensor._surface("steep", height))
     return x * x + y * y > 1e-6
 
@@ -57,10 +57,10 @@ def steep(sensor, height):
     "name", [pytest.param("gelsight", marks=pytest.mark.release), "gelsight_mini"]
 )
 def test_pictures_are_those_of_the_package(name, x64):
-    """Where the gel slopes: on a flat gel the package's bin of direction is chosen by rounding.
+    """Compare where the gel slopes: on a flat gel, rounding selects the package's direction bin.
 
-    float64: of 255 no more than rounding. float32 beside that: a slope within 1e-6 of the edge of
-    a bin may fall into the next, some 1 of 255 away, which befalls one pixel of 1,000 at most.
+    In float64 the difference is rounding, on a scale of 255. In float32 a slope within 1e-6 of the
+    edge of a bin may also fall into the next, about 1 of 255 away, in at most one pixel of 1,000.
     """
     scenes = dict(SCENES)
     if name == "gelsight_mini":
@@ -80,7 +80,7 @@ def test_pictures_are_those_of_the_package(name, x64):
     for scene, height in scenes.items():
         sensor = touch.gelsight(name, *height.shape)
         where = np.asarray(steep(sensor, height))
-        # a dome slopes all over but at its top; the other not where nothing is near
+        # A dome slopes everywhere except at its top, the other shape only near itself.
         assert where.mean() > 0.99 if name == "gelsight" else not where.all()
         if not where.any():
             continue
@@ -88,20 +88,20 @@ def test_pictures_are_those_of_the_package(name, x64):
         if height.shape == (60, 80):
             sensor = touch.gelsight(name, 60, 80, dtype=np.float32)
             assert error(sensor, height.astype(np.float32), wanted[scene], where) < 0.01
-            # entries of the square are as far apart as bins, whose neighbours differ by 1.3
+            # Entries of the square have the spacing of bins, whose neighbours differ by 1.3.
             sensor = touch.gelsight(name, 60, 80, smooth=True)
             assert error(sensor, height, wanted[scene], where) < 1
 
 
 def error(sensor, height, wanted, where):
-    """The mean error of a picture, of 255, at some pixels."""
+    """Return the mean error of an image, of 255, at given pixels."""
     got = np.asarray(look(sensor, height))
     assert got.dtype == height.dtype
     return 255 * np.abs(got - wanted)[where].mean()
 
 
 def test_a_flat_gel_pressed_flat_is_pressed_as_deep_and_keeps_its_colour(x64):
-    """No slope anywhere: the coefficients are the mean over directions of the first bin."""
+    """The coefficients without a slope are the mean over directions of the first bin."""
     sensor = touch.gelsight("gelsight_mini", 24, 32, smooth=True)
     pressed = jnp.full((24, 32), -7e-4)
     np.testing.assert_allclose(pressed_in(sensor, pressed), 7e-4, rtol=1e-12)
@@ -119,10 +119,10 @@ def test_a_ball_presses_as_deep_as_it_is_and_the_gel_falls_off_around_it():
     sensor = touch.gelsight("gelsight_mini", 60, 80)
     depth = np.asarray(pressed_in(sensor, ball(60, 80, 1e-3).astype(np.float32)))
     y, x = np.unravel_index(depth.argmax(), depth.shape)
-    # the last two blurs, of 3 pixels at most, lie upon the ball: sagitta of a pixel of 0.24 mm
+    # The last two blurs, of at most 3 pixels, are on the ball: the sagitta of a pixel is 0.24 mm.
     assert abs(depth.max() - 1e-3) < 2 * (0.24e-3) ** 2 / (2 * 4e-3)
     assert (y, x) == (28, 44)
-    # the contact's radius is sqrt(2 R d) = 2.65 mm, 11 pixels; the widest blur reaches 7 more
+    # The contact's radius is sqrt(2 R d) = 2.65 mm, 11 pixels; the widest blur extends 7 more.
     ring = depth[28, 44:]
     assert (np.diff(ring) <= 1e-9).all() and ring[11] > 1e-6 and ring[30] < 1e-12
 
@@ -137,13 +137,13 @@ def test_slopes_of_the_smooth_form_by_depth_are_those_of_differences(x64):
         for depth in (0.0, 1.7e-4):
             slope = float(f(depth, sensor)[1])
             near = (f(depth + step, sensor)[0] - f(depth - step, sensor)[0]) / (2 * step)
-            # rounding, 1e-16 x 24 x 32 x 3 / 1e-9; a kink of the table within a step of 3e-5
-            # pixels would show as a share of one pixel's slope
+            # Rounding is 1e-16 x 24 x 32 x 3 / 1e-9. A kink of the table within a step of 3e-5
+            # pixels would appear as a fraction of one pixel's slope.
             assert abs(near - slope) < 1e-4 * abs(slope)
 
 
 def test_the_pixel_scales_all_lengths():
-    """A gel is as steep where heights and pixel are twice as large."""
+    """A gel is equally steep where heights and pixels are twice as large."""
     small = touch.gelsight("gelsight", 24, 32)
     large = touch.gelsight("gelsight", 24, 32, pixel=2 * PIXEL)
     scene = ball(24, 32, 1e-3).astype(np.float32)
@@ -170,7 +170,7 @@ def test_what_cannot_be_a_picture_is_refused(monkeypatch):
 
 
 def test_a_table_of_bins_becomes_a_square_of_directions():
-    """The k-th of n bins of direction is about the angle 2 pi (k + 1 / 2) / n - pi."""
+    """The k-th of n direction bins is about the angle 2 pi (k + 1 / 2) / n - pi."""
     count = 64
     table = np.zeros((count + 1, count, 1, 1))
     table[..., 0, 0] = np.cos(2 * np.pi * (np.arange(count) + 0.5) / count - np.pi)

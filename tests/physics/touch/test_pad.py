@@ -1,4 +1,4 @@
-"""Taxels, and what they see of shapes: against closed forms, motion and energy."""
+"""Taxels and the distances that they measure: against closed forms, motion and energy."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ QUAT = np.roll(TURN.as_quat(), 1)
 
 
 def test_taxels_lie_as_published():
-    """20 x 25 on a pad: the closer of the two spacings, about the middle, by rows."""
+    """A pad has 20 x 25 taxels, by rows, centred, at the closer of the two spacings."""
     points = np.asarray(touch.taxels(0.03, 0.022, 20, 25))
     spacing = min(0.024 / 26, 0.016 / 21)
     rows = points.reshape(20, 25, 3)
@@ -37,7 +37,7 @@ def test_a_ball_is_seen_as_its_formula(x64):
 
 
 def test_the_distance_shrinks_as_the_surface_moves(x64):
-    """dd/dt = -n . v of a turning, moving box, its pose taken from SciPy."""
+    """Check dd/dt = -n . v of a rotating, moving box, whose pose is from SciPy."""
     points = np.random.default_rng(1).uniform(-1, 1, (20, 3))
     pos, v, spin = (
         np.array([0.2, 0.1, -0.3]),
@@ -61,7 +61,7 @@ def test_the_distance_shrinks_as_the_surface_moves(x64):
 
 @pytest.mark.slow
 def test_force_and_torque_are_slopes_of_the_energy_of_the_springs(x64):
-    """E = sum k h^2 / 2; a pad that moves by w along z, or turns by w about x, feels -dE/dw."""
+    """Check -dE/dw, E = sum k h^2 / 2, of a pad that moves by w along z or rotates about x."""
     points = touch.taxels(0.02, 0.016, 6, 8)
     block = sdf.Rounded(sdf.Box((3e-3, 4e-3, 2e-3)), 1e-3)
     field = touch.ForceField(120.0, 60.0, 0.5)
@@ -88,7 +88,7 @@ def test_force_and_torque_are_slopes_of_the_energy_of_the_springs(x64):
 
 
 def test_rolling_without_slip_stretches_no_spring(x64):
-    """A ball that rolls on the pad: its lowest point stands still, the taxel there is held."""
+    """The lowest point of a ball that rolls on the pad is at rest, and so is the taxel there."""
     field, ball = touch.ForceField(100.0, 80.0, 0.5), sdf.Ball(0.01)
     v, depth = np.array([0.02, 0.0, 0.0]), 1e-4
     centre, spin = np.array([0.0, 0.0, 0.01 - depth]), np.array([0.0, 0.02 / (0.01 - depth), 0.0])
@@ -124,7 +124,7 @@ def test_what_is_no_direction_is_refused():
 
 @pytest.mark.slow
 def test_heights_are_those_of_a_ball_and_of_a_leaning_peg(x64):
-    """The lower half of a sphere; and of a cylinder, its axis leaning, by the closed form."""
+    """Test the lower half of a sphere, and a cylinder with a leaning axis, by the closed form."""
     along = np.linspace(-2.5e-3, 2.5e-3, 13)
     x, y = (a.ravel() for a in np.meshgrid(along, along[::2]))
     grid = np.stack([x, y, 0 * x], 1)
@@ -133,7 +133,7 @@ def test_heights_are_those_of_a_ball_and_of_a_leaning_peg(x64):
     got = touch.heights(sdf.Ball(np.sqrt(17e-6)), grid, pos, QUAT)
     near = np.asarray(ball) < 2e-3
     np.testing.assert_allclose(np.asarray(got)[near], ball[near], atol=1e-12)
-    # of a rod along x that leans by an angle about y: w is what is across the axis
+    # For a rod along x that leans by an angle about y, w is the coordinate across the axis.
     lean, radius = 0.1, 4e-3
     turn = Rotation.from_rotvec([0, lean, 0]) * Rotation.from_rotvec([0, np.pi / 2, 0])
     got = touch.heights(sdf.Cylinder(0.02, radius), grid, pos, np.roll(turn.as_quat(), 1))

@@ -1,7 +1,7 @@
-"""Programs for accelerators: run here on the CPU they give what the CPU's own give, without loops.
+"""Accelerator programs, run on the CPU, give the results of the CPU's programs without loops.
 
-`jax.export` builds a step for another platform. As it holds no kernel of that platform's own, it
-runs on any.
+`jax.export` builds a step for another platform. It contains no kernel specific to that platform, so
+it runs on any.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ MATERIALS += [VonMises(1e4, 0.3, 60.0), DruckerPrager(1e4, grain=1e-3), Snow(1e4
 
 
 def scene(material, dtype, sharp=False):
-    """A stirred block of unlike particles that stands in a corner."""
+    """Make a moving block of unlike particles in a corner."""
     x = fill_box((0.0, 0.0), (0.5, 0.5), DX / 2).astype(dtype)
     volume = (DX / 2) ** 2 * np.random.default_rng(3).uniform(0.6, 1.4, len(x))
     v = 0.8 * np.sin(4 * np.asarray(x)[:, ::-1]) + 0.1
@@ -32,13 +32,13 @@ def scene(material, dtype, sharp=False):
 
 
 def in_chunks(state, count):
-    """The state with its particles in so many chunks."""
+    """Return the state with its particles in `count` chunks."""
     cut = lambda a: a.reshape(count, -1)
     return dataclasses.replace(state, bodies=jax.tree.map(cut, state.bodies))
 
 
 def outcome(run):
-    """Derivative of what a step makes of a state, in the state and in gravity."""
+    """Return the derivatives of a function of the next state, in the state and in gravity."""
 
     def loss(state, gravity):
         leaves = jax.tree.leaves(dataclasses.replace(run, gravity=gravity).step(state).bodies)
@@ -53,7 +53,7 @@ def built(f, platform, *args):
 
 
 def agree(f, bound, *args, least=0.0):
-    """Each result within `bound` of the largest number of its kind, or of `least`."""
+    """Compare each result, within `bound` times its maximum or times `least` if that is larger."""
     want = f(*args)
     for platform in ("cuda", "tpu"):
         there = jit_unoptimized(built(f, platform, *args).call)(*args)
@@ -71,7 +71,7 @@ def test_a_step_of_sand_is_that_of_the_cpu(x64):
 @pytest.mark.slow
 def test_single_precision_agrees_to_rounding():
     run = scene(NeoHookean(1e4), jnp.float32)
-    # velocity gradients are 4 / dx times sums of velocities of order one over nine nodes
+    # Velocity gradients are 4 / dx times sums of velocities of order one over nine nodes.
     agree(jit_unoptimized(run.step), 32 * 9 * 6e-8, in_chunks(run.init(), 2), least=1.0)
 
 

@@ -1,4 +1,4 @@
-"""Faces of the grid: what a GPU looks up node by node is what a CPU cuts out layer by layer."""
+"""Faces of the grid: a GPU's lookup for each node equals a CPU's slices for each layer."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ HALF = (jnp.array(True), jnp.array(False))  # as on a slab, which may have one o
     ],
 )
 def test_all_axes_at_once_are_one_after_another(x64, shape, there):
-    """Values and gradients, with nodes without mass; axis 1 holds and the others slip."""
+    """Compare values and gradients, with massless nodes; axis 1 sticks and the others slip."""
     d, random = len(shape), np.random.default_rng(1)
     v = jnp.asarray(random.normal(size=(*shape, d)))
     m = jnp.asarray(random.uniform(size=shape) * (random.uniform(size=shape) > 0.3))

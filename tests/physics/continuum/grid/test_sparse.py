@@ -1,4 +1,4 @@
-"""Nodes without mass are left out on a CPU: states and slopes stay those of the whole grid."""
+"""Nodes without mass are skipped on a CPU: states and slopes equal those of the whole grid."""
 
 import dataclasses
 from functools import partial
@@ -18,7 +18,7 @@ CELLS = ["blocks", "blocks of slabs"]  # both grids are above FEW
 
 
 def scene(cells):
-    """A drop falls on a wall that sticks and against a free ball, which a led one follows."""
+    """Make a drop that falls on a sticking wall and a free ball, followed by a controlled one."""
     d, dx = len(cells), 0.01
     place = lambda x, y: (x, y, 0.18)[:d]
     x = fill_box((0.02, 0.02, 0.15)[:d], (0.08, 0.08, 0.21)[:d], dx / 2)
@@ -32,7 +32,7 @@ def scene(cells):
 
 
 def after(run, pushes):
-    """The state after frames of two steps in which the first tool is led by `pushes` [T]."""
+    """Return the state after frames of two steps, in which `pushes` [T] control the first tool."""
 
     def lead(scene, state, push):
         tool = dataclasses.replace(state.tools[0], v=state.tools[0].v.at[0].add(push))
@@ -47,7 +47,7 @@ def test_steps_are_those_of_the_whole_grid(x64, cells, monkeypatch):
     """Compare the states; the test of rows below compares slopes."""
     run = jax.tree.map(lambda a: np.asarray(a, np.float64), scene(cells))
     pushes = np.array([0.4, -0.2, 0.3])
-    # JAX has not traced a new function, so that FEW is read anew
+    # A new function has no cached trace, so JAX reads FEW again.
     lowered = lambda: jax.jit(partial(after, run)).lower(pushes)
     ways = [lowered()]
     monkeypatch.setattr(sparse, "FEW", 10**9)
@@ -90,7 +90,7 @@ def test_rows_sums_and_derivatives_are_those_of_all_rows(x64, shape):
 
 
 def test_blocks_without_mass_are_not_visited():
-    """What is not a number stays out of them, and the last block may be cut."""
+    """Values that are not finite do not enter them, and the last block may be shorter."""
     field = jnp.zeros((9000, 4)).at[jnp.array([3, 8999]), 2].set(2.0)
     bad = lambda first, rows: (rows / rows[:, 2:3].sum(), jnp.float32(first))
     rows, starts = jax.jit(lambda f: over_mass(bad, f, (90, 100), block=70))(field)
@@ -100,10 +100,10 @@ def test_blocks_without_mass_are_not_visited():
 
 @pytest.mark.parametrize("face, held", [("stick", (0, 1, 2)), ("slip", (1,))])
 def test_a_face_that_sticks_holds_all_components_and_one_that_slips_those_across(face, held):
-    """Nodes on it, of matter that comes to the lower face and leaves the upper one.
+    """Check face nodes with material that approaches the lower face and leaves the upper one.
 
-    Its pair of nodes has equal masses and mirrored velocities, so that what is held comes to rest;
-    matter leaves a face that slips as it came.
+    Each pair of mirrored nodes has equal masses and mirrored velocities, so held components vanish.
+    Material leaves a slip face unchanged.
     """
     grid = Grid(0.1, (5, 6, 7), faces=("periodic", face, "periodic"))
     comes = np.array([0.3, -0.5, 0.7, 0.0], np.float32)

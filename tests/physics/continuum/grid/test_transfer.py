@@ -1,4 +1,4 @@
-"""Particles to grid and back: the maps, their transposes, their derivatives of every kind."""
+"""Particles to grid and back: the maps, their transposes, and their derivatives of every type."""
 
 from itertools import product
 
@@ -19,7 +19,7 @@ SPLINE = BSpline.basis_element([-1.5, -0.5, 0.5, 1.5], extrapolate=False)
 
 
 def sample(shape, seed=0, dtype=np.float64, chunks=2, per=3):
-    """Positions, Q (with a mass row) and a grid field, all random."""
+    """Return random positions, random Q (with a mass row) and a random grid field."""
     rng, d = np.random.default_rng(seed), len(shape)
     x = [rng.uniform(0.5, n - 1.5, (chunks, per)).astype(dtype) for n in shape]
     q = [rng.normal(size=(chunks, per)).astype(dtype) for _ in range(d + 1 + d * d)]
@@ -28,7 +28,7 @@ def sample(shape, seed=0, dtype=np.float64, chunks=2, per=3):
 
 
 def dense(x, shape):
-    """[nodes, N] weights and [nodes, N, D] offsets, spline by SciPy, node by node."""
+    """Return weights [nodes, N] and offsets [nodes, N, D], with SciPy's spline, node by node."""
     at = np.stack([np.asarray(a, float).ravel() for a in x], 1)  # [N, D]
     base = np.floor(at - 0.5)
     nodes = np.array(list(product(*map(range, shape))), float)  # [nodes, D]
@@ -47,7 +47,7 @@ def test_spread_is_the_weighted_sum_by_definition(x64, shape):
         value[:d] += o[None, :, :, axis] * flat[d + 1 + axis * d :][:d, None]
     expected = np.einsum("op,rop->or", w, value)
     out = np.asarray(on_grid(x, q, shape))
-    # a few dozen terms of order one: rounding 1e-15 each
+    # The sums have a few dozen terms of order one, with a rounding error of 1e-15 each.
     np.testing.assert_allclose(out[:, : d + 1], expected, atol=1e-13)
     assert (out[:, d + 1 :] == 0).all()
 
@@ -64,7 +64,7 @@ def test_moments_are_the_weighted_means_by_definition(x64, shape):
 
 
 def functions(shape):
-    """Scalar functions that mix both transfers, nonlinearly in each argument."""
+    """Return scalar functions that combine both transfers, nonlinearly in each argument."""
     d = len(shape)
 
     def f(x, q, g):
@@ -78,7 +78,7 @@ def functions(shape):
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 7, 6)], ids=str)
 def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
-    # particles sit away from the kinks of the second derivative: orders 1 and 2 exist
+    # Particles are away from the kinks of the second derivative, so orders 1 and 2 exist.
     args = sample(shape, seed=3, chunks=1, per=2)
     rng = np.random.default_rng(8)
     way = jax.tree.map(lambda a: rng.normal(size=a.shape), args)
@@ -96,7 +96,7 @@ def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
     )
     (_, forward), reverse = along(args, way)
     np.testing.assert_allclose(forward, reverse, rtol=1e-12)
-    # the step is the cube root of eps of float64: differences are exact to 1e-10 of a curvature
+    # The step is the cube root of float64's eps: differences are exact to 1e-10 of a curvature.
     np.testing.assert_allclose(forward, (ahead - behind) / 2e-5, rtol=1e-7)
 
 
@@ -141,7 +141,7 @@ def test_a_batch_is_a_loop_also_under_grad_and_nested(x64, shape):
     for s, one in enumerate(loop):
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(twice)):
             np.testing.assert_allclose(a, b[s // 2, s % 2], rtol=1e-12, atol=1e-13)
-    # one Q and one grid for four sets of positions
+    # Test one Q and one grid with four sets of positions.
     shared = jit_unoptimized(jax.grad(lambda *a: jax.vmap(f, (0, None, None))(*a).sum(), 1))
     _, q, g = several[0]
     want = sum(np.asarray(one_by_one(a[0], q, g)[1]) for a in several)
@@ -181,7 +181,7 @@ def test_chunk_size_changes_nothing_but_rounding():
     wide = lambda a: a.reshape(1, -1)
     one = on_grid(x, q, (8, 8, 8))
     other = on_grid([wide(a) for a in x], [wide(a) for a in q], (8, 8, 8))
-    # each node sums about 50 terms of order one in another order: 50 roundings of 6e-8
+    # Each node sums about 50 terms of order one in another order: 50 roundings of 6e-8.
     np.testing.assert_allclose(one, other, atol=5e-6)
 
 

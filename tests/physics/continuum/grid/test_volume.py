@@ -1,4 +1,4 @@
-"""Liquids whose volume is led to the density of the grid: how much volume they keep."""
+"""Volume correction of liquids towards the grid's density: how much volume they keep."""
 
 import dataclasses
 
@@ -20,17 +20,17 @@ G = 9.81
 
 
 def height(s):
-    """Twice the mean height of the first body, m."""
+    """Return twice the mean height of the first body in m."""
     return 2 * jnp.sum(s.bodies[0].m * s.bodies[0].x[:, 1]) / jnp.sum(s.bodies[0].m)
 
 
 def depth(scene, t):
-    """Twice the mean height of the first body, m, over the last quarter of t."""
+    """Return twice the mean height of the first body in m, over the last quarter of t."""
     return simulate(scene, t, frames=80, measure=height).history[-20:].mean()
 
 
 def broken(held, t=12.0, jitter=0.5, viscosity=3.0):
-    """Depth of a column of 5 x 14 cells that broke in a box of 10, over what it should be."""
+    """Return the relative depth of a column of 5 x 14 cells that broke in a box of 10."""
     dx = 1 / 16
     x = np.asarray(fill_box((0.0, 0.0), (5 * dx, 14 * dx), dx / 2))
     x = x + np.random.default_rng(0).uniform(-jitter, jitter, x.shape) * dx / 2
@@ -47,7 +47,7 @@ def test_a_thin_liquid_that_broke_keeps_its_volume():
 
 
 def poured(held, t):
-    """Depth of what a turning glass of 13 x 12 cells poured, over what it should be."""
+    """Return the relative depth of the liquid poured by a rotating glass of 13 x 12 cells."""
     dx = 0.006
     radius, half, middle = 6.5 * dx, 7 * dx, (16 * dx, 34 * dx)
     outer = sdf.Moved(sdf.Box((radius + 3 * dx, half + 1.5 * dx)), (0.0, -1.5 * dx))
@@ -69,9 +69,9 @@ def test_liquid_poured_from_a_glass_keeps_its_volume():
 
 
 def poured_in_space(held, t, sharp=None):
-    """What a turning glass of 11 x 12.5 cells poured: depth, and filling of its lower four cells.
+    """Return depth and filling of the lower four cells, after a rotating glass of 11 x 12.5 cells.
 
-    Both over what they should be; the first counts how rough the surface is, the second does not.
+    Both are relative to the exact values. Only the depth includes the surface's roughness.
     """
     dx, cells = 0.006, (16, 34, 12)
     radius, half, middle = 5.5 * dx, 6.25 * dx, (8 * dx, 24 * dx, 6 * dx)
@@ -97,7 +97,7 @@ def test_liquid_poured_in_space_keeps_its_volume():
     assert abs(poured_in_space(None, 6.0, sharp=False)[0] - 1) > 0.03
     depth, filled = poured_in_space(0.01, 4.0, sharp=False)
     assert abs(depth - 1) < 0.01 and abs(filled - 1) < 0.01
-    # sharp ones flatten a surface at the liquid's own rate: it is 0.07 of a cell higher and rough
+    # Sharp transfers flatten a surface at the liquid's rate: it is 0.07 of a cell higher and rough.
     depth, filled = poured_in_space(0.01, 4.0)
     assert abs(depth - 1) < 0.015 and abs(filled - 1) < 0.01
 
@@ -123,12 +123,12 @@ def test_a_void_and_a_crowd_are_seen_where_the_box_is_full(x64):
     shares = np.array([0.9, 1.0, 1.2])
     for share, e in zip(shares, np.asarray(seen(x, shares))):
         exact = share - 1 if share > 1 else share - 1 + (1 - share) ** 4
-        # the lattice is float32's
+        # The lattice points are float32 values.
         np.testing.assert_allclose(e.reshape(grid.shape)[1:-1, 1:-1], exact, atol=1e-6)
 
 
 def test_the_emptiest_neighbour_is_looked_for_along_every_axis(x64):
-    """By SciPy's filter, where no face is near."""
+    """Compare with SciPy's filter, where no face is near."""
     grid, inside = Grid(0.5, (12, 13, 14)), (slice(7, -7),) * 3
     phi = np.random.default_rng(0).uniform(0.6, 1.1, grid.shape)
     e = jit_unoptimized(lambda a: excess(a, grid))(phi.ravel() * 0.5**3).reshape(grid.shape)
@@ -157,7 +157,7 @@ def test_the_volume_ratio_comes_to_that_of_the_grid_at_its_rate(x64, law):
 
     @jit_unoptimized
     def along(h):
-        """Value, and first and second derivatives along a line, by both modes."""
+        """Return the value and its first and second derivatives along a line, by both modes."""
         line = lambda h: law.correct_volume(*(a + h * b for a, b in zip(away, way)), 30.0)
         ahead = lambda f: lambda h: jax.jvp(f, (h,), (1.0,))[1]
         back = jax.grad(lambda h: jnp.sum(line(h)))

@@ -1,4 +1,4 @@
-"""Signed singular values against NumPy in float64, on matrices chosen to be hard."""
+"""Signed singular values against NumPy in float64, on matrices selected to be hard."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ COUNT = 4_000
 
 
 def hard(kind, d, rng):
-    """[COUNT, d, d] matrices: in general position, at rest, singular, badly scaled."""
+    """Return matrices [COUNT, d, d]: in general position, at rest, singular, and badly scaled."""
     normal = lambda *shape: rng.normal(size=(COUNT, *shape))
     if kind == "general":
         return normal(d, d)
@@ -56,7 +56,7 @@ def test_agrees_with_lapack_to_rounding(x64, d, dtype):
         u, s, v = (np.asarray(m, np.float64) for m in decompose(jnp.asarray(a)))
         exact = np.linalg.svd(a.astype(np.float64), compute_uv=False)
         top = np.maximum(exact[:, :1], np.finfo(dtype).tiny)
-        # about twenty rotations, each of relative error 2 eps, half of which average out
+        # About twenty rotations have a relative error of 2 eps each, half of which averages out.
         worst = 20 * np.finfo(dtype).eps
         product = np.einsum("nik,nk,njk->nij", u, s / top, v)
         assert np.abs(product - a / top[:, None]).max() < worst, kind

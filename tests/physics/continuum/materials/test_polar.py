@@ -13,7 +13,7 @@ COUNT = 4_000
 
 
 def turned(stretches, rng):
-    """Matrices Q diag(s) R^T with random rotations Q and R."""
+    """Return matrices Q diag(s) R^T with random rotations Q and R."""
     d = stretches.shape[1]
     q, r = (np.linalg.qr(rng.normal(size=(COUNT, d, d)))[0] for _ in range(2))
     q, r = (a * np.where(np.linalg.det(a) > 0, 1, -1)[:, None, None] ** (d == 3) for a in (q, r))
@@ -32,7 +32,7 @@ def left(f):
 
 
 def exact(f):
-    """V and the stretches by LAPACK, the smallest negative where det f is."""
+    """Return V and the stretches by LAPACK; the smallest stretch is negative where det f is."""
     u, s, _ = np.linalg.svd(f.astype(np.float64))
     s[:, -1] *= np.sign(np.linalg.det(f.astype(np.float64)))
     return np.einsum("nij,nj,nkj->nik", u, s, u), s
@@ -60,7 +60,7 @@ def test_inverted_matrices_keep_the_signed_stretch_where_it_is_settled(x64, d):
     np.testing.assert_allclose(np.asarray(left(jnp.asarray(f))), exact(f)[0], atol=1e-9)
 
 
-# at rank one, rounding of a program that is not optimized makes it infinite
+# At rank one, rounding of a non-optimised program makes it infinite.
 slope = jax.jit(jax.grad(lambda f: left(f).sum()))
 
 
@@ -89,7 +89,7 @@ STATES = {
 
 @jit_unoptimized
 def derivatives(f, x):
-    """V and its first three derivatives in h at f + h x."""
+    """Return V and its first three derivatives in h at f + h x."""
     orders = [lambda h: left(f + h * x)]
     for _ in range(3):
         orders.append(lambda h, last=orders[-1]: jax.jvp(last, (h,), (1.0,))[1])
@@ -99,7 +99,7 @@ def derivatives(f, x):
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_three_derivatives_solve_lyapunovs_equation(x64, d):
-    """V^2 = b along F + h X: V V' + V' V = b', V V'' + V'' V = b'' - 2 V'^2, and so on."""
+    """Check V V' + V' V = b', V V'' + V'' V = b'' - 2 V'^2, ..., for V^2 = b along F + h X."""
     for state, stretches in STATES.items():
         rng = np.random.default_rng(3)
         s = (stretches[0], *stretches[3 - d + 1 :])

@@ -1,4 +1,4 @@
-"""Principal-stretch maps: values by NumPy, derivatives exact where decompositions have none."""
+"""Principal-stretch maps: values by NumPy, exact derivatives where decompositions have none."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ MU, LAM = 0.7, 1.9
 
 
 def hencky(s, among, p):
-    """A law with all three results: half the log strain is kept, stress from all of it."""
+    """A law with all three results: half the log strain is stored; the stress uses all of it."""
     e = [jnp.log(x) for x in s]
     total = sum(jnp.log(x) for x in among)
     t = tuple(2 * p["mu"] * x + p["lam"] * total for x in e)
@@ -35,7 +35,7 @@ def apply(f, mu=MU, lam=LAM):
 
 
 def precise(f, mu=MU, lam=LAM):
-    """The same maps by matrix functions, in 60 digits: H = (f f^T)^(-1/4) f, tau by log f f^T."""
+    """Evaluate by matrix functions in 60 digits: H = (f f^T)^(-1/4) f, and tau by log f f^T."""
     with mpmath.workdps(60):
         a = mpmath.matrix(f.tolist())
         e, q = mpmath.eigsy(a * a.T)
@@ -47,7 +47,7 @@ def precise(f, mu=MU, lam=LAM):
 
 
 def difference(f, direction):
-    """Directional derivative of the precise maps, error 1e-30."""
+    """Return a directional derivative of the precise maps, with an error of 1e-30."""
     with mpmath.workdps(60):
         h = mpmath.mpf(10) ** -15
         step = mpmath.matrix(direction.tolist()) * h
@@ -58,7 +58,7 @@ def difference(f, direction):
 
 
 def bend(f, x, z, dmu):
-    """Mixed second derivative along z and (x, dmu) of the precise maps, error 1e-20."""
+    """Return the mixed second derivative of the precise maps along z and (x, dmu), error 1e-20."""
     with mpmath.workdps(60):
         h, at = mpmath.mpf(10) ** -15, mpmath.matrix(f.tolist())
         way = lambda m, s: mpmath.matrix(m.tolist()) * (s * h)
@@ -78,7 +78,7 @@ def rotation(rng, d):
 
 
 def states(d):
-    """Deformations where a differentiated decomposition fails, and some where it does not."""
+    """Return deformations, with and without a failure of the differentiated decomposition."""
     rng = np.random.default_rng(d)
     w = rng.normal(size=(d, d))
     r = rotation(rng, d)
@@ -94,14 +94,15 @@ def test_derivative_is_exact_also_where_stretches_repeat(x64, d):
     got = push(np.stack(list(states(d).values())))
     for n, (name, f) in enumerate(states(d).items()):
         for a, b in zip(got, difference(f, direction)):
-            # eps^(2/3) of the divided difference, times curvatures of order ten
+            # The error is eps^(2/3) of the divided difference, times curvatures of order ten.
             np.testing.assert_allclose(a[n], b, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def test_a_divided_difference_is_exact_of_polynomials_also_between_near_values(x64):
-    """(p^n - q^n) / (p - q) is the sum of p^k q^(n-1-k); three Gauss points are exact to n = 6.
+    """The quotient (p^n - q^n) / (p - q) is the sum of p^k q^(n-1-k).
 
-    At power 0 all values count as near, at 1 none; r is a third value, and c a parameter.
+    Three Gauss points are exact to n = 6. At power 0 all values count as near, at 1 none. r is a
+    third value, c a parameter.
     """
     p, q, r, c = 1.7, 0.9, 0.4, 3.0
     at = tuple(map(jnp.float64, (p, q, r))), jnp.float64(c)
@@ -114,7 +115,7 @@ def test_a_divided_difference_is_exact_of_polynomials_also_between_near_values(x
 
 
 def powers(s, among, p):
-    """The law of H = p F F^T F, tau = b^2 + p tr(b) 1 and the number p tr(b^2), with b = F F^T."""
+    """Apply H = p F F^T F, tau = b^2 + p tr(b) 1 and the energy p tr(b^2), with b = F F^T."""
     total = sum(a * a for a in among)
     return (
         tuple(p * a**3 for a in s),
@@ -124,9 +125,9 @@ def powers(s, among, p):
 
 
 def bent_products(f, x, z):
-    """The mixed second derivative of that law by products of matrices, exactly.
+    """Return the mixed second derivative of that law exactly, by products of matrices.
 
-    Of numbers a + b E + c G + d E G, where E E = G G = 0, as matrices [4, 4]: d is what is asked.
+    Numbers a + b E + c G + d E G with E E = G G = 0 are matrices [4, 4]; d is the result.
     """
     d, nil, one = len(f), np.eye(2, k=1), np.eye(2)
     e, g, unit = np.kron(nil, one), np.kron(one, nil), np.eye(4)
@@ -150,7 +151,7 @@ def curved(frame, point, x, z):
 
 @pytest.mark.parametrize("d", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_curvature_of_powers_is_that_of_products_of_matrices(x64, d):
-    """Polynomials in F have no singular case, and the principal frame must not make one."""
+    """Polynomials in F have no singular case, and the principal frame must not introduce one."""
     rng = np.random.default_rng(d)
     x, z = ((rng.normal(size=(d, d)), rng.normal()) for _ in range(2))
     f = np.stack(list(states(d).values()))
@@ -164,7 +165,7 @@ def test_curvature_of_powers_is_that_of_products_of_matrices(x64, d):
 
 
 def cone(s, among, _):
-    """Stress on a cone: within a gap next to the tip, |dev e| changes by itself."""
+    """Compute the stress on a cone: within a gap next to the tip, |dev e| changes by itself."""
     own, e = ([jnp.log(x) for x in a] for a in (s, among))
     mean = sum(e) / jnp.asarray(len(e), e[0].dtype)
     size = jnp.sqrt(sum((x - mean) ** 2 for x in e))
@@ -181,7 +182,7 @@ def precise_cone(a):
 
 @pytest.mark.parametrize("dtype, d", [(np.float32, 3), (np.float64, 2)])
 def test_derivative_next_to_the_tip_of_a_cone(x64, d, dtype):
-    """Strains are rounded to eps of one, so a derivative by them to eps over the strain."""
+    """Strains are rounded to eps of one, so their derivative is rounded to eps over the strain."""
     rng = np.random.default_rng(3)
     w, x = rng.normal(size=(d, d)) - 2 * np.eye(d), rng.normal(size=(d, d)).astype(dtype)
     strains = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
@@ -248,9 +249,9 @@ def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
 
 @pytest.mark.slow
 def test_curvature_is_exact_also_where_stretches_repeat(x64, d=2):
-    """In every state, along changes of f and of a parameter, against 60 digits.
+    """Compare with 60 digits in every state, along changes of f and of a parameter.
 
-    The polynomials above cover space, and the curve below the orders of modes.
+    The polynomials above cover space, and the curve below covers the orders of modes.
     """
     rng = np.random.default_rng(5)
     x, z, dmu = rng.normal(size=(d, d)), rng.normal(size=(d, d)), 0.4
@@ -263,7 +264,7 @@ def test_curvature_is_exact_also_where_stretches_repeat(x64, d=2):
     got = jit_unoptimized(jax.vmap(forward))(np.stack(at))
     for n, (name, f) in enumerate(zip(names, at)):
         for a, b in zip(got, bend(f, x, z, dmu)):
-            # eps / gap^2 at the gap eps^(1/6) from which divided differences are taken as they are
+            # Errors are eps / gap^2 at eps^(1/6), above which divided differences are direct.
             np.testing.assert_allclose(a[n], b, rtol=1e-8, atol=1e-8, err_msg=name)
 
 
@@ -296,7 +297,7 @@ def product_bent(law, frame, point, way, other):
 
 
 def test_second_derivatives_along_a_curve_count_its_curvature(x64):
-    """Of 3 a^2 b at a = t^2 and b = t^3, which is 3 t^7, in every order of modes."""
+    """Differentiate 3 a^2 b at a = t^2 and b = t^3, i.e. 3 t^7, in every order of modes."""
     t = jnp.array([0.5, 1.0, 1.7])
     y = lambda t: forms.apply(product, product_along, product_bent, 3, (t * t, t * t * t))
     ahead = lambda f: lambda t: jax.jvp(f, (t,), (jnp.ones_like(t),))[1]
@@ -309,10 +310,11 @@ def test_second_derivatives_along_a_curve_count_its_curvature(x64):
 
 
 def test_second_derivatives_are_linear_in_both_directions(x64):
-    """At fixed a and b, along u = (s, s^2) and then w = (s^3, 2 s), in every order of modes.
+    """Differentiate along u = (s, s^2), then w = (s^3, 2 s), at fixed a, b, in each order of modes.
 
-    That of 3 a^2 b is then 6 b s^4 + 6 a (2 s^2 + s^5), and its slope by s is asked for. With a
-    weight the second derivative is the transpose of the first, and u what the weight is of.
+    The second derivative of 3 a^2 b is then 6 b s^4 + 6 a (2 s^2 + s^5), and its slope in s is
+    tested. With a weight the second derivative is the transpose of the first; u is the weight's
+    argument.
     """
     a, b, s = np.array([0.5, 1.0]), np.array([2.0, -0.3]), jnp.array([0.7, 1.3])
     y = lambda point: forms.apply(product, product_along, product_bent, 3, point)

@@ -1,4 +1,4 @@
-"""Soft contact: the rate that is stated, whatever the step; smooth, and felt before it touches."""
+"""Soft contact: the stated rate for any step; smooth, and active before the surfaces touch."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ NORMAL, PLACE, REACH, LENGTH, RATE = np.array([0.6, 0.8]), np.array([0.1, 0.2]),
 
 
 def plane(soft, stick):
-    """A half space that moves, and forty nodes on both of its sides with their velocities."""
+    """Make a moving half space, and forty nodes with velocities on both of its sides."""
     tool = Collider(sdf.HalfSpace(tuple(NORMAL)), tuple(PLACE), v=(0.3, -0.2), stick=stick)
     rng = np.random.default_rng(3)
     nodes, v = rng.uniform(-0.2, 0.6, (2, 40)), rng.normal(size=(2, 40))
@@ -66,10 +66,10 @@ def test_velocities_follow_the_stated_equation(x64, stick):
             ).y[0, -1]
         want = v[:, i] - (1 - left) * lost
         np.testing.assert_allclose([new[0][i], new[1][i]], want, rtol=1e-8, atol=1e-9)
-    # what matter loses, the tool gains
+    # The tool gains the momentum that the material loses.
     m = np.linspace(1.0, 2.0, 40)
     np.testing.assert_allclose(impulse, (m * (v - np.array(new))).sum(1), rtol=1e-12)
-    # two steps of a half are one
+    # Two half steps equal one step.
     half, _, _ = touched(tool, nodes, v, 0.01)
     both, _, _ = touched(tool, nodes, half, 0.01)
     np.testing.assert_allclose(both, new, rtol=1e-12, atol=1e-14)
@@ -92,7 +92,7 @@ def test_a_short_length_is_hard_contact_and_a_long_one_is_smooth(x64):
     )
     sweep = lambda tool: jit_unoptimized(jax.vmap(jax.value_and_grad(lambda h: pushed(tool, h))))
     led, places = sweep(soft), np.linspace(-0.2, 0.3, 11)
-    # the plane is led through nodes: the slope is that of differences everywhere
+    # The plane is moved through nodes: the slope equals differences everywhere.
     slope = led(places)[1]
     central = (led(places + 1e-6)[0] - led(places - 1e-6)[0]) / 2e-6
     np.testing.assert_allclose(slope, central, rtol=1e-6, atol=1e-7)
@@ -123,7 +123,7 @@ def test_a_tool_that_does_not_arrive_has_a_gradient_all_the_same(x64):
         return jnp.sum(end.bodies[0].m * end.bodies[0].x[:, 0])
 
     both = jit_unoptimized(jax.value_and_grad(moved))
-    # it ends at x = 0.27 with its edge a cell and more from the first node that holds matter
+    # It ends at x = 0.27 with its edge more than a cell from the first node with material.
     slope = both(0.5)[1]
     central = [(both(0.5 + h)[0] - both(0.5 - h)[0]) / (2 * h) for h in (1e-3, 1e-4, 1e-5)]
     assert slope > 1e-6 and min(abs(c - slope) for c in central) <= 1e-6 * slope

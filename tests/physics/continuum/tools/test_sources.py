@@ -1,4 +1,4 @@
-"""Particles that enter and leave: counted to the last one, where and when they should."""
+"""Particles that enter and leave: exact counts, positions and times."""
 
 import dataclasses
 import re
@@ -47,12 +47,12 @@ def test_every_particle_is_accounted_for():
     start = SCENE.bodies[0].x.shape[0]
     np.testing.assert_array_equal(filled, start + entered - taken)
     np.testing.assert_allclose(mass, filled * 1000 * (DX / 2) ** 2, rtol=1e-6)
-    # a layer at 0, interval, 2 interval ... before t; t carries the rounding of 500 sums
+    # Layers enter at 0, interval, 2 interval ... before t; t has the rounding of 500 sums.
     lower, upper = (np.ceil((np.asarray(t) + s) / 0.0313) for s in (-1e-5, 1e-5))
     assert np.all((2 * lower <= entered) & (entered <= 2 * upper))
     assert entered[-1] == 64 and taken[-1] > 20
     assert [int(f.refused) for f in end.flows] == [0, 0]
-    # nothing is left where the collector is, and emptied slots hold nothing
+    # No particles remain at the collector, and emptied slots contain nothing.
     away = np.linalg.norm(np.asarray(positions(end.bodies[0])) - (0.85, 0.1), axis=1)
     assert len(away) == filled[-1] and away.min() > 0.1
     empty = np.asarray(end.bodies[0].m) == 0
@@ -73,10 +73,10 @@ def test_emptied_slots_are_filled_again():
 
 @pytest.mark.slow
 def test_a_layer_enters_when_and_where_it_is_due(x64):
-    """Layers apart from each other fly freely: x + v (t - j interval), to rounding."""
+    """Separate layers fly freely: x + v (t - j interval), to rounding."""
     body = Body(EMPTY.astype(float), NeoHookean(1e3), (DX / 2) ** 2, capacity=8)
     x, v, interval, start = np.array([[0.1, -0.1]]), np.array([0.7, -0.3]), 0.3003, 0.0501
-    # the nozzle rides on a tool that moves and is turned by a right angle
+    # The nozzle is attached to a tool that moves and is rotated by a right angle.
     tool = Collider(sdf.Ball(1e-3), x=(0.2, 0.2), turn=(np.pi / 2,), v=(0.1, 0.0))
 
     def fly(x, v, interval):
@@ -92,7 +92,7 @@ def test_a_layer_enters_when_and_where_it_is_due(x64):
         flight = np.array([-v[1], v[0]]) * (400 * DT - entry)
         return nozzle + flight + [0.1 * (400 * DT - step_end), 0]
 
-    # the sum of heights has derivative 1 in x, the age in v and -v j in the interval
+    # The sum of heights has derivative 1 in x, the age in v and -v j in the interval.
     def heights(x, v, interval):
         end = fly(x, v, interval)
         return jnp.sum(jnp.where(end.m > 0, end.x[:, 1], 0)), end

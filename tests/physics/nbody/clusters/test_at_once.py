@@ -1,4 +1,4 @@
-"""Blocks of which all bodies are evaluated at once, and vectors whose rows are arrays apart."""
+"""Blocks that evaluate all bodies at once, and vectors whose rows are separate arrays."""
 
 from dataclasses import replace
 from functools import partial
@@ -30,7 +30,7 @@ def up_to_a_short_step(spec, state):
 
 
 def bodies(spec, tracers=0):
-    """Stars of unlike masses, and some tracers, at the beginning of an interval."""
+    """Make stars of unlike masses, and some tracers, at the start of an interval."""
     stars = sphere(4, COUNT)
     m = jnp.asarray(masses(COUNT, 4))
     return init(spec, *halves(stars), m, halves(1.1 * stars[:, :tracers])).rewound()
@@ -38,7 +38,7 @@ def bodies(spec, tracers=0):
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def moved(spec, stars, tracers):
-    """Both, one array a vector and by rows: predicted, corrected by any force, and floored."""
+    """Predict, correct by any force, and floor, with one array per vector and by rows."""
     motion, now = spec.motion(), jnp.float64(0.125)
 
     def by(move, group):
@@ -61,20 +61,20 @@ def test_what_is_moved_row_by_row_is_moved_as_in_one_array(spec, x64):
         tracers = replace(tracers, gap=jnp.full_like(tracers.t, 0.01))
     for whole, apart in moved(spec, begin.stars, tracers):
         for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(apart), strict=True):
-            # roundings of the largest, of which the others are differences
+            # The differences have the rounding of the largest values.
             scale = np.abs(np.asarray(one, float)).max()
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * scale)
 
 
 @pytest.mark.slow
 def test_an_interval_at_once_is_that_of_blocks_of_those_that_are_due(x64):
-    """Copies of the last star fill a kernel up, and nobody feels them."""
+    """Copies of the last star fill a kernel, and exert no force."""
     spec = Hermite(softening=0.1, interval=0.0625)
     assert_alike(*at_once_and_in_turn(spec, bodies(spec)))
 
 
 def assert_alike(one, other):
-    """Two states after the same interval: the same blocks and steps, places to rounding."""
+    """Compare two states after the same interval: equal blocks and steps, positions to rounding."""
     np.testing.assert_allclose(one.stars.x, other.stars.x, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(one.stars.dt, other.stars.dt)
     assert one.blocks == other.blocks > 4 and one.floored == other.floored == 0
@@ -84,7 +84,7 @@ def assert_alike(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [False, True])
 def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
-    """A neighbour that only passes has short steps, too, and lets them go on at once."""
+    """A passing neighbour has short steps, too, but blocks still evaluate all stars at once."""
     pairing = Pairing(close=jnp.float64(1e-3), slots=4)
     spec = Hermite(interval=0.0625, pairing=pairing)
     stars, m = sphere(4, COUNT), jnp.asarray(masses(COUNT, 4))
@@ -104,7 +104,7 @@ def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
 
 @pytree
 class Falling:
-    """Bodies on a line, which a constant pull moves exactly."""
+    """Bodies on a line, which a constant force moves exactly."""
 
     x: jax.Array  # [2, N] place and velocity
     t: jax.Array  # [N]
@@ -112,10 +112,10 @@ class Falling:
 
 
 def test_stars_and_tracers_fall_as_far_as_the_mass_of_all_stars_says():
-    """x + v + M / 2 after a unit of time, in whole blocks; the copies that fill up weigh nothing.
+    """Check x + v + M / 2 after one unit of time, in whole blocks; fill-up copies have no mass.
 
-    Steps of a half and two quarters are ten of three stars, and eighths sixteen of two tracers, in
-    eight blocks. Every step of a tracer is said to be too long, and none of a star.
+    Steps of 1/2, 1/4 and 1/4 make ten of three stars, and steps of 1/8 make sixteen of two tracers,
+    in eight blocks. Every step of a tracer is reported as too long, and none of a star.
     """
 
     def predict(group, now):

@@ -1,4 +1,4 @@
-"""Steps that are powers of two, and the derivatives by which the first is chosen."""
+"""Steps that are powers of two, and the derivatives that determine the first one."""
 
 from types import SimpleNamespace
 
@@ -12,14 +12,14 @@ from jaxgpu.physics.nbody.forces import pairs
 
 
 def circle():
-    """Two unlike bodies of mass 1 together at distance 1: angular velocity 1."""
+    """Make two unlike bodies of total mass 1 at distance 1: angular velocity 1."""
     x = np.zeros((6, 2))
     x[0], x[4] = (0.7, -0.3), (0.7, -0.3)
     return jnp.asarray(x), jnp.array([0.3, 0.7])
 
 
 def test_the_first_step_of_a_circle_is_the_root_of_eta(x64):
-    """So says Aarseth's criterion of a circular orbit, of which all derivatives are known."""
+    """Check Aarseth's criterion on a circular orbit, for which all derivatives are known."""
     x, m = circle()
     spec = Hermite(eta=0.0625 * 1.01, interval=1.0)
     f, snap = blocks.pull_and_snap(spec, x, x, pairs.pull(x, x, m)[:3], m)
@@ -28,7 +28,7 @@ def test_the_first_step_of_a_circle_is_the_root_of_eta(x64):
 
 
 def test_a_body_at_rest_does_not_take_any_step(x64):
-    """At an apocentre the jerk vanishes, and acceleration over jerk would be infinite."""
+    """The jerk vanishes at an apocentre, where acceleration over jerk would be infinite."""
     x, m = circle()
     x = x.at[3:].set(0)
     spec = Hermite(eta=0.02, interval=1.0, longest=0)
@@ -52,12 +52,12 @@ def test_quantised_is_the_next_power_of_two_below(x64):
     np.testing.assert_array_equal(got, [0.25, 0.25, 0.125, 0.0625, *[2.0**-20] * 3])
 
 
-# parts of the interval, none of them a power of two
+# Fractions of the interval, none of them a power of two.
 WANTED = [0.0, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.9, np.inf]
 
 
 def test_steps_halve_at_once_and_double_where_the_time_allows():
-    """McMillan's rule (1986), in whole numbers: time and step in units of the shortest step."""
+    """Check McMillan's rule (1986) in integers: time and step in units of the shortest step."""
     unit, longest, deepest = 2.0**-6, 1, 6
     spec = Hermite(interval=3.0, longest=longest, shortest=deepest)
     cases = [(k, d, w) for k in (1, 6, 8, 12, 48, 64) for d in range(7) for w in WANTED]
@@ -79,7 +79,7 @@ def test_steps_halve_at_once_and_double_where_the_time_allows():
 
 
 def test_the_first_step_is_aarseths_with_the_crackle_of_a_circle(x64):
-    """dt^2 = eta (a s + j^2) / (j c + s^2) with c = s^2 / j: above a power of two, and below it."""
+    """Check dt^2 = eta (a s + j^2) / (j c + s^2), c = s^2 / j, above and below a power of two."""
     a, j, s = np.random.default_rng(2).normal(size=(3, 3, 40))
     size = lambda q: np.linalg.norm(q, axis=0)
     free = np.sqrt((size(a) * size(s) + size(j) ** 2) / (2 * size(s) ** 2)) / 0.7
@@ -102,7 +102,7 @@ def test_the_size_of_a_vector_is_that_of_its_three_rows():
 
 
 def test_the_snap_is_the_change_of_the_jerk(x64):
-    """Of softened pulls between three bodies, by central differences, 1e-7 off."""
+    """Compare softened forces between three bodies with central differences, to 1e-7."""
     random = np.random.default_rng(3)
     x, v = random.normal(size=(2, 3, 3))
     m, softening, h = np.array([0.5, 1.5, 0.8]), 0.3, 1e-4
@@ -123,7 +123,7 @@ def test_the_snap_is_the_change_of_the_jerk(x64):
 
 
 def test_prediction_is_the_taylor_series(x64):
-    """Of positions to the jerk, of velocities to its second integral, each from its own time."""
+    """Check positions to the jerk and velocities to its second integral, each from its own time."""
     random = np.random.default_rng(4)
     x, v, a, j = random.normal(size=(4, 3, 5))
     t, now, interval = np.array([0.0, 0.25, 0.5, 0.625, 0.75]), 0.75, 1.6
@@ -146,7 +146,7 @@ def test_bodies_are_due_when_their_steps_end():
 
 
 def test_a_block_is_counted_with_the_steps_that_it_made():
-    """One block, 2 of 3 stars and 5 tracers, onto what was counted before."""
+    """Add one block, of 2 of 3 stars and 5 tracers, to the previous counts."""
     before = SimpleNamespace(
         blocks=jnp.int32(10), steps=jnp.array([20.0, 30.0]), floored=jnp.int32(4)
     )

@@ -1,4 +1,4 @@
-"""A bound pair is one body where a cluster is weighed, and where it is judged who has left."""
+"""A bound pair counts as one body in the virial radius of a cluster and in its escapes."""
 
 from functools import partial
 
@@ -20,14 +20,14 @@ draw = jax.jit(plummer, static_argnums=1)
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def weighed(x, m):
-    """The bodies, their virial radius, and that of the stars one by one."""
+    """Return the bodies, their virial radius, and the virial radius of the single stars."""
     stars = centres.singles(x, m)
     bodies = centres.joined(stars)
     return bodies, centres.virial_radius(bodies), centres.virial_radius(stars)
 
 
 def orbits(rng, gm, low, high):
-    """States [6, B] of pairs, turned at random, of thermal eccentricities up to 0.9."""
+    """Return states [6, B] of randomly rotated pairs, with thermal eccentricities up to 0.9."""
     a, e = np.exp(rng.uniform(np.log(low), np.log(high), gm.size)), 0.9 * rng.random(gm.size) ** 0.5
     f, p = rng.uniform(0, 2 * np.pi, gm.size), a * (1 - e * e)
     r, speed = p / (1 + e * np.cos(f)), np.sqrt(gm / p)
@@ -38,7 +38,7 @@ def orbits(rng, gm, low, high):
 
 
 def sphere(seed, count, binaries, a):
-    """Systems of unequal masses and binaries of unequal stars; places, masses, and the systems."""
+    """Make systems with unequal masses and binaries; return positions, masses, and systems."""
     rng = np.random.default_rng(seed)
     x, m = points(draw(jax.random.key(seed), count)), rng.uniform(0.2, 1.8, count)
     m /= m.sum()
@@ -53,11 +53,11 @@ def sphere(seed, count, binaries, a):
 
 @pytest.mark.parametrize("a", [1e-6, 1e-4, 1e-2])
 def test_binaries_take_nothing_from_the_virial_radius(x64, a):
-    """It, and what is measured in it, are as without them; at f7b4d67 down to 0.004 of that."""
+    """All lengths in its unit are as without binaries; at f7b4d67 down to 0.004 times."""
     binaries = 77
     stars, m, (x, whole) = sphere(84, 256, binaries, (a, 1.01 * a))
     found, radius, _ = weighed(stars, m)
-    # of the whole systems one by one; far bodies of no mass make them as many as the stars
+    # Compare with the systems one by one; distant massless bodies make them as many as the stars.
     apart = np.tile(1e3 * (1 + np.arange(binaries)), (6, 1))
     rest = np.hstack([x, apart]), np.append(whole, np.zeros(binaries))
     want = float(weighed(*rest)[2])
@@ -71,7 +71,7 @@ def test_binaries_take_nothing_from_the_virial_radius(x64, a):
 
 @pytest.mark.slow
 def test_singles_stay_single_and_a_triple_is_one(x64):
-    """Chance pairs of a cold sphere are few; of a hierarchy the outer orbit counts."""
+    """Chance pairs of a cold sphere are rare; of a hierarchy the outer orbit counts."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=(3, 64)), np.zeros((3, 64))])
     assert weighed(x, rng.uniform(0.5, 1.5, 64) / 64)[0].count >= 62
@@ -87,7 +87,7 @@ def test_singles_stay_single_and_a_triple_is_one(x64):
 
 @pytest.mark.slow
 def test_conforms(x64):
-    """The centre of mass of all is kept, in batches too."""
+    """The total centre of mass is conserved, also in batches."""
     f = lambda x, m: centres.joined(centres.singles(x, m)).x[:, 0]
     stars, m, _ = sphere(1, 16, 4, (1e-3, 1e-2))
     check(jax.jit(f), jnp.asarray(stars), jnp.asarray(m), batched=(0,))
@@ -95,7 +95,7 @@ def test_conforms(x64):
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def judged(spec, stars, m):
-    """Whom a step that moves nobody finds to have gone; `standing` makes it one."""
+    """Return the escapes that a step without motion finds; `standing` makes it one."""
     return spec.step(spec.init(*halves(stars), m)).stars_gone
 
 
@@ -106,7 +106,7 @@ def standing(monkeypatch):
 
 @pytest.mark.slow
 def test_members_of_a_pair_leave_with_it_or_not_at_all(x64, standing):
-    """Far pairs at rest stay, though their members' speeds are 30; one that is off leaves whole."""
+    """Distant pairs at rest stay, though members move at 30; an escaping pair leaves whole."""
     stars, m, (x, _) = sphere(5, 40, 6, (1e-5, 1e-4))
     both = np.array([0, 1, 40, 41])
     stars[:, both] -= np.repeat(x[:, :2], 2, axis=1)[:, [0, 2, 1, 3]]  # two pairs, to be moved
@@ -121,7 +121,7 @@ def test_members_of_a_pair_leave_with_it_or_not_at_all(x64, standing):
 
 @pytest.mark.parametrize("unbound", [True, False])
 def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, standing, unbound):
-    """A body at rest far off, in a field that is nothing: the study's cluster that is alone."""
+    """Test a distant body at rest in a zero field: the study's isolated cluster."""
     stars, m, _ = sphere(2, 16, 0, (1e-3, 1e-2))
     stars[:, 3] = [25, 0, 0, 0, 0, 0]
     origin = Origin(jnp.array([800.0, 0, 0]), jnp.zeros(3))
@@ -134,7 +134,7 @@ def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, standing, unbou
 @pytest.mark.slow
 @pytest.mark.parametrize("low", [1e-6, 1e-3])
 def test_no_false_escapes_with_half_of_the_systems_binaries(low):
-    """Over a decade of semi-major axes each; edge and close as without binaries, to 3 %."""
+    """Binaries cover a decade of semi-major axes; edge and close are as without them, to 3 %."""
     with jax.enable_x64(True):
         stars, m, (x, whole) = sphere(11, 64, 32, (low, 10 * low))
     done = evolve(*halves(stars), m, 0.25)

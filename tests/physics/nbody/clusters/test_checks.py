@@ -1,4 +1,4 @@
-"""What the doors of clusters let in, and what they watch on the way."""
+"""Valid and invalid input of the cluster functions, and their checks during a run."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ X = np.array(
         [0.1, -0.5, -0.6, 0.1, 0, 0.1],
     ]
 ).T
-# pericentre, eccentricity and time to it: three that pass the first star, three that stay with it
+# Pericentre, eccentricity and time to it: three tracers pass the first star, three stay with it.
 PASSING = [(1e-3, 2.0, 0.1), (1e-5, 1.5, 0.1), (1e-8, 1.01, 0.1)]
 STAYING = [(1e-3, 0.5, 0.01), (1e-4, 0.99, 0.05), (5e-3, 0.3, 0.1)]
 SPAN = 0.25
@@ -33,7 +33,7 @@ drift = jax.jit(kepler.drift)
 
 
 def orbit(q, e, ahead, seed):
-    """A state [6] on a conic about the first star, tilted at random."""
+    """Return a state [6] on a conic about the first star, with a random tilt."""
     x, v = np.array([q, 0, 0]), np.array([0, np.sqrt(M[0] * (1 + e) / q), 0])
     x, v = drift(x, v, M[0], -ahead)
     turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
@@ -68,13 +68,13 @@ def by_ias15(tracers):
 
 
 def miss(state, exact):
-    """How far each is from where IAS15 has it, relative to the first star, [6]."""
+    """Return the deviation of each from IAS15's position, relative to the first star, [6]."""
     ours = np.asarray(state.tracers.x[:3] - state.stars.x[:3, :1])
     return np.linalg.norm(ours - (exact[:, 4:] - exact[:, :1]), axis=0)
 
 
 def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64, monkeypatch):
-    """About a star alone, at 0.05 and at 0.25 of it, which is beyond twice `close`, 0.1."""
+    """Test an isolated star, at distances 0.05 and 0.25; the latter exceeds twice `close`, 0.1."""
     r, m = np.array([0.05, 0.25]), 0.5
     star = jnp.asarray([[1.0], [2], [3], [0.1], [0.2], [0.3]])
     spec = Hermite(pairing=Pairing(close=0.1, slots=1))
@@ -95,7 +95,7 @@ def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64
         gap=0 * quarter, t=quarter, dt=quarter, host=first,
     )  # fmt: skip
     hosts = Hosts(star, star, jnp.array([m]), jnp.array([True]), jnp.asarray(0.5))
-    # nobody drifts: it takes time to compile
+    # No tracer drifts here, because the drift takes time to compile.
     monkeypatch.setattr(close_encounters, "_kick_and_drift", lambda old, hosted, gm, h: old.s)
     step = jax.jit(lambda old: close_encounters._kepler_step(spec, old, first, force, hosts))
     new = step(old)
@@ -108,15 +108,15 @@ def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64
 
 @pytest.mark.slow
 def test_passages_and_orbits_are_those_of_ias15(x64):
-    """Deep ones to a hundred-millionth of the distance between the stars."""
+    """Deep passages reach 1e-8 of the distance between the stars."""
     tracers = tracers_close()
     exact = by_ias15(tracers)
     coarse, fine = (gone(0.02, tracers, eta=eta) for eta in (0.02, 0.002))
     assert coarse.tracers.host.tolist() == [4, 4, 4, 0, 0, 0] and coarse.floored == 0
-    # a passage at q multiplies the rounding of IAS15, 1e-16, by the approach over q
+    # A passage at q multiplies IAS15's rounding, 1e-16, by the initial distance over q.
     assert (miss(fine, exact) < [1e-9, 3e-8, 1e-8, 1e-9, 1e-9, 1e-9]).all(), miss(fine, exact)
     assert (miss(coarse, exact) < 3e-7).all(), miss(coarse, exact)
-    # the widest orbit is the most disturbed; a fourth-order error falls by 100
+    # The widest orbit is perturbed most; a fourth-order error falls by 100.
     assert miss(coarse, exact)[5] > 30 * miss(fine, exact)[5]
 
 
@@ -130,7 +130,7 @@ def test_without_hosts_the_same_costs_more_and_errs_more(x64):
 
 
 def test_an_undisturbed_orbit_is_exact(x64):
-    """Ninety periods at e = 0.5, the other stars far away."""
+    """Run ninety periods at e = 0.5, with the other stars far away."""
     far = X.copy()
     far[:3, 1:] += 1e9 * np.eye(3)
     turn = 2 * np.pi * 0.002**1.5 / np.sqrt(M[0])
@@ -140,12 +140,12 @@ def test_an_undisturbed_orbit_is_exact(x64):
     x, v = (part - home for part, home in zip(np.split(tracers[:, 0], 2), np.split(X[:, 0], 2)))
     want = drift(x, v, M[0], 0.375)
     assert 0.375 / turn > 90
-    # the phase keeps what 90 orbits make of the rounding of the start, 1e-16 of a unit
+    # Ninety orbits amplify the rounding of the initial state, 1e-16 of a unit, in the phase.
     np.testing.assert_allclose(apart[:3], want[0], atol=1e-10)
 
 
 def test_stars_are_the_same_to_the_bit(x64):
-    """Whether the massless bodies are close to one of them or nowhere near."""
+    """The massless bodies may be close to one of the stars or far from all."""
     near, far = gone(0.02, tracers_close()), gone(0.02, tracers_close() + 3.0)
     assert (near.tracers.host < 4).any() and (far.tracers.host == 4).all()
     jax.tree.map(np.testing.assert_array_equal, near.stars, far.stars)
@@ -156,9 +156,9 @@ def test_stars_are_the_same_to_the_bit(x64):
 
 
 def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
-    """The body goes on about that star, as one that had no host to begin with."""
+    """The body continues about that star like one that never had a host."""
     both = X.copy()
-    # a pair of semi-major axis 0.01 at its apocentre, e = 0.2
+    # The pair has semi-major axis 0.01 and e = 0.2, and is at its apocentre.
     both[:, 1] = X[:, 0] + [0.012, 0, 0, 0, np.sqrt(0.04 / 0.01 * 0.8 / 1.2), 0]
     tracers = np.repeat(orbit(5e-4, 0.2, 0.0, 2)[:, None], 6, 1)
     given = lambda state: replace(

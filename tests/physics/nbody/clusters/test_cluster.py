@@ -1,4 +1,4 @@
-"""The one call: what it keeps, alone and in a galaxy, what it refuses, how it resumes.
+"""`cluster`: conservation, isolated and in a galaxy, invalid input, and resumption.
 
 Most runs are of 32 stars and 24 massless bodies with the same measures, whose programs they share.
 """
@@ -43,7 +43,7 @@ def virialised():
 
 
 def with_a_binary():
-    """A sphere in which two stars are a hard binary of semi-major axis 1e-3, at e = 0.5."""
+    """Make a sphere in which two stars are a hard binary of semi-major axis 1e-3, at e = 0.5."""
     x, m = stars().copy(), M[0] + M[1]
     apart = np.array([1.5e-3, 0, 0, 0, np.sqrt(m / 3e-3), 0])
     x[:, 1], x[:, 0] = x[:, 0] + apart * M[0] / m, x[:, 0] - apart * M[1] / m
@@ -51,18 +51,18 @@ def with_a_binary():
 
 
 def with_an_escape():
-    """Massless bodies, of which the eighth is beyond 20 virial radii, and off."""
+    """Make massless bodies, of which the eighth is outside 20 virial radii and leaves."""
     tracers = stars(3)[:, :24].copy()
     tracers[:, 7] = [30, 0, 0, 5, 0, 0]
     return tracers
 
 
 def seen(state):
-    # few numbers: how many rows of them there are is no part of a program
+    # Return few numbers: the number of recorded rows is not part of a program.
     return {"first": state.x[0], "centre": state.m @ state.x, "taken": state.bodies.steps}
 
 
-# how stars are integrated: the spec, where they are, their masses, how well they keep their energy
+# Integrators of stars: the spec, the stars' positions and masses, and the energy tolerance.
 KINDS = {
     "softened": (SOFT, stars, M, 1e-6),
     "in pairs": (Hermite(), with_a_binary, M, 1e-6),
@@ -71,7 +71,7 @@ KINDS = {
 
 
 def gone(kind, t=0.5, **more):
-    """A run of the kind with massless bodies."""
+    """Run the given integrator with massless bodies."""
     spec, places, m, _ = KINDS[kind]
     how = {"spec": spec, "tracers": halves(with_an_escape()), "measure": seen} | more
     return evolve(*halves(places()), m, t, **how)
@@ -96,7 +96,7 @@ def test_a_run_ends_where_it_is_told_whatever_the_global_precision():
             runs.append(evolve(*halves(stars()), M, 1.0, spec=SOFT, until=late))
     found = total(runs[0])
     assert float(runs[0].state.time) == 0.375 and found.shape == (4,)
-    # the first is that of the start
+    # The first row belongs to the start.
     np.testing.assert_allclose(found[0], sum(energy(stars(), M, 0.01)), rtol=1e-13)
     assert found.dtype == np.float64 and np.abs(found / found[0] - 1).max() < 1e-6
     np.testing.assert_array_equal(runs[0].x, runs[1].x)
@@ -114,7 +114,7 @@ def test_a_run_keeps_its_energy_and_records_what_is_asked(kind):
     np.testing.assert_allclose(first[0], places()[:3, 0], rtol=1e-15)
     np.testing.assert_array_equal(first[-1], done.x[0])
     np.testing.assert_allclose(centre[[0, -1]], [places()[:3] @ m, m @ done.x], atol=1e-14)
-    # a pair, whose 500 orbits cost no more than its centre
+    # The pair's 500 orbits cost no more than its centre.
     assert (done.history.get("pairs") > 0).all() == (kind == "in pairs")
     assert done.state.bodies.blocks < 2000
 
@@ -126,7 +126,7 @@ def test_who_escapes_is_noted_and_left_alone(kind):
     assert done.history["gone"].tolist() == [0] + [1] * 4
     left, steps = jax.tree.map(np.asarray, (done.state.gone, done.state.bodies.tracers.dt))
     assert np.flatnonzero(left.gone).tolist() == [7] and left.time[7] == 0.125
-    # about the centre of mass; a unit mass at 30 slows it by 1.4e-4 in an interval
+    # Velocities are about the centre of mass; a unit mass at 30 slows it by 1.4e-4 in an interval.
     speed = np.linalg.norm(np.array([5.0, 0, 0]) - places()[3:] @ m)
     np.testing.assert_allclose(left.speed[7], speed, atol=2e-4)
     np.testing.assert_allclose(left.energy[7], speed**2 / 2 - 1 / 30.6, atol=2e-3)
@@ -137,7 +137,7 @@ def test_who_escapes_is_noted_and_left_alone(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_cluster_of_the_same_shape_compiles_nothing(kind):
-    """Other places, masses and numbers of the spec are operands of the program that is there."""
+    """Other positions, masses and values of the spec are operands of the existing program."""
     gone(kind, 0.25)  # JAX may have dropped the programs since `whole` was made
     spec = KINDS[kind][0]
     other = halves(stars(1)), halves(stars(2)[:, :24])
@@ -160,9 +160,9 @@ def test_resumes_to_the_same_bits(tmp_path, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["softened", "in pairs"])
 def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, kind):
-    """Stars have the bits of one device on all of them, and nothing crosses in a step.
+    """The stars on every device are bitwise equal to one device's, without communication in a step.
 
-    Tracers are rounded otherwise, for the compiler makes another program of it.
+    Tracers have other rounding, because the compiler makes another program of them.
     """
     one, eight = whole(kind), jax.make_mesh((8,), ("tracers",))
     many = gone(kind, mesh=eight)
@@ -183,7 +183,7 @@ def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, kind):
 
 @pytest.mark.slow
 def test_the_pure_twin_is_mapped_and_differentiated(x64):
-    """Two clusters in one program, and the slope of an energy by the mass of all."""
+    """Run two clusters in one program; take the slope of an energy in all masses."""
     spec = Cluster(SOFT)
     x, v = (jnp.stack(q) for q in zip(*(halves(stars(seed)) for seed in (0, 1))))
 
@@ -201,7 +201,7 @@ def test_the_pure_twin_is_mapped_and_differentiated(x64):
 
 @pytest.mark.slow
 def test_stars_in_a_galaxy_keep_their_energy():
-    """That of all their motion in the galaxy, of which the origin's is no part."""
+    """Check the energy of their total motion in the galaxy, without the origin's."""
     mass, far = 1e6, 100.0
     turn = np.sqrt(mass / far**3)
     origin = tide.Origin(jnp.array([far, 0, 0]), jnp.array([0, turn * far, 0]))
@@ -217,13 +217,13 @@ def test_stars_in_a_galaxy_keep_their_energy():
         return (m * (place[3:] ** 2).sum(0)).sum() / 2 + inner + outer
 
     after = whole_energy(points((done.x, done.v)), done.state.bodies.origin)
-    # of the cluster's own energy, a quarter; the galaxy's is 4e4 times that, and is rounded
+    # Errors are relative to the cluster's energy, 1/4; the galaxy's, 4e4 times that, is rounded.
     assert abs(after - whole_energy(virialised(), origin)) < 1e-8
 
 
 @pytree
 class Broken(Hermite):
-    """Steps that do nothing but go wrong."""
+    """Steps that only corrupt the state."""
 
     low: jax.Array | float = 0.0  # how many were floored
     missed: jax.Array | float = 0.0  # how many pairs were refused
@@ -237,7 +237,7 @@ class Broken(Hermite):
 
 @pytree
 class Broken6(Hermite6):
-    """Steps that do nothing but go wrong."""
+    """Steps that only corrupt the state."""
 
     low: jax.Array | float = 0.0
     places: jax.Array | float = 1.0
@@ -272,7 +272,7 @@ def test_a_step_below_the_floor_is_not_silent():
 
 @pytest.mark.parametrize("broken", [Broken, pytest.param(Broken6, marks=pytest.mark.slow)])
 def test_a_run_whose_energy_is_lost_says_so_where_it_was(broken):
-    """Heated by a thousandth in each interval."""
+    """Energy rises by a thousandth in each interval."""
     wrong = broken(softening=0.01, speeds=1.001)
     sentence = r"evolve: the energy is off by 0.00\d+ of M\^2 / 4 R_v at t = 0.125, more than toler"
     failed(wrong, sentence, 1.0)
@@ -393,7 +393,7 @@ def cold_eight():
 
 @pytest.mark.slow
 def test_eight_cold_stars_are_held_to_their_tolerance():
-    """Their collapse is beyond steps of this length; it says so, and when."""
+    """Steps of this length cannot resolve their collapse; the error states this and the time."""
     x, v, m = cold_eight()
     with pytest.raises(RuntimeError, match="evolve: the energy is off by .* at t = [123].*eta sm"):
         evolve(x, v, m, 4.0, tolerance=1e-6)
@@ -422,12 +422,12 @@ def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
 
 
 def test_what_ends_a_run_over_devices_is_asked_of_the_state_of_one(monkeypatch):
-    """Whose counts are not one a device; and where nothing ends a run, nothing is asked."""
+    """The state's counts are not per device; without a condition, nothing is evaluated."""
     (x, v), asked = halves(ANY), []
     how = {"spec": SIXTH, "tracers": halves(ANY[:, :16] + 9), "mesh": mesh.devices(8)}
 
     class Stopped(Exception):
-        """Where the run would begin."""
+        """Mark the point where the run would begin."""
 
     def stopped(step, start, steps, *, until, **rest):
         asked.append(until and until(start))

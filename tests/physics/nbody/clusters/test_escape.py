@@ -1,4 +1,4 @@
-"""Escapes: on the way out, once, and with what a straight flight keeps."""
+"""Escapes: detected on the way out, once, with the values of a straight flight."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ CENTRE = np.array([1.0, 0, 0, 0.5, 0, 0])
 
 
 def test_each_body_is_noted_once_when_it_is_out(x64):
-    """Three bodies fly off from a centre that moves itself; the third is bound and stays in."""
+    """Three bodies fly off from a moving centre; the third is bound and stays inside."""
     escapes = escape.none_yet(3, jnp.zeros(()))
     v = np.array([[2.5, 0.5, 0.7], [0, -1, 0], [0, 0, 0]])
     for t in np.arange(0, 12, 0.5):
@@ -26,7 +26,7 @@ def test_each_body_is_noted_once_when_it_is_out(x64):
         d = np.concatenate([x, v]) - centre[:, None]
         escapes = noted(escapes, t, *halves(d), potential)
     assert escapes.gone.tolist() == [True, True, False]
-    # speeds 2 and 1 about the centre: radius 5 at 2.5 and 5, seen at the next moment but the first
+    # Velocities 2 and 1 from the centre reach radius 5 at 2.5 and 5; detection is one moment later.
     np.testing.assert_allclose(escapes.time, [3.0, 5.5, 0])
     np.testing.assert_allclose(escapes.speed, [2, 1, 0])
     np.testing.assert_allclose(escapes.energy, [2 - 0.1, 0.5 - 0.1, 0])

@@ -29,7 +29,7 @@ RUN_ONCE = {"xla_backend_optimization_level": 0}
 
 
 def pair(e, m=(0.75, 0.25)):
-    """A binary of semi-major axis 1 and total mass 1 at its apocentre: period 2 pi."""
+    """Make a binary of semi-major axis 1 and total mass 1 at its apocentre: period 2 pi."""
     x = np.zeros((6, 2))
     part = np.array([m[1], -m[0]])
     x[0], x[4] = (1 + e) * part, np.sqrt((1 - e) / (1 + e)) * part
@@ -55,7 +55,7 @@ STARS, LIGHT = 40, np.append(masses(39, 5), 1e-15)  # the last of no mass to spe
 
 @cache
 def standard(order, eta=None):
-    """Half a unit of time with a massless body where the lightest star is."""
+    """Run half a unit of time with a massless body at the position of the lightest star."""
     stars = sphere(6, STARS)
     tracers = stars[:, -9:] * 1.1
     tracers[:, 0] = stars[:, -1]
@@ -67,7 +67,7 @@ def standard(order, eta=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("order, power", [(Hermite, 4), (Hermite6, 6)])
 def test_error_shrinks_as_a_power_of_the_step(x64, order, power):
-    """With 128 equal steps an interval, which is a turn or a half of one."""
+    """Use 128 equal steps per interval, which is one orbit or half of one."""
     stars, m = pair(0.3)
     error = []
     for parts in (1, 2):
@@ -77,16 +77,16 @@ def test_error_shrinks_as_a_power_of_the_step(x64, order, power):
 
 
 def drift(spec, stars, m, count):
-    """The relative error of a pair's energy after some eighths of a turn."""
+    """Return the relative energy error of a pair after some eighths of an orbit."""
     end = gone(spec, stars, m, NOBODY, count).stars.x
     return sum(energy(end, m)) / (-0.75 * 0.25 / 2) - 1
 
 
 @pytest.mark.slow
 def test_an_eccentric_orbit_keeps_its_energy(x64):
-    """Ten orbits at e = 0.9 with individual steps; the error falls with eta squared.
+    """Run ten orbits at e = 0.9 with individual steps; the error falls with eta squared.
 
-    Of sixth order, with eta to the fifth at least; the paper has eta^6.
+    With sixth order, it falls with eta to the fifth at least; the paper has eta^6.
     """
     found = {}
     for order, etas in ((Hermite, (0.02, 0.005)), (Hermite6, (0.4, 0.2))):
@@ -100,9 +100,9 @@ def test_an_eccentric_orbit_keeps_its_energy(x64):
 
 @pytest.mark.slow
 def test_energy_over_a_hundred_orbits(x64):
-    """Steps forward are not reversible: the error grows by as much in every orbit.
+    """Forward steps are not reversible: the error grows by the same amount in every orbit.
 
-    The figures are those first measured, of a circle in 256 steps and of e = 0.9 at eta 0.01.
+    The reference values were measured for a circle in 256 steps and for e = 0.9 at eta 0.01.
     """
     circle = Hermite(interval=np.pi, longest=7, shortest=7), pair(0.0), 100, 7.77e-10
     narrow = Hermite(jnp.asarray(0.01), interval=2 * np.pi / 8), pair(0.9), 400, 1.72e-6
@@ -117,7 +117,7 @@ def spin(x, m):
 
 @pytest.mark.slow
 def test_equal_steps_keep_momentum_and_spin(x64):
-    """All pulls are then of pairs at one moment, equal and opposite: momentum to rounding."""
+    """All forces are then pairwise at one moment, equal and opposite: momentum to rounding."""
     stars, m = sphere(0, 64), masses(64, 1)
     spec = Hermite(interval=0.25, softening=1e-3, longest=11, shortest=11)
     end = gone(spec, stars, m, NOBODY, 1).stars.x
@@ -125,10 +125,10 @@ def test_equal_steps_keep_momentum_and_spin(x64):
     assert np.abs(spin(end, m) - spin(stars, m)).max() < 1e-10
 
 
-# block steps do not obey Newton's third law exactly, only as well as the steps are accurate: to
-# 1e-7 of equal stars. Of unlike ones, to <m^2> / <m>^2 times that, which is 2.35, with the fourth
-# order; an encounter errs in its energy as the product of two masses, and 2.35^2 is 5.5: 5.5e-7
-# with the sixth, where half of eta divides the worst of the five by 96, as the order says (2^6)
+# Block steps obey Newton's third law only as accurately as the steps: to 1e-7 for equal stars. For
+# unlike ones, the fourth order has <m^2> / <m>^2 = 2.35 times that. An encounter's energy error
+# scales as the product of two masses, and 2.35^2 is 5.5: 5.5e-7 with the sixth order. There, half
+# of eta divides the worst of the five by 96, in agreement with the order (2^6).
 FOURTH = pytest.param(Hermite, 3e-6, 2.35e-7, marks=pytest.mark.slow)
 
 
@@ -147,7 +147,7 @@ def test_a_cluster_keeps_what_it_must(x64, order, of_energy, of_momentum, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("order, eta, off", [(Hermite, 1e-4, 1e-7), (Hermite6, 0.1, 3e-10)])
 def test_agrees_with_rebound(x64, order, eta, off):
-    """40 stars and 9 massless bodies, a unit of time, against IAS15."""
+    """Run 40 stars and 9 massless bodies for a unit of time, against IAS15."""
     stars, tracers = sphere(3, STARS), sphere(4, 9)
     sim, m = rebound.Simulation(), masses(STARS, 34)
     for weights, group in ((m, stars), (np.zeros(9), tracers)):
@@ -164,7 +164,7 @@ def test_agrees_with_rebound(x64, order, eta, off):
 @pytest.mark.slow
 @pytest.mark.parametrize("order, counts", [(Hermite, (0, 3000)), (Hermite6, (0,))])
 def test_massless_bodies_never_touch_the_stars(x64, order, counts):
-    """None of them, nine, or so many that they move in wider tiles."""
+    """Test zero, nine, and enough massless bodies for the wider tiles."""
     spec = order(softening=0.01, interval=0.25)
     for count in counts:
         tracers = np.random.default_rng(9).normal(size=(6, count))
@@ -203,7 +203,7 @@ def test_the_forms_for_accelerators_make_the_steps_of_the_form_for_cpus(
         return forms.get(platform, default)(*args)
 
     monkeypatch.setattr(jax.lax, "platform_dependent", chosen)
-    # another function, for `jit` knows the program of the first
+    # Use another function, because `jit` has the program of the first in its cache.
     got = gone(*given, jax.jit(lambda *given: advance(*given), compiler_options=RUN_ONCE))
     for a, b in ((got.stars, want.stars), (got.tracers, want.tracers)):
         np.testing.assert_allclose(a.x, b.x, atol=1e-12)
@@ -261,7 +261,7 @@ def test_wrong_shapes_are_refused(x64, order):
 
 
 def test_a_tracer_bound_to_a_star_is_followed_as_that_star(x64):
-    """Bound where v^2 / 2 < m / r about its host: a circle has half that, an escape all of it."""
+    """A body is bound if v^2 / 2 < m / r about its host: a circle has half that, an escape all."""
     stars, m, r = sphere(0, 3), np.array([0.3, 0.2, 0.5]), 1e-3
     tracers = np.arange(24.0).reshape(6, 4)
     relative = np.zeros((6, 4))  # to stars 0, 1, 1 and none
@@ -274,7 +274,7 @@ def test_a_tracer_bound_to_a_star_is_followed_as_that_star(x64):
 
 
 def by_hand(spec, stars, m, t, dt, tracers=None):
-    """A state at time `t` of the interval, all steps `dt`, whose forces nobody has asked for."""
+    """Make a state at time `t` of the interval, with equal steps `dt` and unevaluated forces."""
     each = lambda value, group: jnp.full(group.shape[1], value)
     none = lambda group: jnp.zeros((6, group.shape[1]))
     tracers = stars[:, :0] if tracers is None else tracers
@@ -293,7 +293,7 @@ def by_hand(spec, stars, m, t, dt, tracers=None):
 
 
 def test_stars_of_a_pair_are_where_they_are_and_not_at_its_centre(x64):
-    """Their own places and velocities; star 1 and a slot that is free stay what they are."""
+    """Pair stars have their own positions and velocities; star 1 and a free slot do not change."""
     m, stars = np.array([0.5, 0.3, 0.2]), sphere(0, 3)
     apart = np.array([1e-3, 2e-3, 0, 3.0, 5.0, -7.0])
     stars[:, 2] = stars[:, 0] + apart
@@ -318,7 +318,7 @@ def test_stars_of_a_pair_are_where_they_are_and_not_at_its_centre(x64):
 
 
 def test_steps_below_the_floor_are_counted_of_stars_and_of_tracers(x64):
-    """A block of four of either, which want steps of 1e-5 and may take a quarter at the least."""
+    """Use a block of four of each type, which need steps of 1e-5 but have the minimum 1/4."""
     stars, m = sphere(0, 4), jnp.asarray(masses(4, 0))
     spec = Hermite(eta=1e-9, softening=0.1, longest=1, shortest=2)
 

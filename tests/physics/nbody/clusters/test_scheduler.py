@@ -1,4 +1,4 @@
-"""The scheduler: who is due is found, each moves once at its time; rows hold what was given."""
+"""The scheduler: it finds all due bodies, moves each once at its time, and stores its results."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ BY_PAGES = partial(scheduler.schedule_by_pages, widths=WIDTHS)
 
 @pytree
 class Bodies:
-    """Bodies that note at which times they moved."""
+    """Bodies that record the times at which they moved."""
 
     seen: jax.Array  # [2, N] how often each moved, and the sum of the times at which it did
     again: jax.Array  # [N] int32: how often it moved a second time
@@ -34,7 +34,7 @@ def bodies(steps):
 
 @partial(jax.jit, static_argnames="form")
 def passed(group, form=BY_PAGES):
-    """All of them brought from 0 to 1 in blocks; how many moves and floored moves were reported."""
+    """Advance all bodies from 0 to 1 in blocks; return the reported moves and floored moves."""
     packing = scheduler.Packing(group)
 
     def move(some, old):
@@ -65,7 +65,7 @@ def passed(group, form=BY_PAGES):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_everyone_moves_at_each_of_its_times_and_nobody_else(seed):
-    """A body of step 2^-k has moved 2^k times, of known sum; one that waits, never."""
+    """A body of step 2^-k moves 2^k times, with a known sum; one that waits never moves."""
     depth = np.random.default_rng(seed).geometric(0.3, COUNT) - 1
     steps = np.where(depth > 7, np.inf, 0.5 ** np.minimum(depth, 7))
     end, counts = passed(bodies(steps))
@@ -111,7 +111,7 @@ few = jax.jit(lambda due: scheduler.due_indices(due, 16))
 
 @pytest.mark.parametrize("total", [0, 1, 2, 17, 64, 65, 700, 10_007])
 def test_all_that_are_due_are_found_in_order(total):
-    """More than 64 of them take another way; the last row of 128 is not full."""
+    """More than 64 of them take another code path; the last row of 128 is not full."""
     where = np.sort(np.random.default_rng(total).choice(10_007, total, replace=False))
     due = np.zeros(10_007, bool)
     due[where] = True
@@ -130,7 +130,7 @@ def test_neighbours_in_one_row_and_at_its_ends_are_found():
 
 @jax.jit
 def counted(due):
-    """How often each body was moved, and how many said they floored: those of odd index."""
+    """Return how often each body moved, and how many reported a floored step: the odd ones."""
     move = lambda some, times: (times + 1, some % 2 == 1)
     return scheduler.advance_group(jnp.zeros(37, jnp.int32), due, move, 4)
 
@@ -189,7 +189,7 @@ def test_nobody_moves_in_a_group_of_none():
 
 @pytest.mark.parametrize("count, large", [(1500, False), (20_000, True)])
 def test_the_many_move_in_tiles_of_two_sizes_and_the_few_in_one(count, large):
-    """The larger is 16 times the smaller, as is said of what so many cost an accelerator."""
+    """The larger size is 16 times the smaller, as documented for accelerators."""
     like = jax.ShapeDtypeStruct((count,), jnp.float32)
     widths = []
 
@@ -211,7 +211,7 @@ def test_the_many_move_in_tiles_of_two_sizes_and_the_few_in_one(count, large):
 
 
 def test_a_tile_is_no_wider_than_its_group():
-    """As many lanes as bodies move, if they are fewer than a tile, and no copy of the last."""
+    """A tile has one lane per moving body if these are fewer than its size, without copies."""
     widths = []
 
     def move(index, old):

@@ -1,4 +1,4 @@
-"""Steps of massless bodies: their order, their error, and what becomes of what they remember."""
+"""Steps of massless bodies: their order, their error, and the use of remembered derivatives."""
 
 from dataclasses import replace
 
@@ -22,14 +22,14 @@ def init(spec, stars, m, tracers):
 
 
 def orbit(e, times):
-    """States [6, T] about a unit mass: semi-major axis 1, at the apocentre at time 0."""
+    """Return states [6, T] about a unit mass: semi-major axis 1, at the apocentre at time 0."""
     x, v = jnp.array([1 + e, 0, 0.0]), jnp.array([0, np.sqrt((1 - e) / (1 + e)), 0.0])
     both = jax.vmap(lambda t: jnp.concatenate(kepler.drift(x, v, jnp.ones(()), t)))
     return both(jnp.asarray(times)).T
 
 
 def derivatives(x):
-    """Acceleration, jerk, snap and crackle [12, K] of states [6, K] about a unit mass."""
+    """Return acceleration, jerk, snap and crackle [12, K] of states [6, K] about a unit mass."""
     pull = lambda x: -x[:3] / (jnp.sum(x[:3] ** 2, 0) ** 1.5)[None]
     along = lambda f: lambda x: jax.jvp(f, (x,), (jnp.concatenate([x[3:], pull(x)]),))[1]
     chain = [pull]
@@ -40,7 +40,7 @@ def derivatives(x):
 
 @pytest.mark.slow
 def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
-    """Equal steps on an orbit of e = 0.3, the step before the first known from Kepler."""
+    """Use equal steps on an orbit of e = 0.3, with the previous step known from Kepler's orbit."""
     error = []
     for depth in (7, 8, 9):
         spec = Hermite(interval=2 * np.pi, longest=depth, shortest=depth)
@@ -57,7 +57,7 @@ def test_error_shrinks_as_the_sixth_power_of_the_step(x64):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
-    """Whatever the ratio of the last two steps; and its derivatives are found at the end."""
+    """The ratio of the last two steps is arbitrary; derivatives at the end are exact, too."""
     random = np.random.default_rng(seed)
     p = [np.polynomial.Polynomial(random.normal(size=6)) for _ in range(3)]
     g, h = random.uniform(0.1, 0.4), 0.25
@@ -83,7 +83,7 @@ def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
 
 @pytest.mark.slow
 def test_an_eccentric_orbit_is_as_exact_as_that_of_a_star_in_fewer_steps(x64):
-    """Ten orbits at e = 0.9; a star of no mass to speak of takes the steps of Aarseth."""
+    """Run ten orbits at e = 0.9; a star of negligible mass takes Aarseth's steps."""
     x = orbit(0.9, [0.0])
     error, steps = [], []
     for stars, m, followed in (
@@ -102,7 +102,7 @@ def test_an_eccentric_orbit_is_as_exact_as_that_of_a_star_in_fewer_steps(x64):
 
 
 def test_a_step_much_longer_ago_is_forgotten(x64):
-    """The result is that of two ends alone where the last step was over four times this one."""
+    """If the last step was over four times this one, the result uses the two ends only."""
     f = jnp.asarray(np.random.default_rng(0).normal(size=(6, 1)))
     spec = Hermite(interval=1.0)
     zero, one, alone = jnp.zeros((6, 1)), jnp.ones(1), jnp.ones(1, jnp.int32)
@@ -116,9 +116,10 @@ def test_a_step_much_longer_ago_is_forgotten(x64):
 
 
 def test_a_step_is_aarseths_until_its_error_is_known_and_then_that_of_the_error(x64):
-    """Aarseth (2003), eq. 2.13, of a, jerk, snap and crackle; else (0.0375 eta^2 a / error)^(1/4).
+    """Check Aarseth (2003), eq. 2.13, of a, jerk, snap and crackle, or the error's step.
 
-    At most sqrt(12.5) times Aarseth's, and any length where there is no force.
+    The latter is (0.0375 eta^2 a / error)^(1/4), at most sqrt(12.5) times Aarseth's, and unlimited
+    without force.
     """
     eta, h = 0.03, 0.2
     f, s = np.random.default_rng(1).normal(size=(2, 6, 7))

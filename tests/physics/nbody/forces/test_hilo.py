@@ -1,4 +1,4 @@
-"""Pulls in float32 pairs against extended precision, where float32 has no digit left."""
+"""Forces in float32 pairs against extended precision, where float32 has no digit left."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ U = 2.0**-24
 
 
 def far_away(seed, count):
-    """Bodies around (100, 100, 100) with a bulk velocity, every second one near the one before."""
+    """Make moving bodies around (100, 100, 100), every second one near the previous one."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(6, count)) + 100
     x[:, 1::2] = x[:, ::2] + 10.0 ** random.uniform(-5, -1, count // 2) * x[:, 1::2] / 100
@@ -22,7 +22,7 @@ def far_away(seed, count):
 
 
 def by_definition(x, m):
-    """Acceleration and jerk [6, N] of all by all, in extended precision."""
+    """Return acceleration and jerk [6, N] of all bodies by all, in extended precision."""
     x, m = np.asarray(x, np.longdouble), np.asarray(m, np.longdouble)
     d, w = (x[k : k + 3, None] - x[k : k + 3, :, None] for k in (0, 3))
     r2 = (d * d).sum(0) + np.diag(np.full(m.size, np.longdouble(np.inf)))
@@ -31,12 +31,12 @@ def by_definition(x, m):
 
 
 def bounds(x, m):
-    """How far the sums may be off: the bound of each term, from the roundings of its parts.
+    """Return error bounds of the sums: the bound of each term, from the roundings of its parts.
 
     A component of a separation is rounded twice, and its lower part three times more: 2u of itself
-    and 6u^2 of the coordinates. The pull m d / r^3 then errs by at most twice the error of d over
-    r, and by the dozen roundings that follow; the jerk by 12 times that and twice the error of the
-    relative velocity, and by two dozen. Twenty terms are added in twenty roundings.
+    and 6u^2 of the coordinates. The error of the pull m d / r^3 is at most twice that of d over r,
+    plus a dozen roundings; that of the jerk is 12 times as large, plus twice the relative
+    velocity's, plus two dozen roundings. Twenty terms are added in twenty roundings.
     """
     d = np.asarray(x[:, None] - x[:, :, None])
     r, w = (np.sqrt((d[k : k + 3] ** 2).sum(0)) for k in (0, 3))
@@ -56,13 +56,13 @@ def test_keeps_the_pull_of_close_pairs_far_from_the_origin(x64, seed):
     got = np.asarray(hilo.joined(pull(both, both, jnp.asarray(m))))
     want = by_definition(x, m)
     assert (np.abs(got - want) < bounds(x, m)).all()
-    # and without the lower parts nothing is left of the closest
+    # Without the lower parts, the closest pairs have no correct digit.
     alone = jax.jit(pairs.pull)(both[0], both[0], jnp.asarray(m))
     assert np.abs(np.asarray(alone, float) - want).max() > 1e-2 * np.abs(want).max()
 
 
 def test_long_sums_are_added_in_pairs(x64):
-    """Ten thousand sources, in three parts: off by a random walk of 4096 roundings, not of all."""
+    """Sum ten thousand sources in three parts: errors are a random walk of 4096 roundings only."""
     random = np.random.default_rng(0)
     x, m = random.normal(size=(6, 10_000)), masses(10_000, 0).astype(np.float32)
     some = hilo.split(jnp.asarray(x[:, :16]))
@@ -74,7 +74,7 @@ def test_long_sums_are_added_in_pairs(x64):
 
 
 def test_a_sum_in_pairs_keeps_what_rounding_drops():
-    """Ten thousand times 0.1 in float32, whose own sum is off by 1e-4 of itself."""
+    """Sum 0.1 ten thousand times in float32, whose plain sum has a relative error of 1e-4."""
     term = jnp.full(1, 0.1, jnp.float32)
     add = jax.jit(
         lambda: jax.lax.fori_loop(0, 10_000, lambda _, x: hilo._add_compensated(x, term), zero)

@@ -1,4 +1,4 @@
-"""Pair forces against the sum over pairs, one by one."""
+"""Pair forces against the direct sum over pairs."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def masses(seed, count, dtype=jnp.float64):
 
 
 def pull_by_definition(x, sources, m, softening):
-    """One pair after the other in extended precision, and the sizes of the terms."""
+    """Sum pair by pair in extended precision; return the sizes of the terms, too."""
     x, sources, m = (np.asarray(q, np.longdouble) for q in (x, sources, m))
     total, size = np.zeros(x.shape, np.longdouble), np.zeros((2, x.shape[1]), np.longdouble)
     for k in range(x.shape[1]):
@@ -92,7 +92,7 @@ def test_targets_in_tiles_are_targets(x64, count):
     whole = pull(x, sources, m)
     some = np.array([0, count // 2, count - 1])
     few = pull(x[:, some], sources, m)
-    # vectors, of which a component may be the small difference of its terms
+    # Compare vectors: a component may be the small difference of its terms.
     off, size = (
         np.linalg.norm(np.reshape(a, (2, 3, -1)), axis=1)
         for a in (np.asarray(whole)[:, some] - few, few)
@@ -101,7 +101,7 @@ def test_targets_in_tiles_are_targets(x64, count):
 
 
 def plain(x, sources, m, softening):
-    """The same by broadcasting, which JAX differentiates by itself."""
+    """Compute the same by broadcasting, which JAX differentiates by itself."""
     d, w = (sources[k : k + 3, None] - x[k : k + 3, :, None] for k in (0, 3))
     r2 = jnp.sum(d * d, 0) + softening**2
     p, q = m[None] * r2**-1.5, 3 * jnp.sum(d * w, 0) / r2
@@ -109,7 +109,7 @@ def plain(x, sources, m, softening):
 
 
 def ways(f):
-    """Derivatives of a pull by its points [6, K], in every way one may ask; compiled once."""
+    """Return all derivatives of a pull in its points [6, K], by every mode; compiled once."""
     f = lambda *given, f=f: f(*given, 0.2)
     total = lambda x, *rest: jnp.sum(jnp.sin(f(x, *rest)))
     many = lambda x, *rest: jnp.sum(jax.vmap(total, (0, None, None))(x, *rest))
@@ -139,7 +139,7 @@ OURS, THEIRS = ways(pairs.pull), ways(plain)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_derivatives_are_those_that_jax_would_find(x64, seed):
-    """One argument or all, under vmap inside and outside, through a scan, and twice."""
+    """Test one argument or all, under vmap inside and outside, through a scan, and twice."""
     args = points(seed, 5), points(seed + 10, 7), masses(seed, 7)
     given = args, (points(seed + 1, 5), points(seed + 2, 7), masses(seed + 3, 7))
     for a, b in zip(*(f(*given, points(seed + 4, 5)) for f in (OURS, THEIRS))):
@@ -159,7 +159,7 @@ def test_derivatives_of_a_batch_are_those_of_each(x64):
 
 @pytest.mark.slow
 def test_a_point_among_its_sources_has_second_derivatives(x64):
-    """Zero distance is no distance, to any order and by the mass too: central differences agree."""
+    """Zero distance exerts no force, to any order, also in the mass: central differences agree."""
     x, m, h = points(0, 3), masses(1, 3), 1e-5
     x[:3] = 2 * np.eye(3)
     slope = jax.grad(lambda x, m: jnp.sum(jnp.sin(pairs.pull(x, x, m))), (0, 1))

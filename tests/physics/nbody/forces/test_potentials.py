@@ -1,4 +1,4 @@
-"""Fields from outside: galpy, gradients, Laplace's equation and closed forms."""
+"""External fields: galpy, gradients, Laplace's equation and closed forms."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from jaxgpu.physics.nbody.models import plummer
 from jaxgpu.physics.nbody.steps.leapfrog import Leapfrog
 from jaxgpu.runs.loop import rollout
 
-# MWPotential2014 as galpy 1.12.1 has it, R0 = v0 = 1: R, z, potential, radial and vertical force
+# MWPotential2014 of galpy 1.12.1, R0 = v0 = 1: R, z, potential, radial and vertical force.
 GALPY = np.array(
     [
         (
@@ -102,7 +102,7 @@ def test_the_milky_way_is_galpys(x64):
     np.testing.assert_allclose(pull[:, 0], 0.6 * radial, rtol=1e-13)
     np.testing.assert_allclose(pull[:, 1], 0.8 * radial, rtol=1e-13)
     np.testing.assert_allclose(pull[:, 2], vertical, rtol=1e-13)
-    # galpy's bulge is zero in the centre, ours far away
+    # galpy's bulge has zero potential in the centre; here it is zero far away.
     offset = depth - potential
     np.testing.assert_allclose(offset, offset[0], rtol=1e-14)
 
@@ -117,7 +117,7 @@ def test_scales_to_any_units(x64):
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_pull_is_minus_the_gradient(x64, name):
-    """And where there is no matter, Laplace's equation: outside a point mass."""
+    """Check Laplace's equation, too, where there is no mass: outside a point mass."""
     field, x = FIELDS[name], places(1)
     slope, pull = jax.jit(
         lambda x: (jax.grad(lambda x: field.potential(x).sum())(x), field.pull(x))
@@ -126,7 +126,7 @@ def test_the_pull_is_minus_the_gradient(x64, name):
 
 
 def test_density_follows_from_the_pull(x64):
-    """Poisson's equation: -div(pull) = 4 pi G rho, for the bulge and the halo."""
+    """Check Poisson's equation, -div(pull) = 4 pi G rho, for the bulge and the halo."""
     x = places(2, 8, -0.5, 0.5)
     r = np.sqrt(np.sum(x * x, 1))
     div = lambda field: jax.jit(jax.vmap(lambda x: jnp.trace(jax.jacfwd(field.pull)(x))))(x)
@@ -137,7 +137,7 @@ def test_density_follows_from_the_pull(x64):
 
 
 def test_the_halo_is_smooth_into_its_centre(x64):
-    """Where the closed form cancels a series takes over; the exact limit is GM / (2 a^2)."""
+    """A series replaces the closed form where it cancels; the exact limit is GM / (2 a^2)."""
     field = potentials.NavarroFrenkWhite(3.0, 1.7)
     r = np.array([1e-6, 1e-4, 1.699e-3, 1.701e-3, 0.1])
     pull = -np.asarray(jax.jit(field.pull)(np.array([r, 0 * r, 0 * r]).T))[:, 0]
@@ -148,7 +148,7 @@ def test_the_halo_is_smooth_into_its_centre(x64):
 
 @pytest.mark.slow
 def test_derivatives_along_a_path_are_those_in_time(x64):
-    """Of a path with position x + v t + a t^2 / 2, by differences."""
+    """The path has position x + v t + a t^2 / 2; compare with differences."""
     field = potentials.milky_way(1.0, 1.0)
     x, v, a = np.array([1.0, 0.3, -0.2]), np.array([-0.4, 0.9, 0.3]), np.array([0.5, -0.2, 0.1])
     pull, jerk, snap = jax.jit(partial(potentials.derivatives, field))(x, v, a)
@@ -164,7 +164,7 @@ def test_derivatives_along_a_path_are_those_in_time(x64):
 
 
 def test_a_cluster_at_the_tidal_radius_is_balanced(x64):
-    """In the frame that turns with a circular orbit, to the first order of the tide."""
+    """Use the frame that rotates with a circular orbit, to the first order of the tide."""
     x = potentials.tidal_radius(1.0, 1e12, 1e4)
     galaxy = potentials.PointMass(1e12)
     turn = 1e12 / 1e12  # GM / R^3, the square of the angular speed
@@ -193,9 +193,9 @@ def test_conforms(x64):
 
 @pytest.mark.slow
 def test_a_plummer_sphere_of_massless_bodies_stays_what_it_is(x64):
-    """A hundred crossing times in the analytic potential: each keeps its energy, all their radii.
+    """Run a hundred crossing times in the analytic potential: energies and radii are conserved.
 
-    A thousand bodies; the distribution of radii is Plummer's cumulative mass, before and after.
+    The radii of a thousand bodies follow Plummer's cumulative mass, before and after.
     """
     b = 3 * np.pi / 16
     field = potentials.MiyamotoNagai(1.0, 0.0, b)  # without a disc: Plummer's

@@ -1,4 +1,4 @@
-"""Post-Newtonian forces against the equations of motion of their Lagrangian, and Schwarzschild."""
+"""Post-Newtonian forces against their Lagrangian's equations of motion, and Schwarzschild."""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ def newton_by_definition(x, gm):
 
 @jax.jit
 def euler_lagrange(x, v, gm, light):
-    """d/dt dL/dv = dL/dx solved for the acceleration, the mass matrix and all."""
+    """Solve d/dt dL/dv = dL/dx for the acceleration, including the mass matrix."""
     n = x.size
     flat = lambda q, w: relativity.lagrangian(q.reshape(-1, 3), w.reshape(-1, 3), gm, light)
     q, w = x.reshape(-1), v.reshape(-1)
@@ -56,7 +56,7 @@ def test_newton_is_its_definition(x64, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_equations_of_motion_are_those_of_the_lagrangian(x64, seed):
-    """Two sources, EIH and Landau & Lifshitz, agree up to order 1 / c^4."""
+    """EIH and Landau & Lifshitz, two sources, agree up to order 1 / c^4."""
     x, v, gm = system(seed)
     gaps, sizes = [], []
     for light in (LIGHT, 2 * LIGHT, 4 * LIGHT):
@@ -85,7 +85,7 @@ def test_a_massless_body_feels_schwarzschild(x64):
 
 @pytest.mark.slow
 def test_conserved_quantities_do_not_change_along_the_motion(x64):
-    """Their time derivative vanishes with 1 / c^4, as the dropped terms do."""
+    """The time derivatives vanish with 1 / c^4, as the dropped terms do."""
     x, v, gm = system(3)
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""The snap kernel: against the definition at forty digits, and as the derivative of the jerk."""
+"""The snap kernel: against the definition in forty digits, and as the jerk's derivative."""
 
 import jax
 import mpmath
@@ -16,7 +16,7 @@ def bodies(seed, count):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_matches_the_time_derivatives_at_forty_digits(x64, seed):
-    """Of m d / r^3 along paths x + v t + a t^2 / 2, by mpmath's own differentiation."""
+    """Differentiate m d / r^3 along paths x + v t + a t^2 / 2 by mpmath."""
     points, sources, m = bodies(seed, 1), bodies(seed + 10, 2), np.array([0.7, 1.3])
     got = np.asarray(pull(points, sources, m, 0.1)).reshape(3, 3)
 
@@ -38,11 +38,11 @@ def test_matches_the_time_derivatives_at_forty_digits(x64, seed):
 
 
 def test_begins_as_the_other_kernel_and_skips_the_point_itself(x64):
-    """More than one tile of targets, the sources among them."""
+    """Use more than one tile of targets, with the sources among them."""
     sources, m = bodies(3, 40), np.random.default_rng(0).random(40)
     points = np.concatenate([sources, bodies(4, 600)], 1)
     got = pull(points, sources, m)
-    # the snap is what acceleration and jerk change by
+    # The snap is the rate at which acceleration and jerk change.
     change = jax.jit(lambda x, s, *ways: jax.jvp(lambda x, s: pairs.pull(x, s, m), (x, s), ways))
     want, slope = change(points[:6], sources[:6], points[3:], sources[3:])
     np.testing.assert_allclose(got[:6], want, rtol=1e-11, atol=1e-12 * np.abs(want).max())

@@ -1,4 +1,4 @@
-"""Sums over pairs against one pair at a time."""
+"""Sums over pairs against loops over single pairs."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxgpu.physics.nbody.forces import pairs, snaps, sums
 
 
 def terms(t, s):
-    """Two that no order of the rows but the right one gives."""
+    """Return two terms that are correct only for the right order of rows."""
     return [t[0] * s[2] + t[1] * s[1], jnp.cos(t[2] + s[0])]
 
 
@@ -18,7 +18,7 @@ total = jax.jit(lambda targets, sources: sums.summed(terms, targets, sources, 2)
 
 @pytest.mark.parametrize("count", [3, 515])
 def test_every_pair_counts_once(x64, count):
-    """Rows of several arrays, single ones too; more targets than a tile holds."""
+    """Use rows of several arrays, also single ones, and more targets than a tile has."""
     random = np.random.default_rng(count)
     targets = [random.normal(size=count), random.normal(size=(2, count))]
     sources = [random.normal(size=(2, 7)), random.normal(size=7)]
@@ -32,7 +32,7 @@ def test_every_pair_counts_once(x64, count):
     "pull, rows", [(pairs.pull, 6), pytest.param(snaps.pull, 9, marks=pytest.mark.slow)]
 )
 def test_a_slope_of_copies_in_a_program_is_that_of_each(pull, rows):
-    """The mass is shared by the copies, so that neither it nor its slope has any."""
+    """All copies share the mass, so neither it nor its slope has a batch axis."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, rows, 6)), jnp.float32)
     program = jax.jit(lambda m, x: x + pull(x, x, m))
     slope = lambda x: jax.jvp(lambda m: program(m, x), (jnp.ones(6),), (jnp.ones(6),))[1]

@@ -1,4 +1,4 @@
-"""Clusters in a galaxy: orbits as SciPy integrates them, and the tide of a point mass."""
+"""Clusters in a galaxy: orbits against SciPy's integration, and the tide of a point mass."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def fallen(field, origin, stars, m, tracers, count, spec=SIXTH):
 
 @pytest.mark.slow
 def test_massless_bodies_follow_their_own_orbits_through_the_milky_way(x64):
-    """About Palomar 5 without its mass, 5 units or 52 Myr, each against SciPy in the galaxy."""
+    """Run 5 units (52 Myr) about a massless Palomar 5, each body against SciPy in the galaxy."""
     start = globulars.galactocentric(globulars.load("Pal 5"))
     start = np.concatenate([start[0] * 1000 / SCALE.length, start[1] / SCALE.velocity])
     field = potentials.milky_way_in(SCALE)
@@ -47,7 +47,7 @@ def test_massless_bodies_follow_their_own_orbits_through_the_milky_way(x64):
     got = np.concatenate([end.origin.x, end.origin.v])
     np.testing.assert_allclose(got, centre, rtol=1e-10)
     for k in (0, 3):
-        # coordinates of 2e3, kept by SciPy to its 1e-12
+        # Coordinates are 2e3, with SciPy's relative accuracy of 1e-12.
         np.testing.assert_allclose(
             end.tracers.x[:, k], orbit(start + tracers[:, k]) - centre, atol=3e-8
         )
@@ -56,9 +56,9 @@ def test_massless_bodies_follow_their_own_orbits_through_the_milky_way(x64):
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", [SIXTH, Hermite(eta=1e-3)])
 def test_two_stars_in_a_field_of_their_own_scale(x64, spec):
-    """A binary about a point mass as three bodies: the tide is the third body's, to rounding.
+    """A binary about a point mass equals a three-body system: the third body's tide, to rounding.
 
-    A massless body goes along.
+    A massless body is included.
     """
     gm, distance = 1e4, 50.0
     v = np.sqrt(gm / distance)
@@ -84,7 +84,7 @@ def test_two_stars_in_a_field_of_their_own_scale(x64, spec):
 
 
 def test_a_circular_origin_comes_back(x64):
-    """One turn in eight intervals of a Gauss-Radau step each."""
+    """Run one orbit in eight intervals of one Gauss-Radau step each."""
     origin = tide.Origin(jnp.array([1.0, 0, 0]), jnp.array([0, 1.0, 0]))
     well = tide.Tide(potentials.PointMass(1.0), origin)
     start = origin
@@ -97,7 +97,7 @@ def test_a_circular_origin_comes_back(x64):
 
 @pytest.mark.slow
 def test_a_body_that_falls_with_the_origin_feels_nothing(x64):
-    """To the bit: of a remainder, the steps would make noise and follow it."""
+    """Expect bitwise zero: steps would amplify a remainder as noise."""
     origin = tide.Origin(jnp.array([800.0, 3, 7]), jnp.array([1.0, 90, 2]))
     well = tide.Tide(potentials.milky_way_in(SCALE), origin)
 
@@ -109,19 +109,19 @@ def test_a_body_that_falls_with_the_origin_feels_nothing(x64):
     assert not any(np.asarray(none).any() for none in felt(origin))
 
 
-# a Plummer sphere of mass 1 and scale 1/4 on a circle about a point mass; its tidal radius is 1
+# A Plummer sphere of mass 1 and scale 1/4 on a circle about a point mass; its tidal radius is 1.
 CORE, OMEGA, FAR = 0.25, np.sqrt(1 / 3), 100.0
 EDGE = np.sqrt(1 - CORE**2)  # where its pull and the tide balance
 
 
 def jacobi(x):
-    """The potential in the frame that turns with the orbit; the z axis is the orbit's."""
+    """Return the potential in the frame that rotates with the orbit; z is the orbit's axis."""
     well = 1 / np.sqrt((x**2).sum(0) + CORE**2)
     return -well - OMEGA**2 / 2 * (3 * x[0] ** 2 - x[2] ** 2)
 
 
 def on_shell(energy, count, random):
-    """States [6, count] within the edge, uniform on a shell of energy, and the shell's volume."""
+    """Return states [6, count] within the edge, uniform on an energy shell, and its volume."""
     box = np.array([EDGE, 0.8, 0.8])[:, None]
     x = random.uniform(-1, 1, (3, 60 * count)) * box
     speed = np.sqrt(np.maximum(2 * (energy - jacobi(x)), 0))
@@ -135,12 +135,12 @@ def on_shell(energy, count, random):
 
 @pytest.mark.slow
 def test_escape_is_the_flux_over_the_saddles(x64):
-    """Fukushige & Heggie (2000), doi:10.1046/j.1365-8711.2000.03811.x: the flux goes as the square
-    of the energy above that of the edge.
+    """Compare the flux with the square of the energy above the edge's.
 
-    Of a shell of energy that is filled evenly, just 2 pi^2 E^2 / (w1 w2) leaves over each of the
-    two saddles in a unit of time; w1 and w2 are the frequencies across. A lone star of Plummer's
-    softening is the cluster, and massless bodies leave it for the galaxy.
+    Fukushige & Heggie (2000), doi:10.1046/j.1365-8711.2000.03811.x: of a uniformly filled energy
+    shell, 2 pi^2 E^2 / (w1 w2) leaves over each of the two saddles per unit of time; w1 and w2 are
+    the frequencies across. A single star with Plummer's softening is the cluster, and massless
+    bodies leave it for the galaxy.
     """
     count, until, dt, above = 8000, 2.0, 1 / 16, np.array([0.03, 0.06, 0.12])
     random = np.random.default_rng(0)
@@ -162,7 +162,7 @@ def test_escape_is_the_flux_over_the_saddles(x64):
         gone |= np.abs(np.cos(turned) * x[0] + np.sin(turned) * x[1]) > EDGE
     left = gone.reshape(above.size, count).sum(1)
     want = flux * until * count / np.array([volume for _, volume in shells])
-    # three deviations of the count, and what the saddles are not quadratic
+    # Allow three deviations of the count, and the saddles' deviation from a quadratic.
     assert (np.abs(left - want) < 3 * np.sqrt(want) + 0.04 * want).all(), (left, want)
     slope = np.polyfit(np.log(above), np.log(left / want * flux), 1)[0]
     assert abs(slope - 2) < 0.2, slope

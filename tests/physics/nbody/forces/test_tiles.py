@@ -10,7 +10,7 @@ import pytest
 from jaxgpu.devices import kernels
 from jaxgpu.physics.nbody.forces import hilo, pairs, powers, snaps, sums, tiles
 
-# the terms of each sum: rows of targets and of sources, outputs
+# The terms of each sum: rows of targets and of sources, outputs.
 SUMS = {
     "pull": (pairs._pull_terms, [6], [6, 1], 6),
     "change": (pairs._change_terms, [6, 6], [6, 1, 6, 1], 6),
@@ -21,7 +21,7 @@ SUMS = {
 
 
 def bodies(rows, count, seed, near):
-    """Rows of `count` bodies, the last without mass; the first two where two targets are."""
+    """Make rows of `count` bodies, the last massless, the first two at positions of two targets."""
     random = np.random.default_rng(seed)
     groups = [random.normal(size=(n, count)) for n in rows]
     groups[0][:, :2] = near
@@ -31,7 +31,7 @@ def bodies(rows, count, seed, near):
 
 
 def case(name, counts, dtype, softening=0.0):
-    """A sum of [K, N] pairs: what a kernel is given, and its value on a CPU in float64."""
+    """Return the arguments of a sum of [K, N] pairs, and its value on a CPU in float64."""
     terms, to, by, outputs = SUMS[name]
     k, n = counts
     near = np.random.default_rng(9).normal(size=(to[0], 2))  # two bodies are at two targets
@@ -54,12 +54,12 @@ def run(kernel, given):
 
 
 def close(got, want, eps):
-    """Within some hundred roundings of the largest value of a row: pairs are near, and cancel."""
+    """Compare to some hundred roundings of a row's maximum: terms of close pairs cancel."""
     scale = np.abs(want).max(-1, keepdims=True)
     assert (np.abs(np.asarray(got, float) - want) < 300 * eps * scale).all()
 
 
-# what an interpreter takes seconds for
+# Cases that take an interpreter seconds.
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in SUMS if name != "pull"]
 GPU = [
     ("pull", 0.0, "float32"),
@@ -71,7 +71,7 @@ GPU = [
 
 @pytest.mark.parametrize("name, softening, dtype", GPU)
 def test_a_gpu_adds_what_a_cpu_adds(x64, name, softening, dtype):
-    """Two parts of the sources, neither a multiple of anything."""
+    """Use two parts of the sources, neither a multiple of any block size."""
     given, want = case(name, (3, 66), dtype, softening)
     close(run(tiles.on_gpu, given), want, jnp.finfo(dtype).eps)
 
@@ -79,7 +79,7 @@ def test_a_gpu_adds_what_a_cpu_adds(x64, name, softening, dtype):
 @pytest.mark.parametrize("name", ["pull", *SLOW])
 @pytest.mark.parametrize("softening", [0.3])
 def test_a_tpu_adds_what_a_cpu_adds(x64, name, softening):
-    """More than one block of targets and of sources."""
+    """Use more than one block of targets and of sources."""
     given, want = case(name, (300, 1100), jnp.float32, softening)
     close(run(tiles.on_tpu, given), want, 2.0**-23)
 
@@ -87,7 +87,7 @@ def test_a_tpu_adds_what_a_cpu_adds(x64, name, softening):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUMS)
 def test_pairs_of_float32_stand_for_float64(x64, name):
-    """Far from the origin, where float32 alone has lost every digit of a close pair."""
+    """Test far from the origin, where plain float32 has lost every digit of a close pair."""
     given, _ = case(name, (130, 9), jnp.float64)
     terms, outputs, targets, sources, numbers = given
     for group in (targets, sources):
@@ -101,7 +101,7 @@ def test_pairs_of_float32_stand_for_float64(x64, name):
 
 
 def test_a_pair_of_numbers_keeps_what_rounding_drops():
-    """Parts of a sum in pairs, 1 and 2^-30 in turn, added to the last bit."""
+    """Add parts of a sum in pairs, 1 and 2^-30 alternately, exactly to the last bit."""
     parts = jnp.tile(jnp.array([1.0, 2.0**-30], jnp.float32), 4)[:, None, None]
     total = jax.jit(partial(tiles._sum_parts, exact=True))(jnp.concatenate([parts, 0 * parts], 1))
     assert float(total[0, 0, 0]) == 4 and float(total[1, 0, 0]) == 2.0**-28
@@ -109,7 +109,7 @@ def test_a_pair_of_numbers_keeps_what_rounding_drops():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_program_holds_one_kernel_a_platform(x64, dtype):
-    """Without any plugin, inside a program and differentiated too."""
+    """Lower without any plugin, inside a program and differentiated, too."""
     shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((6, 62), (6, 1024), (1024,))]
     program = lambda *given: jnp.sin(jax.jvp(pairs.pull, given, given)[1])
     for f in (pairs.pull, program):
@@ -117,7 +117,7 @@ def test_a_program_holds_one_kernel_a_platform(x64, dtype):
         for platform, call in kernels.CALLS.items():
             text = traced.lower(lowering_platforms=(platform,)).as_text()
             assert text.count(f"@{call}") == 1
-    # few targets: 32 programs have a share of the sources each
+    # With few targets, 32 programs have a share of the sources each.
     text = jax.jit(pairs.pull).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text()
     assert f"tensor<32x6x128x{dtype.replace('loat', '')}>" in text
 

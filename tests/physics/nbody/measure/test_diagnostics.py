@@ -45,9 +45,9 @@ def test_potential_of_a_plummer_sphere(x64):
 
 @pytest.mark.slow
 def test_lagrangian_radii_of_a_plummer_sphere(x64):
-    """0.3087, 0.7686 and 2.183 in N-body units, five seeds, and the cut at 0.999.
+    """Check 0.3087, 0.7686 and 2.183 in N-body units, five seeds, and the cut at 0.999.
 
-    Within three times the scatter of the mass inside, of which the innermost tenth has the most.
+    The tolerance is three times the scatter of the mass inside, largest for the innermost tenth.
     """
     count, fractions = 4000, np.array([0.1, 0.5, 0.9])
     for seed in range(5):
@@ -68,11 +68,11 @@ def test_lagrangian_radii_weigh_masses(x64):
 
 @pytest.mark.slow
 def test_the_core_is_where_the_stars_are_densest(x64):
-    """Off-centre on purpose; with density squared for a weight the radius is 0.55 scale lengths.
+    """Test off-centre; with the squared density as weight, the radius is 0.55 scale lengths.
 
-    The mean over the stars of rho^2 r^2 over that of rho^2 is, for Plummer's rho, a^2 times
-    B(5/2, 5) / B(3/2, 6) = 0.3. Densities from five stars are noisy, and noise to the sixth power
-    favours dense accidents: a fifth either way. Of equal masses, which the integral is for.
+    For Plummer's rho, the mean over the stars of rho^2 r^2 over that of rho^2 is a^2 times B(5/2,
+    5) / B(3/2, 6) = 0.3. Densities from five stars are noisy, and the sixth power of noise favours
+    accidentally dense stars: allow a fifth either way. The integral is for equal masses.
     """
     for seed in range(5):
         x = np.asarray(draw(jax.random.key(seed), 2000)[0]) + [5.0, 0, 0]
@@ -94,7 +94,7 @@ def test_gradients_are_finite_and_the_core_conforms():
 
 
 def test_the_core_is_weighted_by_casertano_and_huts_densities(x64):
-    """With unequal masses, star by star: five neighbours' mass within the sixth's distance."""
+    """Masses are unequal; each density is five neighbours' mass within the sixth's distance."""
     random = np.random.default_rng(2)
     stars, m = random.normal(size=(6, 25)), random.uniform(0.1, 2, 25)
     density = np.zeros(25)
@@ -131,7 +131,7 @@ to_state = jax.jit(elements.to_state)
 
 
 def test_a_budget_finds_the_binaries(x64):
-    """Two binaries of known elements in a moving cluster; every part against its definition."""
+    """Place two binaries of known elements in a moving cluster; check every part by definition."""
     stars = sphere(3, 40) * np.array([3.0] * 3 + [0.5] * 3)[:, None]
     m = np.random.default_rng(1).uniform(0.5, 1.5, 40) / 40
     want = []

@@ -1,4 +1,4 @@
-"""Mass segregation: the tree against SciPy's, the ratio against what it must be."""
+"""Mass segregation: the tree against SciPy's, the ratio against known values."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ def spheres(seeds, count=500):
 @pytest.mark.slow
 @pytest.mark.parametrize("geometric", [False, True])
 def test_one_without_segregation(x64, geometric):
-    """20 clusters: the mean of the ratio, whose scatter is the error that is given with it."""
+    """Average the ratio over 20 clusters; its scatter equals the error that is returned with it."""
     got = []
     for seed, x in enumerate(spheres(range(20))):
         m = np.random.default_rng(seed).uniform(0.1, 1, 500)
@@ -46,14 +46,14 @@ def test_one_without_segregation(x64, geometric):
 
 @pytest.mark.slow
 def test_says_how_much_closer_the_heavy_stars_are(x64):
-    """Heavy stars drawn from a sphere of a fourth the size: the ratio is 4."""
+    """Sample the heavy stars in a sphere of a quarter of the size: the ratio is 4."""
     got = []
     for seed, (x, y) in enumerate(zip(spheres(range(5)), spheres(range(5, 10)))):
         x = np.concatenate([y[:20] / 4, x])
         m = np.concatenate([np.full(20, 10.0), np.ones(500)])
         got.append(ratio(jax.random.key(seed), x, m)[0])
     assert 2.8 < min(got) and max(got) < 5.6  # 20 of 520 drawn: 14 % scatter, and heavy tails
-    # heavy ones outside: less than one
+    # With the heavy stars outside, the ratio is below one.
     outside = np.concatenate([4 * y[:20], x])
     assert ratio(jax.random.key(0), outside, m)[0] < 0.6
 

@@ -1,4 +1,4 @@
-"""The ten clusters: places and motions as astropy and galpy have them, King depths, units."""
+"""The ten clusters: positions and velocities of astropy and galpy, King depths, units."""
 
 import jax
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 from jaxgpu.physics.nbody.models import globulars, lowered
 
-# galpy 1.12.1 over astropy, Orbit.from_name(..., ro=8, vo=220); its x points to the Sun: turned
+# galpy 1.12.1 over astropy, Orbit.from_name(..., ro=8, vo=220); its x points to the Sun: rotated.
 GALPY = {
     "NGC 104": (
         -6.130812961,
@@ -24,14 +24,14 @@ GALPY = {
 
 @pytest.mark.parametrize("name", GALPY)
 def test_places_and_motions_are_galpys(name):
-    """To 1e-4 kpc and 5e-3 km/s: astropy takes the axes of the ICRF for those of J2000."""
+    """Compare to 1e-4 kpc and 5e-3 km/s: astropy uses the axes of the ICRF instead of J2000's."""
     x, v = globulars.galactocentric(globulars.load(name))
     np.testing.assert_allclose(x, GALPY[name][:3], atol=1e-4)
     np.testing.assert_allclose(v, GALPY[name][3:], atol=5e-3)
 
 
 def test_axes_are_a_rotation_with_the_published_numbers():
-    """Perryman et al. (1997), eq. 1.5.11."""
+    """Compare with Perryman et al. (1997), eq. 1.5.11."""
     axes = globulars.galactic_axes()
     np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-15)
     published = [[-0.0548755604, -0.8734370902, -0.4838350155]]
@@ -40,7 +40,7 @@ def test_axes_are_a_rotation_with_the_published_numbers():
     np.testing.assert_allclose(axes, published, atol=1e-10)
 
 
-# log10 of tidal over core radius, Harris (2010)
+# Values of log10 of tidal over core radius, Harris (2010).
 KNOWN = {"47 Tuc": 2.07, "omega Cen": 1.31, "M 3": 1.89, "Pal 5": 0.52}
 
 
@@ -51,7 +51,7 @@ def test_concentrations_are_the_published_ones(alias):
 
 @pytest.mark.slow
 def test_all_ten_are_complete_and_have_a_model(x64):
-    """Of the concentration that each has."""
+    """Each model has the cluster's concentration."""
     clusters = [globulars.load(name) for name in globulars.names()]
     assert len(clusters) == 10
     assert all(c.core < c.half < c.tidal and 1e4 < c.mass < 3e6 for c in clusters)

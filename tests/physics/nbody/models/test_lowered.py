@@ -1,4 +1,4 @@
-"""King models: the published concentrations, SciPy's integrator, and what is drawn."""
+"""King models: the published concentrations, SciPy's integrator, and sampled clusters."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ energy = jax.jit(diagnostics.energy)
 
 
 def lane_emden(depth):
-    """log10 of the edge and the mass, from Poisson's equation in the radius."""
+    """Return log10 of the edge and the mass, from Poisson's equation in the radius."""
     density = lambda w: np.exp(max(w, 0)) * gammainc(2.5, max(w, 0))
     rate = lambda r, y: [y[1], -9 * density(y[0]) / density(depth) - 2 / r * y[1]]
     edge = lambda r, y: y[0]
@@ -30,7 +30,7 @@ def lane_emden(depth):
 
 
 def test_concentrations_are_the_published_ones(x64):
-    """King (1966), and Binney & Tremaine (2008), fig. 4.9: log10(rt / r0) for W0 = 1 to 10, 12."""
+    """Check log10(rt / r0) at W0 = 1 to 10, 12: King (1966), Binney & Tremaine (2008), fig. 4.9."""
     depths = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12]
     published = [0.296, 0.505, 0.672, 0.840, 1.029, 1.255, 1.528, 1.833, 2.118, 2.350, 2.739]
     got = [float(profile(float(w)).concentration) for w in depths]
@@ -41,17 +41,17 @@ def test_concentrations_are_the_published_ones(x64):
 def test_solves_poissons_equation(x64, depth):
     model = profile(depth)
     np.testing.assert_allclose([model.concentration, model.mass[-1]], lane_emden(depth), rtol=3e-8)
-    # mass is the integral of the density
+    # The mass is the integral of the density.
     w, r = np.asarray(model.depth), np.asarray(model.r)
     density = np.exp(w - depth) * gammainc(2.5, w) / gammainc(2.5, depth)
     f = 4 * np.pi * r * r * density
     summed = np.concatenate([[0], np.cumsum(np.diff(r) * (f[1:] + f[:-1]) / 2)])
-    # the trapezium rule is off by some 5e-5 of the whole in the first cells
+    # The trapezium rule has an error of about 5e-5 of the total in the first cells.
     np.testing.assert_allclose(model.mass, summed, atol=1e-4 * summed[-1])
 
 
 def test_the_virial_radius_of_an_even_sphere_is_five_sixths_of_its_own(x64):
-    """U = -3 M^2 / 5 R."""
+    """The potential energy is U = -3 M^2 / 5 R."""
     part = np.linspace(0, 1, 2001)
     even = lowered.Profile(depth=1 - part, r=2 * part, mass=3 * part**3)
     np.testing.assert_allclose(even.virial_radius, 2 * 5 / 6, rtol=1e-6)
@@ -67,7 +67,7 @@ def test_concentration_is_differentiable(x64):
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [3.0, 7.0])
 def test_draws_follow_the_profile_in_equilibrium(x64, depth):
-    """Five seeds: the mass profile, the energies, and the dispersion in the middle."""
+    """Check five seeds: the mass profile, the energies, and the central dispersion."""
     model, count = profile(depth), 2000
     r, mass = np.asarray(model.r / model.virial_radius), np.asarray(model.mass / model.mass[-1])
     worst = 1.0
@@ -78,7 +78,7 @@ def test_draws_follow_the_profile_in_equilibrium(x64, depth):
             kstest(np.linalg.norm(x, axis=1), lambda q: np.interp(q, r, mass)).pvalue,
         )
         kinetic, potential = energy(x, v, m := masses(count, seed))
-        # relative scatter of the energies over the draws is below that of a sum over the bodies
+        # The relative scatter of energies over the samples is below that of a sum over the bodies.
         bound = 5 * np.sqrt((m * m).sum())
         assert abs(kinetic / 0.25 - 1) < bound, (seed, kinetic)
         assert abs(potential / -0.5 - 1) < bound, (seed, potential)
@@ -87,7 +87,7 @@ def test_draws_follow_the_profile_in_equilibrium(x64, depth):
 
 
 def test_speeds_follow_kings_distribution(x64):
-    """At one depth, against the distribution function integrated by SciPy's special functions."""
+    """Compare at one depth with the distribution function, by SciPy's special functions."""
     w = jnp.full(20000, 4.0)
     share = jnp.asarray((np.arange(20000) + 0.5) / 20000)
     v = np.asarray(lowered._speeds(w, share))

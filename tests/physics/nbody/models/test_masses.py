@@ -15,7 +15,7 @@ draw = jax.jit(masses.draw, static_argnums=2)
 
 
 def kroupa(m):
-    """Kroupa (2001), eq. 2, up to a factor: continuous at 0.08 and 0.5."""
+    """Evaluate Kroupa (2001), eq. 2, up to a factor: continuous at 0.08 and 0.5."""
     return np.where(m < 0.08, m**-0.3 / 0.08, np.where(m < 0.5, m**-1.3, 0.5 * m**-2.3))
 
 
@@ -36,13 +36,13 @@ def test_kroupas_mean_and_shares(x64, low, high):
 
 
 def test_published_means(x64):
-    """0.36 solar masses for 0.01 to 50 (Kroupa 2001, sect. 2.2); 0.35 for Salpeter's 0.1 to 100."""
+    """Check 0.36 for 0.01 to 50 (Kroupa 2001, sect. 2.2) and Salpeter's 0.35 for 0.1 to 100."""
     assert abs(float(masses.mean(masses.kroupa(0.01, 50.0))) - 0.36) < 0.01
     assert abs(float(masses.mean(masses.salpeter())) - 0.35) < 0.01
 
 
 def test_draws_follow_the_law(x64):
-    """Kolmogorov-Smirnov over 20 seeds, the smallest p of 20 exceeds 1e-4 surely."""
+    """Use Kolmogorov-Smirnov over 20 seeds: the smallest of 20 p values surely exceeds 1e-4."""
     law = masses.kroupa()
     below = np.linspace(0, 1, 4001)
     grid = np.asarray(quantile(law, below))

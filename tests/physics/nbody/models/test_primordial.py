@@ -1,4 +1,4 @@
-"""Primordial binaries: where they were, and how they are distributed."""
+"""Primordial binaries: their positions and the distributions of their elements."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""dat.10: there and back to the bit, as Fortran writes it, and refused where it is wrong."""
+"""dat.10 files: bitwise round trips, Fortran's formats, and errors for invalid files."""
 
 import numpy as np
 import pytest

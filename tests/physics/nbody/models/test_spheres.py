@@ -18,7 +18,7 @@ energy = jax.jit(diagnostics.energy)
 
 
 def test_radii_follow_plummers_mass_profile(x64):
-    """Kolmogorov-Smirnov over 20 seeds: with p uniform, the smallest of 20 exceeds 1e-4 surely."""
+    """Use Kolmogorov-Smirnov over 20 seeds: with p uniform, the smallest surely exceeds 1e-4."""
     mass = lambda r: np.minimum((r**3 / (r * r + A * A) ** 1.5) / 0.999, 1)
     worst = 1.0
     for seed in range(20):
@@ -33,7 +33,7 @@ def test_speeds_are_below_escape_and_hot_enough_in_the_middle(x64):
     r, v = (np.linalg.norm(q, axis=1) for q in bodies)
     escape = np.sqrt(2 / np.sqrt(r * r + A * A))
     assert (v < 1.02 * escape).all()  # the centring moves everyone a little
-    # dispersion in one direction: 1 / (6 sqrt(r^2 + a^2)), an exact result for this sphere
+    # The exact dispersion in one direction is 1 / (6 sqrt(r^2 + a^2)) for this sphere.
     for low, high in ((0, 0.3), (0.3, 0.7), (0.7, 1.5)):
         here = (r >= low) & (r < high)
         want = np.mean(1 / (6 * np.sqrt(r[here] ** 2 + A * A)))
@@ -61,7 +61,7 @@ def test_conforms_in_either_precision():
 
 
 def test_virial_scaling_is_exact(x64):
-    """At a virial ratio with softening, which enters the length, and of a cold start without."""
+    """Test a virial ratio with softening, which enters the length, and a cold start without."""
     rng, cases = np.random.default_rng(0), [(0.2, 0.05), (0.0, 0.0)]
     m, bodies = rng.uniform(0.2, 3, 50), 7 * rng.normal(size=(2, 50, 3)) + 3
     options = {"xla_backend_optimization_level": 0}  # compiled once and run once

@@ -1,4 +1,4 @@
-"""Kepler's elements: both ways, against high precision, and their gradients."""
+"""Keplerian elements: both directions, against high precision, and their gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def test_there_and_back(x64, seed):
     again = from_state(*to_state(orbit, gm), gm)
     for name in ("a", "e", "i"):
         np.testing.assert_allclose(getattr(again, name), getattr(orbit, name), rtol=1e-10)
-    # angles lose digits where the orbit is nearly round or nearly flat, so compare the positions
+    # Angles lose digits where the orbit is nearly circular or planar, so compare the positions.
     for one, two in zip(to_state(orbit, gm), to_state(again, gm)):
         np.testing.assert_allclose(one, two, atol=1e-10 * np.abs(one).max())
 
@@ -68,7 +68,7 @@ def test_draws_fill_the_ranges(x64):
     angles = ((angle, 0, 2 * np.pi) for angle in (orbit.node, orbit.peri, orbit.mean))
     for value, low, high in ((orbit.a, 2, 3.5), (orbit.e, 0, 0.1), (orbit.i, 0, 0.2), *angles):
         assert value.min() >= low and value.max() <= high
-        # the mean of 5000 uniform draws is within 5 of its standard errors
+        # The mean of 5000 uniform samples is within 5 of its standard errors.
         assert abs(value.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * 5000)
 
 
@@ -82,7 +82,7 @@ def test_gradients_are_finite(x64):
 
 @pytest.mark.parametrize("field", ["node", "peri"])
 def test_angles_in_degrees_are_refused(field):
-    """A table's 100.46 degrees would be sixteen turns; an anomaly may have as many as it likes."""
+    """A table's 100.46 degrees would be sixteen revolutions; an anomaly may have any number."""
     angles = {"i": 0.02, "node": -6.0, "peri": 6.0, "mean": 900.0}
     fine = elements.Elements(a=np.ones(2), e=np.zeros(2), **_pairs(angles))
     elements.to_state(fine, 1.0)

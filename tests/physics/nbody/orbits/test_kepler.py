@@ -15,7 +15,7 @@ drift = jax.jit(kepler.drift)
 
 
 def exact(x, v, gm, dt):
-    """By bisection of Kepler's equation in universal variables, at sixty digits."""
+    """Solve Kepler's equation in universal variables by bisection, in sixty digits."""
     mp = mpmath.mp
     x, v = ([mpmath.mpf(float(c)) for c in part] for part in (x, v))
     gm, dt = mpmath.mpf(gm), mpmath.mpf(dt)
@@ -43,7 +43,7 @@ def exact(x, v, gm, dt):
 
 
 def conics(seed, count, narrow=-3.0):
-    """Places on ellipses and hyperbolas with 1 - e down to 10^narrow on either side, gm = 1."""
+    """Return positions on conics with 1 - e down to 10^narrow on both sides, gm = 1."""
     random = np.random.default_rng(seed)
     gap = 10 ** random.uniform(narrow, 0, count)
     e = np.where(random.random(count) < 0.5, 1 - gap, 1 + gap)
@@ -64,7 +64,7 @@ def test_matches_sixty_digits(x64, seed):
     with mpmath.workdps(60):
         for k in range(6):
             want = exact(x[k], v[k], 1.0, dt[k])
-            # the orbit itself is known to eps / (1 - e), and turns its phase: some 1e3 eps x 30
+            # The orbit's error of eps / (1 - e) shifts its phase: about 1e3 eps x 30.
             assert np.abs(got[k] - want).max() < 3e-12 * np.linalg.norm(want)
 
 
@@ -76,7 +76,7 @@ def test_follows_the_mean_anomaly_for_a_thousand_turns(x64):
     x, v = drift(*state(orbit, gm), gm, dt)
     mean = np.asarray(orbit.mean) + dt * np.sqrt(gm / np.asarray(orbit.a) ** 3)
     want = state(replace(orbit, mean=mean), gm)
-    # a phase of 2e4 radians, known to eps of itself, near a pericentre of 0.05
+    # The phase of 2e4 radians has a relative error of eps, near a pericentre of 0.05.
     np.testing.assert_allclose(x, want[0], atol=2e4 * 20 * 2**-52 * 20)
     np.testing.assert_allclose(v, want[1], atol=2e4 * 20 * 2**-52 * 400)
 
@@ -111,13 +111,13 @@ def test_extremes_stay_finite_and_keep_energy_and_spin(x64):
 def test_without_gravity_it_is_a_straight_line(x64):
     x, v, dt = conics(0, MANY)
     there, _ = drift(x, v, 0.0, dt)
-    # two roundings of numbers up to some 40
+    # The error is two roundings of numbers up to about 40.
     np.testing.assert_allclose(there, x + dt[:, None] * v, rtol=0, atol=2e-14)
 
 
 @pytest.mark.slow
 def test_derivatives_are_those_of_the_flow(x64):
-    """An ellipse over several turns and a hyperbola, in all seven arguments and in time."""
+    """Test an ellipse over several revolutions and a hyperbola, in all arguments and in time."""
     flow = lambda q: jnp.concatenate(kepler.drift(q[:3], q[3:6], q[6], q[7]))
     start = np.array([0.9, 0.2, -0.1, 0.1, 0.8, 0.3])
     q = np.stack([np.append(start, end) for end in ([1.3, 25.0], [1e-3, 2.0])])
@@ -128,15 +128,15 @@ def test_derivatives_are_those_of_the_flow(x64):
     slopes = np.moveaxis((ends[0] - ends[1]) / (2 * h), 0, -1)
     for k in range(2):
         for got in (forward[k], reverse[k]):
-            # differences: h^2 of a third derivative of some 1e4, rounding 1e-16 / h
+            # Difference errors: h^2 times a third derivative of about 1e4, plus rounding 1e-16 / h.
             np.testing.assert_allclose(got, slopes[k], atol=2e-7 * np.abs(slopes[k]).max())
-        # Liouville: the flow keeps the volume of phase space
+        # Liouville's theorem: the flow conserves the volume of phase space.
         assert abs(np.linalg.det(forward[k][:, :6]) - 1) < 1e-9
 
 
 @pytest.mark.parametrize("short", [1.6e-2, 1e-4, 1e-6])
 def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
-    """Laguerre's leap is 1 / (1 - e) from there, and used to end far away; 1 - e is `short`."""
+    """Laguerre's step is 1 / (1 - e) from there, and once ended far away; 1 - e is `short`."""
     e, begin = (
         1 - short,
         np.linspace(-3.1, 3.1, MANY),
@@ -156,7 +156,7 @@ def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
 
 
 def test_three_rounds_reach_rounding_on_ellipses_that_are_not_narrow(x64, monkeypatch):
-    """From the mean anomaly, to which the eccentric one is near; e up to 0.6, over half a turn."""
+    """Start at the mean anomaly, near the eccentric one; e is up to 0.6, over half an orbit."""
     random = np.random.default_rng(8)
     e, gm = random.uniform(0, 0.6, 500), 10 ** random.uniform(-2, 2, 500)
     a, start = 10 ** random.uniform(-1, 1, 500), random.uniform(-np.pi, np.pi, 500)
@@ -177,7 +177,7 @@ def test_three_rounds_reach_rounding_on_ellipses_that_are_not_narrow(x64, monkey
 
 
 def test_the_pericentre_of_every_conic_is_where_and_when_it_is(x64):
-    """Of ellipse and hyperbola by drifts away from it; of a parabola by Barker's equation.
+    """Compare ellipse and hyperbola with drifts away from it, a parabola with Barker's equation.
 
     There D = tan(f / 2) is the radius times its rate over the spin: sqrt(2 q^3 / gm) (D + D^3 / 3).
     """

@@ -1,4 +1,4 @@
-"""Regularised two-body motion against mpmath, through collisions, and its identities."""
+"""Regularised two-body motion: against mpmath, through collisions, and its identities."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ M = 1.3
 
 
 def at_pericentre(e, q):
-    """Position and velocity [3] at distance q, of an orbit of eccentricity e."""
+    """Return position and velocity [3] at distance q, of an orbit of eccentricity e."""
     return np.array([q, 0.0, 0.0]), np.array([0.0, np.sqrt(M * (1 + e) / q), 0.0])
 
 
@@ -26,7 +26,7 @@ go = jax.jit(later)
 
 
 def exact(e, q, t):
-    """In the plane, by Kepler's equation in 40 digits."""
+    """Solve in the plane, by Kepler's equation in 40 digits."""
     with mpmath.workdps(40):
         e, q, m = (mpmath.mpf(float(k)) for k in (e, q, M))
         if e == 1:  # Barker's equation
@@ -48,7 +48,7 @@ def exact(e, q, t):
 
 @pytest.mark.parametrize("e", [0.0, 0.3, 0.9, 0.9999, 1.0, 1.5, 10.0])
 def test_is_keplers_orbit(x64, e):
-    """The error is that of the phase: an ulp of the energy, some 1 / (1 - e) ulp, turned along."""
+    """The error is in the phase: an ulp of the energy, about 1 / (1 - e) ulp, along the orbit."""
     q = 1 - e if e < 1 else 0.7
     for t in (0.01, 0.7, 2.9):
         x, _ = go(*at_pericentre(e, q), t)
@@ -58,7 +58,7 @@ def test_is_keplers_orbit(x64, e):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_there_and_back(x64, seed):
-    """Any orbit of any mass, bound or not, in any direction; and v is the rate of x."""
+    """Test any orbit of any mass, bound or unbound, in any direction; v is the rate of x."""
     random = np.random.default_rng(seed)
     x, v = random.normal(size=(2, 3))
     m = 10 ** random.uniform(-1, 1)
@@ -71,7 +71,7 @@ def test_there_and_back(x64, seed):
 
 
 def test_passes_through_a_collision(x64):
-    """e = 1 exactly, at rest at distance 1: back after a period, through the centre."""
+    """Start at rest at distance 1, e = 1: it returns after a period, through the centre."""
     orbit = ks.regularised(jnp.array([0.0, 0.0, 1.0]), jnp.zeros(3), jnp.float64(M))
     turn = ks.period(orbit)
     np.testing.assert_allclose(turn, 2 * np.pi * np.sqrt(0.5**3 / M), rtol=1e-14)
@@ -86,7 +86,7 @@ def test_passes_through_a_collision(x64):
 
 @jax.jit
 def kicked(x, v, a):
-    """The state after a kick by 0.3 a distance, and the energy that is kept with it."""
+    """Return the state after a kick of 0.3 per distance, and the energy that is stored with it."""
     orbit = ks.regularised(x, v, jnp.asarray(M))
     orbit = ks.kick(orbit, jnp.asarray(0.3), a)
     return *ks.physical(orbit), orbit.h
@@ -111,7 +111,7 @@ def test_apocentre_and_period(x64):
 
 @pytest.mark.parametrize("of", [ks.apocentre, ks.period])
 def test_an_orbit_that_is_not_bound_leaves_the_slopes_of_others_alone(x64, of):
-    """One flies apart faster than it would go round; the slopes of its own are none, not nan."""
+    """One pair separates faster than its period; its own slopes are zero instead of nan."""
     x, v = at_pericentre(0.6, 0.4)
     one = ks.regularised(x, v, jnp.float64(M))
     fast = ks.regularised(x, v + [5.0, 0, 0], jnp.float64(M))
@@ -144,14 +144,14 @@ def test_tangents_match_central_differences(x64):
 
 @jax.jit
 def taken(x, v, m, t):
-    """The time that a drift takes whose length was found for the time `t`."""
+    """Return the duration of a drift whose length was computed for the time `t`."""
     orbit = ks.regularised(x, v, m)
     return ks.drift(orbit, ks.until(orbit, t))[1]
 
 
 @pytest.mark.parametrize("short", [1e-1, 1.6e-2, 1e-4, 1e-6])
 def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
-    """Laguerre's leap is 1 / (1 - e) from there, and used to end in nan; 1 - e is `short`."""
+    """Laguerre's step is 1 / (1 - e) from there, and once ended in nan; 1 - e is `short`."""
     e, begin = 1 - short, np.linspace(-3.1, 3.1, 401)  # eccentric; the guess adds mean motion to it
     across, flat = np.sqrt(1 - e * e), np.zeros(401)
     x = np.stack([np.cos(begin) - e, across * np.sin(begin), flat])
@@ -163,7 +163,7 @@ def test_a_guess_that_falls_on_the_pericentre_is_no_trap(x64, short):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_hyperbola_is_followed_far(x64, seed):
-    """To 1e9 pericentres, on both sides of it, where it was wrong by up to 1e42 from 1e5 on."""
+    """Test up to 1e9 pericentres on both sides, where the error was up to 1e42 from 1e5 on."""
     random = np.random.default_rng(seed)
     e, q = 1 + 10 ** random.uniform(-1, 2, 8), 10 ** random.uniform(-2, 1, 8)
     far = 10 ** random.uniform(4, 9, 8) * random.choice([-1, 1], 8)
@@ -171,9 +171,9 @@ def test_a_hyperbola_is_followed_far(x64, seed):
     for k in range(8):
         x, v = at_pericentre(e[k], q[k])
         got, speed = go(x, v, t[k])
-        # Kepler's equation is even: what is before the pericentre mirrors what is after
+        # Kepler's equation is even: states before the pericentre mirror those after it.
         want = exact(e[k], q[k], abs(t[k])) * np.array([1, np.sign(t[k])])
-        # the angle, some tens, is known to an ulp, and the energy to e / (e - 1) ulp
+        # The angle, of order tens, is known to an ulp, and the energy to e / (e - 1) ulp.
         np.testing.assert_allclose(got[:2], want, atol=1e-14 / (1 - 1 / e[k]) * np.abs(want).max())
         back = go(got, speed, -t[k])[0]
         assert np.isfinite(back).all()
@@ -181,7 +181,7 @@ def test_a_hyperbola_is_followed_far(x64, seed):
 
 @pytest.mark.slow
 def test_the_far_solution_meets_the_near_one_and_keplers(x64):
-    """Continuous where the formula changes, and as `kepler.drift` has it, far before and after."""
+    """Solutions are continuous where the formula changes, and equal `kepler.drift` far away."""
     t = np.concatenate([np.geomspace(0.1, 1e12, 40), -np.geomspace(0.1, 1e12, 40)])
     x, v = (np.repeat(q, 80, axis=1) for q in ([[1.0], [0.2], [0.1]], [[0.1], [4.0], [0.3]]))
     got = go(x, v, t)
@@ -193,7 +193,7 @@ def test_the_far_solution_meets_the_near_one_and_keplers(x64):
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
 def test_an_ellipse_of_any_size_is_followed_from_its_pericentre(x64, size):
-    """A quarter of a period on, where the eccentric anomaly is ahead of the mean one by most."""
+    """Test at a quarter of a period, where the eccentric anomaly exceeds the mean one by most."""
     x, v = at_pericentre(0.9, 0.1)
     turn = 2 * np.pi * np.sqrt(size**3 / M)
     got, _ = go(x * size, v / np.sqrt(size), 0.25 * turn)

@@ -36,7 +36,7 @@ def test_far_arguments_of_stumpff_functions(x64):
 
 
 def test_each_lane_is_solved_between_its_bounds(x64):
-    """s + s^3 = t from a bad start, of either sign; a start on the solution stays there."""
+    """Solve s + s^3 = t from a bad start of either sign; a start on the solution stays there."""
     flight = lambda s: (s + s**3, 1 + 3 * s * s, 6 * s)
     settled = lambda s, step, error: jnp.abs(step) <= 1e-15 * jnp.abs(s)
     t = jnp.array([10.0, -30.0, 0.0, 2.0, 1e-6])

@@ -1,4 +1,4 @@
-"""The log of encounters: flybys known in closed form, and a cluster watched densely."""
+"""The log of encounters: flybys known in closed form, and a densely sampled cluster."""
 
 import jax
 import jax.numpy as jnp
@@ -17,19 +17,19 @@ drift = jax.jit(kepler.drift)
 
 
 def flyby(q, e, gm, before, after):
-    """Relative states before and after the pericentre at distance q on the x axis."""
+    """Return relative states before and after the pericentre at distance q on the x axis."""
     x, v = np.array([q, 0, 0]), np.array([0, np.sqrt(gm * (1 + e) / q), 0])
     ends = [drift(x, v, gm, t) for t in (-before, after)]
     return [np.concatenate([np.asarray(p) for p in end]) for end in ends]
 
 
 def moment(t, points):
-    """Bodies of positions over velocities [6, N]."""
+    """Make bodies of positions over velocities [6, N]."""
     return Moment(t=t, x=points[:3].T, v=points[3:].T)
 
 
 def test_finds_flybys_between_two_moments(x64):
-    """Four pairs far apart: three flybys of known pericentres, the fourth only approaches."""
+    """Use four distant pairs: three flybys of known pericentres; the fourth only approaches."""
     m = np.array([0.5, 0.25, 0.1, 0.1, 1.0, 2.0, 0.3, 0.3])
     passes = [(0.01, 1.5, 0.3, 0.7), (0.002, 40.0, 0.5, 0.5), (0.05, 1.01, 0.9, 0.1)]
     passes.append((0.03, 2.0, 1.5, -0.5))
@@ -46,7 +46,7 @@ def test_finds_flybys_between_two_moments(x64):
     got = encounters.table(log)
     assert got["body"].tolist() == [0, 2, 4] and got["star"].tolist() == [1, 3, 5]
     want = np.array([(10 + before, q) for q, _, before, _ in passes[:3]]).T
-    # positions near 1e4 are known to 2e-12, against pericentres of 2e-3
+    # Positions near 1e4 have an error of 2e-12, compared with pericentres of 2e-3.
     np.testing.assert_allclose(got["time"], want[0], atol=1e-8)
     np.testing.assert_allclose(got["distance"], want[1], rtol=1e-7)
     speed = [
@@ -55,7 +55,7 @@ def test_finds_flybys_between_two_moments(x64):
     np.testing.assert_allclose(got["speed"], speed, rtol=1e-7)
     near = encounters.table(stars_watched(encounters.empty(8, jnp.zeros(())), *stars, m, 0.02))
     assert near["body"].tolist() == [0, 2]
-    # the same pairs with the first of each as a massless body
+    # Test the same pairs with the first of each as a massless body.
     light = np.where(np.arange(8) % 2, m, 0)[1::2]
     heavy = moment(10.0, start[:, 1::2]), moment(11.0, end[:, 1::2])
     tracers = moment(10.0, start[:, ::2]), moment(11.0, end[:, ::2])
@@ -65,7 +65,7 @@ def test_finds_flybys_between_two_moments(x64):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
-    """Massless bodies through eight stars at rest, against SciPy's events, none of them lost."""
+    """Massless bodies fly through eight stars at rest; SciPy's events must all be found."""
     random = np.random.default_rng(seed)
     places, m = random.uniform(-1, 1, (3, 8)), masses(8, seed, 1.6e-3)
 
@@ -114,7 +114,7 @@ def test_an_overflow_is_an_error(x64):
 
 
 def test_a_pair_turns_within_its_period_and_not_before(x64):
-    """On an ellipse of period 2 pi; an orbit that is not bound never does."""
+    """The pair is on an ellipse of period 2 pi; an unbound one never completes an orbit."""
     place = lambda e: [1 + e, 0, 0, 0, np.sqrt(abs(1 - e) / (1 + e)), 0]
     d = [jnp.asarray(q) for q in np.array([place(0.0), place(0.6), [1.0, 0, 0, 0, 2, 0]]).T]
     for span, turns in ((6.28, False), (6.29, True)):

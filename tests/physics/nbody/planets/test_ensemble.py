@@ -19,13 +19,13 @@ NONE = np.zeros((3, 3))
 
 
 def together(*systems):
-    """Systems of as many bodies, each x [N, 3], v [N, 3], m [N], in one ensemble."""
+    """Combine systems of equal size, each x [N, 3], v [N, 3], m [N], in one ensemble."""
     x, v, m = (np.stack([s[k] for s in systems]) for k in range(3))
     return Ensemble(dt=0.0).init(x, v, m)
 
 
 def scatterings(seed, count, unlike=True):
-    """Binaries of semi-major axis 1 that meet a third star at b < 4, from 20 away; masses vary."""
+    """Make binaries of semi-major axis 1 that a third star meets at b < 4, from 20 away."""
     random = np.random.default_rng(seed)
     m = random.uniform(0.5, 2, (3, count)) if unlike else np.ones((3, count))
     e, f = np.sqrt(0.9 * random.random(count)), random.uniform(0, 2 * np.pi, count)
@@ -45,14 +45,14 @@ def scatterings(seed, count, unlike=True):
 
 @pytest.mark.slow
 def test_published_three_body_orbits(x64):
-    """The figure eight after one period; the Pythagorean problem at t = 10, in one ensemble.
+    """Run the figure eight for a period and the Pythagorean problem to t = 10, in one ensemble.
 
-    Positions of Pythagoras' bodies as the best codes agree on them (Szebehely & Peters 1967).
+    The best codes agree on the positions of Pythagoras' bodies (Szebehely & Peters 1967).
     """
     systems = together(figure_eight(), pythagorean())
     end = step(Ensemble(dt=np.array([6.32591398, 10.0])), systems)
     assert not end.unfinished.any()
-    # the published digits of the orbit close it to 3e-8
+    # The published digits of the orbit close it to 3e-8.
     assert np.abs(end.x[0] - systems.x[0]).max() < 6e-8
     want = [[0.77848041, 0.14139230], [-2.02509248, 0.09721938], [1.15298574, -0.16261089]]
     np.testing.assert_allclose(end.x[1, :, :2], want, atol=1e-6)
@@ -60,14 +60,14 @@ def test_published_three_body_orbits(x64):
     np.testing.assert_allclose(before, [-1.2871419918, -769 / 60], rtol=1e-9)
     after = energy(replace(systems, x=end.x, v=end.v))
     assert abs(after[0] / before[0] - 1) < 1e-13
-    # masses 4 and 5 pass at 0.0088, where rounding their separation by eps is 4.5e-12 of the energy
+    # Masses 4 and 5 pass at 0.0088, where rounding the separation is 4.5e-12 of the energy.
     assert abs(after[1] / before[1] - 1) < 5e-12
     assert check_shapes(systems, end)["M"] == 2
 
 
 @pytest.mark.slow
 def test_agrees_with_rebound(x64):
-    """Twenty scatterings to where the third star has come close, each by IAS15 too."""
+    """Run twenty scatterings up to the third star's close approach, and each by IAS15."""
     systems = scatterings(0, 20)
     end = step(Ensemble(dt=np.full(20, 18.0), lanes=8), systems)
     assert not end.unfinished.any()
@@ -82,7 +82,7 @@ def test_agrees_with_rebound(x64):
 
 
 def test_balanced_pulls_do_not_stop_the_clock(x64):
-    """Euler's straight line: what is left of the pull on the middle body is rounding, for ever."""
+    """The pull on the middle body of Euler's straight line is always rounding."""
     w = np.sqrt(1.25)
     x = np.array([[1.0, 0, 0], [0, 0, 0], [-1, 0, 0]])
     v = np.array([[0, w, 0], [0, 0, 0], [0, -w, 0]])
@@ -100,8 +100,8 @@ def test_a_thousand_scatterings_keep_their_energy_and_momentum(x64, unlike, wors
     end = step(Ensemble(dt=40.0), systems)
     assert not end.unfinished.any()
     error = np.abs(energy(replace(systems, x=end.x, v=end.v)) / energy(systems) - 1)
-    # as good as IAS15's default on the same draws: 1e-14, 4e-12 and 8e-10 of equal masses; 7e-15,
-    # 7e-12 and 4.8e-9 of unlike ones, whose worst meets closer
+    # The errors are those of IAS15's default on the same samples: 1e-14, 4e-12 and 8e-10 of equal
+    # masses; 7e-15, 7e-12 and 4.8e-9 of unlike ones, whose closest encounter is closer.
     assert np.median(error) < 2e-13 and np.quantile(error, 0.99) < 2e-10 and error.max() < worst
     m = np.asarray(systems.m)[..., None]
     assert np.abs((m * end.v).sum(1)).max() < 1e-10
@@ -111,7 +111,7 @@ def test_a_thousand_scatterings_keep_their_energy_and_momentum(x64, unlike, wors
 
 @pytest.mark.slow
 def test_the_queue_is_invisible(x64):
-    """As many lanes as systems, or few: the same to rounding; and each its own time."""
+    """Use as many lanes as systems, or few: equal results to rounding, and separate times."""
     systems, span = scatterings(2, 20), np.linspace(0.0, 11.0, 20)
     ends = [step(Ensemble(dt=span, lanes=k), systems) for k in (8, 20)]
     np.testing.assert_allclose(ends[0].x, ends[1].x, atol=1e-9)
@@ -147,7 +147,7 @@ def test_tangents_match_central_differences_and_rebound(x64):
 
 
 def varied(systems, tangent, k, span):
-    """What REBOUND's first-order variational equations make of a change of positions."""
+    """Return a change of positions by REBOUND's first-order variational equations."""
     sim = rebound.Simulation()
     for m, x, v in zip(*(np.asarray(q[k]) for q in (systems.m, systems.x, systems.v))):
         sim.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
@@ -170,7 +170,7 @@ def test_wrong_shapes_are_refused():
 
 @pytest.mark.slow
 def test_a_time_that_is_none_is_never_finished(x64):
-    """Of -1 and nan it was said that they had arrived; under `jit` they are unfinished."""
+    """Times -1 and nan were once reported as reached; under `jit` they are unfinished."""
     systems = together(figure_eight(), pythagorean())
     end = step(Ensemble(dt=np.array([-1.0, np.nan]), most=40), systems)
     assert end.unfinished.all()

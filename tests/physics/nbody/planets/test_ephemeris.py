@@ -1,4 +1,4 @@
-"""The excerpt of DE440 against facts that everyone can look up."""
+"""The excerpt of DE440 against published facts."""
 
 import jax
 import numpy as np
@@ -13,11 +13,11 @@ from_state = jax.jit(elements.from_state)
 def test_the_excerpt_is_what_was_published():
     start = ephemeris.de440(ephemeris.J2000)
     assert start.names[0] == "Sun" and start.names[-1] == "Pluto" and len(start.names) == 10
-    # heliocentric gravitational constant, km^3 / s^2: IAU 2009 system, TDB-compatible
+    # Heliocentric gravitational constant, km^3 / s^2: IAU 2009 system, TDB-compatible.
     np.testing.assert_allclose(
         start.gm[0] * ephemeris.AU**3 / 86400**2, 1.32712440041e11, rtol=1e-9
     )
-    # mass of the Sun over that of each planetary system: IAU 2009 system of constants
+    # Mass of the Sun over that of each planetary system: IAU 2009 system of constants.
     ratio = {"Mercury": 6.0236e6, "Venus": 4.08523719e5, "Mars": 3.09870359e6}
     ratio |= {"Jupiter": 1.047348644e3, "Saturn": 3.4979018e3, "Uranus": 2.290298e4}
     for name, value in ratio.items():
@@ -37,7 +37,7 @@ def test_the_planets_are_where_kepler_would_look(x64, years):
     now = ephemeris.de440(ephemeris.J2000 + 365.25 * years)
     x, v = (ephemeris.ecliptic(part[1:] - part[0]) for part in (now.x, now.v))
     orbit = from_state(x, v, now.gm[0] + now.gm[1:])
-    # semi-major axes and eccentricities of Standish (1992), table 5.8.1, Pluto left out
+    # Semi-major axes and eccentricities of Standish (1992), table 5.8.1, without Pluto.
     a = [0.38710, 0.72333, 1.00000, 1.52366, 5.20336, 9.53707, 19.19126, 30.06896]
     e = [0.20563, 0.00677, 0.01671, 0.09341, 0.04839, 0.05415, 0.04717, 0.00859]
     np.testing.assert_allclose(np.asarray(orbit.a)[:8], a, rtol=0.01)

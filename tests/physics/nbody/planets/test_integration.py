@@ -1,4 +1,4 @@
-"""The one call for planets: a run from the start, its pure twin, a condition, a restart."""
+"""`integrate` for planets: a run from the start, its pure version, a condition, a restart."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ TRACERS = np.array([[0.0, 0, 0.5]]), np.array([[1.4, 0, 0]])
 
 
 def disc():
-    """Positions and velocities [64, 3] of massless bodies on all but circular orbits."""
+    """Return positions and velocities [64, 3] of massless bodies on nearly circular orbits."""
     rng = np.random.default_rng(0)
     angle, r = rng.uniform(0, 2 * np.pi, 64), rng.uniform(0.1, 2.5, (64, 1))
     x = r * np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
@@ -137,7 +137,7 @@ def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
 
 
 def pairs(count):
-    """Positions, velocities [M, 2, 3] and masses [M, 2] of bound pairs, unlike ones."""
+    """Return positions, velocities [M, 2, 3] and masses [M, 2] of unlike bound pairs."""
     rng = np.random.default_rng(count)
     x, v = np.zeros((2, count, 2, 3))
     x[:, 1], v[:, 1] = rng.uniform(0.5, 1.5, (2, count, 3))
@@ -161,7 +161,7 @@ def test_systems_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
 
 @pytest.mark.slow
 def test_tracers_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
-    """And of the massive bodies, which all devices move, each has the same."""
+    """The massive bodies, which all devices move, are also bitwise equal on each."""
     eight, how = mesh.devices(8), {"tracers": disc(), "measure": places}
     one = integrate(specs()["planetary"], X, V, 2.0, **how)
     many = integrate(specs()["planetary"], X, V, 2.0, mesh=eight, **how)

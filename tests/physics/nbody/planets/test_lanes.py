@@ -1,4 +1,4 @@
-"""Systems side by side: each has its own steps, and what rounding takes away is kept."""
+"""Systems in parallel: each has its own steps, and compensated sums keep rounding errors."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ PART, SPAN = np.array([[-0.5, -0.2], [0.5, 0.8]]), np.array([0.7, 1.9])
 
 
 def begun():
-    """Two circles of angular velocity 1, of unlike masses, and another time for each."""
+    """Make two circles of angular velocity 1, of unlike masses, with separate times."""
     x, v = np.zeros((2, 2, 3, 2))
     x[:, 0], v[:, 1] = PART, PART
     m = np.array([[0.5, 0.8], [0.5, 0.2]])
@@ -45,7 +45,7 @@ def test_each_lane_covers_its_own_time_in_its_own_steps(x64):
 
 
 def test_the_first_step_is_one_wherever_the_system_is(x64):
-    """A hundredth of the time of fall of the nearest pair: sqrt(d^3 / gm), whatever the origin."""
+    """The step is a hundredth of the closest pair's fall time, sqrt(d^3 / gm), for any origin."""
     x = jnp.zeros((3, 3, 2)).at[1, 0].set(jnp.array([4.0, 0.25])).at[2, 1].set(100.0)
     m = jnp.array([[0.7, 1.5], [0.3, 2.5], [0.0, 0.0]])
     span, owner = jnp.full(2, 50.0), jnp.arange(2, dtype=jnp.int32)

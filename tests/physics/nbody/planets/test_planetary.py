@@ -1,4 +1,4 @@
-"""The Solar System against JPL and REBOUND, and the tracers that nothing feels."""
+"""The Solar System against JPL and REBOUND, and tracers without mass."""
 
 from dataclasses import replace
 from functools import partial
@@ -64,10 +64,10 @@ def misses(state, years):
 
 @pytest.mark.slow
 def test_a_century_ends_where_jpl_has_it(x64):
-    """What remains is what the model leaves out: asteroids, the Moon apart, the Sun's shape.
+    """The remaining error is from effects outside the model: asteroids, the Moon, the Sun's shape.
 
-    The bounds are measured misses against DE440, rounded up by a tenth; a wrong term of relative
-    size 1e-9 would break them.
+    The bounds are measured errors against DE440, rounded up by a tenth; a wrong term of relative
+    size 1e-9 would exceed them.
     """
     einstein = misses(gone(spec(), belt(0), 1000), 100)
     bounds = {"Mercury": 45, "Venus": 50, "Mars": 68, "Jupiter": 85, "Saturn": 34, "Uranus": 213}
@@ -79,9 +79,9 @@ def test_a_century_ends_where_jpl_has_it(x64):
 
 
 def test_three_bodies_keep_their_triangle_on_lagranges_ellipses(x64):
-    """Unequal masses at the corners of a triangle with equal sides, which turns and breathes.
+    """Unequal masses form an equilateral triangle that rotates and changes in size.
 
-    The vector q of its turn and size obeys q'' = -M q / |sqrt(3) q|^3: an ellipse of Kepler, here
+    The vector q of its rotation and size obeys q'' = -M q / |sqrt(3) q|^3: a Kepler ellipse, here
     with e = 0.3, from 0.4 to 2.5 in eccentric anomaly, in two steps of eight substeps.
     """
     gm, e, around = np.array([3.0, 2.0, 0.5]), 0.3, np.exp(2j * np.pi * np.arange(3) / 3)
@@ -89,7 +89,7 @@ def test_three_bodies_keep_their_triangle_on_lagranges_ellipses(x64):
     motion, short = np.sqrt(gm.sum() / np.sqrt(3) ** 3), 1j * np.sqrt(1 - e * e)
 
     def triangle(turn):
-        """Positions and velocities where the ellipse is at an eccentric anomaly."""
+        """Return positions and velocities where the ellipse is at an eccentric anomaly."""
         q = np.cos(turn) - e + short * np.sin(turn)
         rate = motion / (1 - e * np.cos(turn))
         both = corners * q, corners * rate * (short * np.cos(turn) - np.sin(turn))
@@ -110,7 +110,7 @@ def test_three_bodies_keep_their_triangle_on_lagranges_ellipses(x64):
 
 @pytest.mark.slow
 def test_the_integration_itself_is_good_to_metres(x64):
-    """Half the step and more iterations move nothing by more than 30 m in ten years."""
+    """Half the step and more iterations change nothing by more than 30 m in ten years."""
     coarse = gone(spec(), belt(0), 100)
     fine = gone(spec(substeps=16), belt(0), 100)
     assert np.linalg.norm(coarse.x - fine.x, axis=1).max() * ephemeris.AU < 0.03
@@ -125,7 +125,7 @@ def test_relativity_turns_mercurys_perihelion(x64):
 
     one, two = perihelion(np.inf), perihelion(relativity.LIGHT)
     turn = np.arctan2(np.linalg.norm(np.cross(one, two)), one @ two)
-    # 42.98 arc seconds a century; the osculating perihelion wobbles by some hundredths
+    # The value is 42.98 arc seconds per century; the osculating perihelion wobbles by hundredths.
     assert abs(np.degrees(turn) * 3600 - 42.98) < 0.1
 
 
@@ -136,7 +136,7 @@ def test_what_is_conserved_stays(x64):
     start = begun(what, belt(0))
     for before, after in zip(kept(start), kept(gone(what, belt(0), 500))):
         size = np.linalg.norm(kept(start)[2]) if before.ndim else abs(before)
-        # 4000 compensated steps: the rounding of forces alone, a random walk
+        # After 4000 compensated steps only the rounding of forces remains, a random walk.
         assert np.abs(after - before).max() < 3e-14 * size
 
 
@@ -151,7 +151,7 @@ def test_tracers_never_touch_the_planets(x64):
 
 @pytest.mark.slow
 def test_agrees_with_rebound(x64):
-    """Ten years of Newton's gravity, planets and bodies that cross the orbit of Mars."""
+    """Run ten years of Newton's gravity, with planets and bodies that cross the orbit of Mars."""
     x, v = belt(30)
     sim = rebound.Simulation()
     for m, p, q in zip(START.gm, START.x, START.v):
@@ -180,7 +180,7 @@ def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
 
 @pytest.mark.slow
 def test_reverse_mode_runs_through_the_planets(x64):
-    """d(position of Mercury) / d(GM of the Sun), against central differences."""
+    """Compare d(position of Mercury) / d(GM of the Sun) with central differences."""
 
     @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
     @jax.value_and_grad
@@ -231,7 +231,7 @@ def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
 
 
 def test_float64_without_64_bit_types_is_refused_in_a_sentence():
-    """As README's example without its line that switches them on: forty lines of a scan's carry."""
+    """README's example without its 64-bit line once gave forty lines about a scan's carry."""
     what = Planetary(gm=START.gm, dt=np.array(DT))
     with pytest.raises(
         ValueError, match="^Planetary.init: x is float64, which JAX has switched off"
@@ -241,7 +241,7 @@ def test_float64_without_64_bit_types_is_refused_in_a_sentence():
 
 @pytest.mark.slow
 def test_three_bodies_are_rows_and_lists_do(x64):
-    """A shape of [3, 3] is a row a body: Sun, Mars and Jupiter, and then four with a fourth."""
+    """A shape of [3, 3] is one row per body: Sun, Mars and Jupiter, and then four with a fourth."""
     some = [0, 4, 5]
     x, v = START.x[some], START.v[some]
     three = Planetary(START.gm[some].tolist(), DT).init(x.tolist(), v.tolist())
@@ -261,7 +261,7 @@ def test_tracers_that_are_lost_and_those_that_missed_the_tolerance_are_counted()
 
 @pytest.mark.slow
 def test_a_run_says_what_it_missed(x64):
-    """Steps too long, iterations too few, bodies that meet, a tracer too close to the Sun."""
+    """Test long steps, few iterations, colliding bodies, and a tracer too close to the Sun."""
 
     def faults(what, state, **change):
         return planetary.faults(walk(what, replace(state, **change), 3))

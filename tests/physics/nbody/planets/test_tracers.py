@@ -1,4 +1,4 @@
-"""Tracers: against SciPy, through close encounters, alone and in company."""
+"""Tracers: against SciPy, through close encounters, single and in batches."""
 
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ SPAN = 0.5
 
 
 def bodies(t):
-    """Positions, velocities and accelerations [..., 2, 3] at times `t`."""
+    """Return positions, velocities and accelerations [..., 2, 3] at times `t`."""
     w = np.sqrt(GM.sum())
     c, s = np.cos(w * np.asarray(t)), np.sin(w * np.asarray(t))
     r = np.array([-GM[1], GM[0]]) / GM.sum()
@@ -84,11 +84,11 @@ def test_orbits_are_those_of_scipy(x64):
 
 
 def before_a_passage(miss):
-    """A state [6] a quarter before a body passes the planet at `miss`, falling from behind."""
+    """Return a state [6] a quarter before the body passes the planet at `miss`, from behind."""
     (px, pv), t = [part[1] for part in bodies(0.25)[:2]], 0.25
     kick = np.sqrt(0.3**2 + 2 * GM[1] / miss)  # meets the planet with 0.3 at infinity
     out, along = np.array([np.cos(t), np.sin(t), 0]), np.array([0, 0, 1.0])
-    # start at the closest point and run backwards to find the beginning
+    # Start at the closest point and run backwards to find the initial state.
     x0, v0 = px + miss * out, pv + kick * along
     return solve_ivp(
         lambda s, y: -np.concatenate([y[3:], pull(t - s, y[:3])]),
@@ -102,7 +102,7 @@ def before_a_passage(miss):
 
 @pytest.mark.slow
 def test_close_encounters_are_followed(x64):
-    """At 1e-1 to 1e-3 of the distance between star and planet; the others are quiet."""
+    """Encounters are at 1e-1 to 1e-3 of the distance from star to planet; others are quiet."""
     misses = (1e-1, 1e-2, 1e-3)
     x, v = ring(12)
     for k, miss in enumerate(misses):
@@ -110,7 +110,7 @@ def test_close_encounters_are_followed(x64):
     end = carried(x, v, 1)
     for k, miss in enumerate(misses):
         want = by_scipy(x[k], v[k], SPAN)
-        # an encounter at `miss` multiplies early errors by about 1 / miss
+        # An encounter at `miss` multiplies early errors by about 1 / miss.
         got = np.concatenate([end.x[k], end.v[k]])
         np.testing.assert_allclose(got, want, atol=1e-11 / miss)
         assert end.taken[k] > 3 and end.coarse[k] == 0
@@ -123,7 +123,7 @@ def pull(t, x):
 
 @pytest.mark.slow
 def test_company_changes_nothing(x64):
-    """Order, number and tiling of the tracers are invisible to each body, but for rounding."""
+    """Order, number and tiling of the tracers have no effect on a body, except for rounding."""
     x, v = ring(60, seed=3, high=0.97)  # some come near the planet and need short steps
     alone = carried(x, v, 4)
     order = np.random.default_rng(1).permutation(60)
@@ -148,7 +148,7 @@ def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
 
 
 def test_up_to_a_wide_tile_no_loop_of_the_form_for_accelerators_is_over_tiles(x64):
-    """Levels, steps of a level, and iterations of a step."""
+    """Only levels, steps of a level, and iterations of a step are loops."""
     start = jax.eval_shape(partial(tracers.init, force), output(0.0), *ring(600))
     step = partial(tracers.advance_at_once, force, Control(), output(0.0))
     jaxpr = str(jax.make_jaxpr(step)(start))
@@ -186,7 +186,7 @@ def test_no_bodies_at_all(x64):
 
 @pytest.mark.slow
 def test_tangents_are_those_of_the_flow(x64):
-    """Forward mode through the levels, against central differences."""
+    """Compare forward mode through the levels with central differences."""
     x, v = ring(4, seed=9)
     tangent, h = np.full_like(x, 0.5), 1e-5
 
@@ -201,13 +201,13 @@ def test_tangents_are_those_of_the_flow(x64):
 
 @pytest.mark.slow
 def test_quiet_bodies_take_longer_steps_as_soon_as_they_may(x64):
-    """The guess carried over to a step of another length is good enough to be accepted at once."""
+    """The guess carried over to a step of another length is accepted immediately."""
     x, v = ring(12, seed=4, low=2.0, high=3.0)
     np.testing.assert_array_equal(carried(x, v, 8).taken, 0)  # from 3, one level a stretch
 
 
 def test_more_bodies_than_a_wide_tile_go_in_tiles_on_accelerators(x64, monkeypatch):
-    """One more than fits a tile, and no body less."""
+    """Test exactly one tile of bodies, and one body more."""
     taken = []
 
     def noted(name):

@@ -29,7 +29,7 @@ def walk(spec, state, steps):
 
 
 def planets(mass=1e-3):
-    """A star, two planets and a massless body, on inclined eccentric orbits; off-centre, moving."""
+    """Make a star, two planets and a massless body on inclined eccentric orbits, off-centre."""
     gm = np.array([1.0, mass, 0.3 * mass, 0.0])
     orbit = elements.Elements(
         *(np.array(q) for q in ([1, 1.9, 5.0], [0.05, 0.1, 0.3], [0.02, 0.3, 0.6])),
@@ -78,7 +78,7 @@ def test_error_is_of_second_order_in_the_step_and_of_first_in_the_masses(x64):
 
 @pytest.mark.slow
 def test_two_bodies_are_exact(x64):
-    """However long the step, half a period here, and however far away: 500 lengths at the end."""
+    """The step is half a period, and the system ends 500 lengths away."""
     gm, x, v = planets()
     spec = WisdomHolman(np.array([1.0, 0.5]), 0.6 * np.pi / np.sqrt(1.5))
     state = init(spec, x[:2], v[:2])
@@ -87,7 +87,7 @@ def test_two_bodies_are_exact(x64):
 
 
 def test_agrees_with_rebounds_whfast(x64):
-    """At a step of 1 / 1000 of the shortest period, where both err by some 1e-6."""
+    """The step is 1 / 1000 of the shortest period, where both errors are about 1e-6."""
     gm, x, v = planets()
     sim = rebound.Simulation()
     for m, p, q in zip(gm, np.asarray(x), np.asarray(v)):
@@ -147,7 +147,7 @@ def test_wrong_shapes_are_refused():
 
 @pytest.mark.slow
 def test_sun_mars_and_jupiter_are_rows(x64):
-    """A shape of [3, 3] is a row a body; read the wrong way, Mars was in the Sun."""
+    """A shape of [3, 3] is one row per body; read the wrong way, Mars was in the Sun."""
     start = ephemeris.de440(ephemeris.J2000)
     some = [0, 4, 5]
     spec = WisdomHolman(start.gm[some], 10.0)

@@ -1,4 +1,4 @@
-"""The dense output of massive bodies, asked between its steps."""
+"""The dense output of massive bodies, evaluated between its steps."""
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ SPAN, STEPS = 3.0, 4
 
 
 def circles(t):
-    """Two bodies on circles of different radius and speed, at times `t` [T]: x, v, a [T, 2, 3]."""
+    """Return two bodies on different circles at times `t` [T]: x, v, a [T, 2, 3]."""
     r, w = np.array([1.0, 2.5]), np.array([0.9, 0.4])
     angle = np.multiply.outer(np.asarray(t), w)
     ring = lambda c, s: np.stack([r * c, r * s, np.zeros_like(angle)], -1)
@@ -34,7 +34,7 @@ def test_any_moment_is_as_good_as_the_starts_of_steps(x64):
     fraction = np.linspace(0, 1, 41)
     x, v = at(output(), fraction)
     want_x, want_v, _ = circles(SPAN * fraction)
-    # the interpolant misses by (w dt)^8 / 8! times the node polynomial, 2e-4 at most
+    # The interpolation error is (w dt)^8 / 8! times the node polynomial, 2e-4 at most.
     bound = (0.9 * 0.75) ** 8 / 40320 * 2e-4
     assert np.abs(x - want_x).max() < bound
     assert np.abs(v - want_v).max() < 10 * bound

@@ -1,4 +1,4 @@
-"""Compensated sums: what one number cannot hold is not lost."""
+"""Compensated sums keep terms that a single number would round off."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jaxgpu.physics.nbody.steps import kahan
 
 
 def test_a_million_small_terms_are_not_lost():
-    """Each is below half an ulp of the sum, and alone would change nothing."""
+    """Each is below half an ulp of the sum, and on its own would change nothing."""
     term = jnp.float32(1e-8)
     start = jnp.float32(1.0), jnp.float32(0.0)
     step = lambda _, pair: kahan.added(*pair, term)

@@ -19,7 +19,7 @@ def kepler(t, x):
 
 
 def walk(force, x, v, time, steps, order=2):
-    """Positions and velocities after equal steps between two times."""
+    """Return positions and velocities after equal steps between two times."""
     spec = Leapfrog(force, (time[1] - time[0]) / steps, order)
     end, _ = rollout(spec.step, spec.init(x, v, time[0]), steps)
     return end.x, end.v
@@ -36,7 +36,7 @@ def start(e):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_chains_satisfy_the_simplest_order_conditions(order):
-    """Sums of odd powers vanish: a symmetric chain of second-order steps needs it."""
+    """Sums of odd powers vanish, as a symmetric chain of second-order steps requires."""
     w = leapfrog.CHAINS[order]
     np.testing.assert_array_equal(w, w[::-1])
     assert abs(w.sum() - 1) < 1e-15
@@ -46,14 +46,14 @@ def test_chains_satisfy_the_simplest_order_conditions(order):
 
 @pytest.mark.parametrize("order, steps", [(2, 400), (4, 100), (6, 60), (8, 40)])
 def test_error_shrinks_with_its_order(x64, order, steps):
-    """One period at e = 0.2, where a step is long enough for the error to be above rounding."""
+    """Run one period at e = 0.2, where a step is long enough for an error above rounding."""
     x, v = start(0.2)
     error = [np.abs(orbit(x, v, n, order)[0] - x).max() for n in (steps, steps * 3 // 2)]
     assert abs(np.log(error[0] / error[1]) / np.log(1.5) - order) < 0.15, error
 
 
 def test_time_is_where_the_positions_are(x64):
-    """A force that depends on time alone is integrated to the order of the method."""
+    """A force that depends only on time is integrated to the order of the method."""
     force = lambda t, x: jnp.exp(t) * jnp.ones_like(x)
     for order in ORDERS:
         error = []
@@ -72,7 +72,7 @@ def test_there_and_back(x64):
 
 
 def test_volume_in_phase_space_and_energy_stay(x64):
-    """Energy of a coarse orbit wanders and returns: no larger after 160 periods than after 40."""
+    """The energy of a coarse orbit oscillates: no larger after 160 periods than after 40."""
     x, v = start(0.3)
     flow = lambda q: jnp.concatenate(orbit(q[:2], q[2:], 60, 4))
     jacobian = np.asarray(jax.jit(jax.jacfwd(flow))(jnp.concatenate([x, v])))
@@ -90,7 +90,7 @@ def test_volume_in_phase_space_and_energy_stay(x64):
 
 @pytest.mark.slow
 def test_gradients_both_ways_match_central_differences(x64):
-    """Fixed steps, reverse and forward: 1e-7 of differences, whose own error is 1e-9."""
+    """Use fixed steps, reverse and forward: within 1e-7 of differences, whose error is 1e-9."""
     mass = np.array([0.6, 0.3, 0.1])
 
     def pull(m, t, x):
@@ -115,7 +115,7 @@ def test_gradients_both_ways_match_central_differences(x64):
 
 
 def test_other_numbers_of_a_partial_are_the_same_program(x64):
-    """What a partial carries is traced, so two strengths of one force compile once."""
+    """The fields of a partial are traced, so two strengths of one force compile once."""
     traces = []
 
     def pull(strength, t, x):

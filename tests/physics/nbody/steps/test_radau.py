@@ -14,7 +14,7 @@ from jaxgpu.physics.nbody.steps import radau
 
 
 def test_nodes_are_the_radau_points():
-    # zeros of the Jacobi polynomial P_7^(0,1), which SciPy finds as eigenvalues
+    # The nodes are zeros of the Jacobi polynomial P_7^(0,1), which SciPy finds as eigenvalues.
     np.testing.assert_allclose(radau.NODES[1:], (roots_jacobi(7, 0, 1)[0] + 1) / 2, atol=1e-14)
     assert radau.NODES[0] == 0
 
@@ -31,7 +31,7 @@ def test_weights_integrate_polynomials_exactly():
             ends ** (degree + 2) / ((degree + 1) * (degree + 2)),
             atol=4e-16,
         )
-    # and at the end of the step up to 14, which makes the method one of order 15
+    # At the end of the step, degrees up to 14 are exact, so the method has order 15.
     for degree in range(8, 15):
         assert abs(radau.VELOCITY[8] @ radau.NODES**degree - 1 / (degree + 1)) < 1e-15
     assert abs(radau.VELOCITY[8] @ radau.NODES**15 - 1 / 16) > 1e-10
@@ -58,9 +58,9 @@ def crossed(force, x, v, dt, steps):
 
 
 def test_error_shrinks_as_the_fifteenth_power_of_the_step(x64):
-    """In steps of 1.7 to 2.4 radians over sixteen periods, where the error is far above rounding.
+    """Use steps of 1.7 to 2.4 radians over sixteen periods, where errors are far above rounding.
 
-    Between these the relative error falls from 3e-11 to 2e-13, and its logarithm is fitted.
+    Between these the relative error falls from 3e-11 to 2e-13; fit its logarithm.
     """
     x, v = jnp.array([1.0, 0.3]), jnp.array([0.0, -0.7])
     w = np.sqrt(1 - 0.05**2)
@@ -96,7 +96,7 @@ def test_extrapolation_continues_a_polynomial(x64):
 
 @pytest.mark.slow
 def test_nodes_in_turn_find_what_all_at_once_find_and_sooner(x64):
-    """The same equations: equal solutions, for a force that depends on the velocity too."""
+    """Both solve the same equations, for a force that depends on the velocity, too."""
     x, v, dt = jnp.array([2.0, 0.1]), jnp.array([0.5, -1.0]), jnp.asarray(1.0)
     still = jnp.repeat(pendulum(0, x, v)[None], 8, axis=0)
     exact = radau.solve(pendulum, x, v, dt, still, 40)[0]
@@ -109,7 +109,7 @@ def test_nodes_in_turn_find_what_all_at_once_find_and_sooner(x64):
 
     off = [np.abs(in_turn(k)[0] - exact).max() for k in (2, 3, 12)]
     assert off[2] < 2e-15 and np.abs(in_turn(12)[1]).max() < 2e-15
-    # the spectral radius for x'' = -x and a step of 1 is 0.0040; the damping adds to it
+    # The spectral radius for x'' = -x and a step of 1 is 0.0040; the damping increases it.
     assert off[1] < 0.02 * off[0]
     four = np.abs(radau.solve(pendulum, x, v, dt, still, 4)[0] - exact).max()
     assert off[1] < four / 4  # with 21 evaluations against 29
@@ -134,13 +134,13 @@ def test_a_circle_comes_back(x64, dtype):
         return lax.fori_loop(0, 24, step, (x, v, a, jnp.zeros(shape.shape, dtype)))
 
     x, v, _, change = turn(x, v)
-    # two dozen steps, each rounded a few times
+    # Two dozen steps are each rounded a few times.
     assert np.abs(np.array([*x, *v]) - [1, 0, 0, 1]).max() < 200 * jnp.finfo(dtype).eps
     assert np.abs(change).max() < 20 * jnp.finfo(dtype).eps
 
 
 def test_gradient_is_that_of_the_flow(x64):
-    """By central differences, whose truncation and rounding balance near 1e-10."""
+    """Compare with central differences, whose truncation and rounding balance near 1e-10."""
 
     def f(q):
         end = crossed.__wrapped__(pendulum, q[:1], q[1:], 0.5, 3)  # a known number of steps

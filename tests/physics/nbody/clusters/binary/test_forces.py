@@ -1,4 +1,4 @@
-"""What bodies see of pairs, against the sum over all stars one by one."""
+"""Forces of pairs on other bodies, against the sum over all single stars."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ RUN_ONCE = {"xla_backend_optimization_level": 0}
 
 
 def two_pairs(seed):
-    """Stars 0 and 1, and 2 and 3, are pairs some ten semi-major axes apart; 4 is alone."""
+    """Make two pairs, stars 0, 1 and 2, 3, about ten semi-major axes apart; star 4 is single."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(6, 5)) * 0.01
     x[0] += [0, 0, 0.1, 0.1, 0.3]
@@ -33,14 +33,14 @@ def two_pairs(seed):
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def begun(x):
-    """The pairs that are held, and predicted states of all stars."""
+    """Return the regularised pairs and the predicted states of all stars."""
     state = SPEC.init(*halves(x), M)
     return state.pairs, predicted(SPEC, state.stars, jnp.asarray(NOW))
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def felt(held, sources, disturbed, due, index, place):
-    """What stars of an `index` and massless bodies at `place` feel, and the weights of stars."""
+    """Return forces on stars `index` and massless bodies at `place`, and the stars' weights."""
     tide = jnp.where(disturbed, held.batch.tide, 0)
     held = replace(held, columns=ks_pairs.packed(replace(held.batch, tide=tide)))
     taken = held.first < 5
@@ -52,7 +52,7 @@ def felt(held, sources, disturbed, due, index, place):
 
 
 def by_definition(x, k):
-    """Acceleration and jerk of star k by all others but its partner."""
+    """Return acceleration and jerk of star k by all others except its partner."""
     total = np.zeros(6, np.longdouble)
     for n in range(5):
         if n == k or {n, k} in ({0, 1}, {2, 3}):
@@ -84,7 +84,7 @@ def test_near_pairs_are_seen_as_two_and_centres_feel_the_mean(x64, seed):
 
 @pytest.mark.slow
 def test_slots_at_once_are_what_they_are_one_by_one(x64):
-    """The forms for accelerators, where one of two pairs is asked for and a slot is free."""
+    """Test the functions for accelerators, with one of two pairs requested and a free slot."""
     held, sources = begun(two_pairs(0))
 
     @partial(jax.jit, compiler_options=RUN_ONCE)
@@ -123,7 +123,7 @@ def test_weak_pairs_are_points_for_stars_and_two_for_the_massless(x64):
 
 
 def pulled(x, source):
-    """Acceleration and jerk [6] at x [6] by a unit of mass; none at the same place."""
+    """Return acceleration and jerk [6] at x [6] by a unit mass; zero at the same position."""
     d, w = source[:3] - x[:3], source[3:] - x[3:]
     r = np.linalg.norm(d)
     if r == 0:
@@ -132,7 +132,7 @@ def pulled(x, source):
 
 
 def three_pairs(seed):
-    """Members of three pairs, the third of no reach, and seven places with the stars they are."""
+    """Make members of three pairs, the third of zero reach, and seven positions with stars."""
     random = np.random.default_rng(seed)
     m = np.array([[0.3, 0.7, 0.2], [0.5, 0.1, 0.6]])
     one, two = random.normal(size=(2, 6, 3))
@@ -150,9 +150,9 @@ corrections = jax.jit(forces.resolved_correction, compiler_options=RUN_ONCE)
 
 @pytest.mark.parametrize("seed", range(3))
 def test_within_reach_two_stars_stand_for_their_centre(x64, seed):
-    """What is added to the pull of centres: m1 of one and m2 of the other, less both at the centre.
+    """Check the correction to the pull of centres: m1 and m2 in place, minus both at the centre.
 
-    Nothing beyond the reach of a pair, and nothing at its own centre.
+    It is zero outside the reach of a pair, and at its own centre.
     """
     pairs, x, index = three_pairs(seed)
     first, one, two, centre, m, reach = map(np.asarray, jax.tree.leaves(pairs))
@@ -170,9 +170,9 @@ def test_within_reach_two_stars_stand_for_their_centre(x64, seed):
 
 
 def test_only_pairs_that_are_perturbed_and_not_slowed_act_as_two_on_stars(x64):
-    """Of four held pairs and a free slot: perturbed, calm, slowed down, perturbed; free.
+    """Test four pairs and a free slot: perturbed, calm, slowed down, perturbed; free.
 
-    The centre of a perturbed one that is due feels the mean of what its members feel.
+    The centre of a perturbed pair that is due has the mean force on its members.
     """
     pairing = Pairing(close=1e-2, weak=1e-6, slots=5)
     none = jax.jit(ks_pairs.empty)(pairing, jnp.full(10, 0.1))

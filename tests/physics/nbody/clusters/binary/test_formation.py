@@ -26,7 +26,7 @@ def stars(a=0.01, far=0.5):
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def dissolve(spec, state):
-    """The stars and the pairs after the pair of the first slot was dissolved."""
+    """Return the stars and the pairs after the pair in the first slot was dissolved."""
     leave = replace(state.pairs.batch, dissolving=jnp.array([True, False]))
     leaving = replace(state.pairs, columns=ks_pairs.packed(leave))
     now = jnp.ones(())
@@ -40,7 +40,7 @@ def begun(x, close=0.02):
 
 
 def single(x):
-    """The state in which no stars may be a pair."""
+    """Return the state in which no stars may form a pair."""
     return init(Hermite(), *halves(jnp.asarray(x)), jnp.asarray(M))
 
 
@@ -70,7 +70,7 @@ def test_pairs_no_stars_that_do_not_fit(x64, x, close):
 
 @pytest.mark.parametrize("a, formed", [(0.0149, True), (0.0151, False)])
 def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
-    """Of 1/2, where two mean stars have 2/3."""
+    """The pair has mass 1/2, two mean stars have 2/3."""
     assert (begun(stars(a))[1].pairs.first != 3).any() == formed
 
 
@@ -89,5 +89,5 @@ def test_centre_of_mass_carries_the_momentum(x64):
     weighs = np.array([0.5 * (one == 0), 0.5 * (one == 1), 0.5])
     np.testing.assert_array_equal(state.pairs.weights, weighs)
     mean = np.asarray(single(x).stars.a)[:, :2] @ M[:2] / 0.5
-    # what two stars of a pair do to each other is 1e4 times as much, and cancels
+    # The mutual force of two stars of a pair is 1e4 times as large, and cancels.
     np.testing.assert_allclose(state.stars.a[:, one], mean, atol=1e-9)

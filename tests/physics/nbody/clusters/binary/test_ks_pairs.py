@@ -1,4 +1,4 @@
-"""What the slots say about the stars they hold."""
+"""The slots of pairs and the stars that they contain."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ def held():
 
 
 def changed(held, **fields):
-    """With other fields of all pairs."""
+    """Return the state with other fields of all pairs."""
     return replace(held, columns=ks_pairs.packed(replace(held.batch, **fields)))
 
 

@@ -1,4 +1,4 @@
-"""Regularised pairs against REBOUND's IAS15, and what slowing them down must keep."""
+"""Regularised pairs against REBOUND's IAS15, and the invariants of slow-down."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,7 @@ init, step, points = (
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
 def keplers(x, m, t):
-    """The place [3] of a pair at the state [6] after a time t alone."""
+    """Return the position [3] of an isolated pair with state [6] after a time t."""
     orbit = ks.regularised(x[:3], x[3:], m)
     return ks.physical(ks.after(orbit, t))[0]
 
@@ -37,7 +37,7 @@ shape = jax.jit(lambda x: elements.eccentricity_vector(x[:3], x[3:], 0.8))
 
 
 def apart(e):
-    """A pair at its apocentre, of mass 0.5, turned in space."""
+    """Make a pair of mass 0.5 at its apocentre, rotated in space."""
     turn, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))
     x = np.array([A * (1 + e), 0, 0])
     v = np.array([0, np.sqrt(0.5 / A * (1 - e) / (1 + e)), 0])
@@ -45,7 +45,7 @@ def apart(e):
 
 
 def triple(pair, d, v, m=M):
-    """The pair, and a third body at distance d with a speed v across."""
+    """Make the pair and a third body at distance d with a transverse velocity v."""
     x = np.zeros((6, 3))
     x[:, 0], x[:, 1] = -m[1] / (m[0] + m[1]) * pair, m[0] / (m[0] + m[1]) * pair
     x[0, 2], x[4, 2] = d, v
@@ -82,22 +82,22 @@ def between(x):
 @pytest.mark.slow
 @pytest.mark.parametrize("e", [0.0, 0.9, 0.9999, 1.0])
 def test_a_pair_alone_keeps_energy_and_phase(x64, e):
-    """112 orbits, slowed down (nothing is near), beside Kepler's; the third is far."""
+    """Compare 112 slowed-down orbits, with nothing near, with Kepler's; the third body is far."""
     x = triple(apart(e), 1e4, 0.0, m := np.array([0.3, 0.2, 1e-9]))
     end, state = gone(x, 8, m)
     assert np.max(state.pairs.batch.slowdown) > 2 and state.pairs.first[0] < 3
     np.testing.assert_allclose(energy(end, m), energy(x, m), rtol=1e-11)
     want = keplers(apart(e), 0.5, 1.0)
-    # the energy of e = 0.9999 at its apocentre has its rounding magnified along 112 orbits
+    # At e = 0.9999, 112 orbits magnify the rounding of the energy at the apocentre.
     np.testing.assert_allclose(between(end), want, atol=1e-7 * A)
 
 
 @pytest.mark.parametrize("e", [0.0, 0.5, 0.9, 0.9999])
 def test_a_perturbed_pair_agrees_with_ias15(x64, e):
-    """56 orbits beside a star of the pair's mass at 30 semi-major axes.
+    """Run 56 orbits near a star of the pair's mass at 30 semi-major axes.
 
-    Perturbation 2e-4 to 1.4e-3; IAS15 itself is off by 2e-5 of a in phase at e = 0.9999, where its
-    energy is by 1e-7.
+    The perturbation is 2e-4 to 1.4e-3. At e = 0.9999, IAS15 itself has a phase error of 2e-5 of a,
+    and an energy error of 1e-7.
     """
     x = triple(apart(e), 0.3, 1.83 * 0.9)
     theirs = reference(x, 0.5)
@@ -117,7 +117,7 @@ def test_the_error_of_the_phase_falls_with_the_square_of_the_kicks(x64):
 
 
 def test_slowing_down_keeps_the_secular_change(x64):
-    """The eccentricity that a distant inclined star pumps, with and without a factor of 8."""
+    """A distant inclined star raises the eccentricity equally with and without a factor of 8."""
     m = np.array([0.5, 0.3, 1.0])
     orbit = elements.Elements(*(jnp.float64(k) for k in (A, 0.5, 1.05, 0.3, 0.8, 0.0)))
     pair = np.concatenate(jax.jit(elements.to_state)(orbit, 0.8))
@@ -135,7 +135,7 @@ def test_slowing_down_keeps_the_secular_change(x64):
 
 
 def test_massless_bodies_see_both_members_in_true_phase(x64):
-    """A tracer 5 semi-major axes from a pair which is slowed down for all stars."""
+    """Place a tracer at 5 semi-major axes from a pair that is slowed down for all stars."""
     m = np.array([0.3, 0.2, 1e-6])
     x = triple(apart(0.5), 3.0, 0.4, m)
     tracer = np.array([[5 * A, 0, 0, 0, np.sqrt(0.5 / (5 * A)), 1.0]]).T
@@ -152,7 +152,7 @@ def test_massless_bodies_see_both_members_in_true_phase(x64):
 
 
 def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
-    """The third passes through; pairs form and dissolve on the way, and the energy stays."""
+    """The third star passes through; pairs form and dissolve, and the energy is conserved."""
     x = triple(apart(0.4), 0.12, 0.0)
     x[3, 2] -= 3.0
     end, state = gone(x, 2, eta=0.005, interval=0.0625)
@@ -162,7 +162,7 @@ def test_a_strong_encounter_dissolves_and_keeps_the_energy(x64):
 
 
 def test_a_collision_course_is_counted(x64):
-    """Head on and too fast to be a pair: the steps end at the floor."""
+    """The stars move head on, too fast to form a pair: the steps end at the floor."""
     x = triple(apart(0.0), 1e4, 0.0)
     x[:, 0], x[:, 1] = (0.1, 0, 0, -9, 0, 0), (-0.1, 0, 0, 9, 0, 0)
     assert gone(x, 1)[1].floored > 0
@@ -182,9 +182,9 @@ def test_a_pair_without_a_slot_is_counted(x64):
 
 
 def test_the_last_step_of_every_pair_is_half_the_way_to_the_end(x64):
-    """Along Kepler's orbit, where others are 1e6 away; of three slots the second is free.
+    """Check Kepler orbits with others 1e6 away; the second of three slots is free.
 
-    From a half of the interval, of half a unit, to three quarters: a sixteenth of a unit to go.
+    The interval is half a unit. From its half to three quarters, 1/16 of a unit remains.
     """
     m = jnp.array([0.3, 0.2, 0.5, 0.4, 0.1])
     spec = Hermite(interval=0.5, pairing=Pairing(close=0.05, slots=3))
