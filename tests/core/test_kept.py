@@ -13,6 +13,7 @@ import pytest
 import jaxgpu
 from jaxgpu import rl
 from jaxgpu.evolution import Real, minimize, single
+from jaxgpu.physics import nbody
 from jaxgpu.runs import Branch, Logarithmic, WallTime, run
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import _ChunkPace
@@ -255,3 +256,20 @@ def test_a_search_keeps_and_branches(tmp_path):
     found = search(out=tmp_path / "run", keep=Logarithmic(2, 3))
     assert jaxgpu.load(tmp_path / "run").steps[:3] == (2, 6, 18)
     assert search(resume=Branch(tmp_path / "run", 6)).f == found.f
+
+
+@pytest.mark.slow
+def test_planets_clusters_and_sweeps_keep_states(tmp_path):
+    x, v = np.array([[-0.5, 0, 0], [0.5, 0, 0]]), np.array([[0, -0.5, 0], [0, 0.5, 0]])
+    planets = nbody.Leapfrog(lambda t, x: -x, 0.125)
+    nbody.integrate(planets, jnp.asarray(x), jnp.asarray(v), 1.0, out=tmp_path / "p", keep=3)
+    soft = nbody.Hermite(softening=0.1)
+    nbody.evolve(x, v, np.full(2, 0.5), 0.5, spec=soft, out=tmp_path / "c", keep=Logarithmic())
+    ppo = rl.PPO(num_envs=2, num_steps=4, num_minibatches=1)
+    keys = jax.random.split(KEY, 2)
+    rl.sweep(rl.make("cartpole"), ppo, keys, 4, 1, out=tmp_path / "s", keep=3)
+    assert {at: jaxgpu.load(tmp_path / at).steps for at in "pcs"} == {
+        "p": (3, 6, 8),
+        "c": (1, 2, 4),
+        "s": (3, 4),
+    }
