@@ -54,6 +54,7 @@ def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Arra
 
 @jax.custom_jvp
 def _covariance(v: Array, r: Array, length: Array) -> Array:
+    """Return the Matérn covariance of smoothness v at distance r for a length scale."""
     x = jnp.sqrt(2 * v) * r / length
     return jnp.where(x > 0, jnp.exp(_log_matern(v, jnp.where(x > 0, x, 1.0))), 1.0)
 

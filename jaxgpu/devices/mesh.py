@@ -51,7 +51,7 @@ def devices(count: int | None = None, axis: str = "batch") -> Mesh:
 @explained
 @on_host
 def flat(name: str, mesh: Any) -> Mesh:
-    """Return `mesh` with automatic sharding, as the programs of this package need it.
+    """Check that a mesh has one axis and return it with automatic sharding (`AxisType.Auto`).
 
     XLA then propagates shardings; JAX's own `jax.make_mesh` makes explicit axes by default. The
     devices and the name of the axis stay the same.

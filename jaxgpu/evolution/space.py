@@ -17,6 +17,7 @@ VARIABLES = (Real, Integer, Categorical, Boolean, Permutation)
 
 
 def _variables(space: Any) -> tuple[list[Any], Any]:
+    """Return the variables of a space as a list, and the pytree structure that holds them."""
     found, tree = jax.tree.flatten(space, is_leaf=lambda node: isinstance(node, VARIABLES))
     for one in found:
         if not isinstance(one, VARIABLES):

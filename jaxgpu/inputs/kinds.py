@@ -71,7 +71,7 @@ def hints(thing: Any) -> dict[str, Any]:
 
 
 def takes(function: Callable[..., Any], hint: Any) -> int | None:
-    """Return the number of arguments that a function must take by its annotation; None if it does.
+    """Return how many arguments an annotation requires, or None if the function accepts them.
 
     >>> takes(lambda: 0, Callable[[int, int], int]), takes(max, Callable[[int, int], int])
     (2, None)

@@ -242,6 +242,7 @@ class _ReferenceWalk:
         return self._append_parts("method") and self._note_all(value.__func__, value.__self__)
 
     def _note_descriptor(self, value: Any) -> bool:
+        """Note a slot or method of a class written in C by its type and name."""
         return self._append_parts(type(value).__name__, value.__name__)
 
     def _note_wrapper(self, value: Any) -> bool:

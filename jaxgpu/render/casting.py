@@ -178,7 +178,7 @@ def _box_hits(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> 
 
 
 def _box_columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
-    """Return the faces of each box [N] relative to the eye, in the box's frame, and its axes."""
+    """Return lower and upper faces of boxes [N] relative to the eye, 3 arrays each, and axes."""
     boxes = boxes.kept()
     axes = boxes.axes()
     off = inside(axes, tuple(boxes.centre[:, i] - eye.at[i] for i in range(3)))

@@ -162,6 +162,7 @@ def nearest_boxes(
 
 @partial(jax.jit, static_argnums=2)
 def _find_nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float) -> Nearest:
+    """Return the `count` boxes in view that are nearest to the camera, within the depth `far`."""
     eye = eye_of(camera, Solids(boxes))
     away = jnp.where(casting.in_view(boxes, eye), boxes.distance(eye.at), jnp.inf)
     wanted = away < far * jnp.sqrt(1 + jnp.sum(eye.spread * eye.spread))

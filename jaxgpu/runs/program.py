@@ -119,7 +119,7 @@ def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Mark `step` as one that takes far longer than a visit of the host.
+    """Mark `step` as slow, so that the host compiles its measure only once, as its own program.
 
     Its measure is a separate program, compiled once for the start and the state after each step.
     Measures of other steps are compiled a second time, as a part of their chunks.

@@ -150,7 +150,7 @@ def key_of(name: str, key: Any) -> Any:
 
 
 def direction_of(name: str, m: Any) -> Array:
-    """Check a mean direction: a unit vector [d], d >= 2."""
+    """Return a mean direction [d] as floats after checking that it is a unit vector."""
     m = _real_array(name, m)
     if m.ndim != 1 or m.shape[0] < 2:
         raise ValueError(
@@ -163,7 +163,7 @@ def direction_of(name: str, m: Any) -> Array:
 
 
 def concentration_of(name: str, k: Any, m: Array) -> Array:
-    """Check a concentration [], at least 0, for the mean direction `m`."""
+    """Check a concentration [] >= 0; return it in its own dtype, or else in the dtype of `m`."""
     known = hasattr(k, "dtype") and not getattr(k, "weak_type", False)
     k = ranges.numbers(name, k, (), least=0, infinite=True)
     with scope((m, k) if known else m):

@@ -133,7 +133,7 @@ def count_frames(scene: Scene, controls: Any, substeps: int = 1, budget: float =
 def levels(
     scene: Scene, state: State, frames: int, substeps: int, budget: float
 ) -> tuple[int, int]:
-    """Return the fewest checkpoint levels whose stored states and grids fit in `budget` bytes."""
+    """Return the fewest checkpoint levels, over and within frames, that fit in `budget` bytes."""
     size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
     one = size(state)
     grid = 4 * int(np.prod(scene.grid.shape)) * state.t.dtype.itemsize * (2 if scene.sharp else 1)

@@ -190,5 +190,6 @@ def _sample_table(table: np.ndarray) -> np.ndarray:
 
 
 def _blur_table(square: np.ndarray, blur: float) -> np.ndarray:
+    """Blur both axes of a square table by a Gaussian of width `blur`; 0 leaves it unchanged."""
     matrix = _blur_matrix(len(square), blur) if blur else np.eye(len(square))
     return _apply_matrices(matrix, matrix, square)

@@ -68,7 +68,7 @@ class Strategy[S: Placed](PopulationAlgorithm[S]):
 
     @abstractmethod
     def drawing(self, state: S) -> tuple[bounds.Cloud, bounds.Draw]:
-        """Return the scale of the distribution, and the function that samples N candidates."""
+        """Return the search distribution's mean and scale, and the function that samples it."""
 
     @abstractmethod
     def learn(self, state: S, y: Array, f: Array, violation: Array) -> S:

@@ -70,7 +70,7 @@ class Guard:
 
 
 def named(at: tuple[Any, ...]) -> str:
-    """Return the name of an array in a pytree, for an error message.
+    """Return the key path of a leaf as text for an error message; "all" for the whole tree.
 
     >>> named(jax.tree.leaves_with_path({"x": 0.0})[0][0]), named(())
     ("['x']", 'all')

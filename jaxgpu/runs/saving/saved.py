@@ -95,6 +95,7 @@ def _load_checkpoint(out: Path, names: list[Path], step: int | None, trusted: Tr
 
 
 def _read_checkpoint(out: Path, path: Path, trusted: Trusted) -> Saved:
+    """Return the checkpoint `path` of the run folder `out` after checking it and its history."""
     leaves, meta = tree.leaves(path)
     with sealed.as_written(path):
         refuse_renamed(path, meta)

@@ -132,6 +132,6 @@ def padded(q: Sequence[Array], layout: Layout) -> list[Array]:
 
 
 def trimmed(m: Sequence[Array], layout: Layout) -> list[Array]:
-    """Return only the rows that `layout` has, as a flat list of arrays: the inverse of `padded`."""
+    """Drop the padding rows that `padded` added; return the rows of `layout` as a flat list."""
     sizes = [layout.rows[0]] + [layout.rows[1]] * len(layout.shape)
     return [part[r] for part, n in zip(m, sizes) for r in range(n)]

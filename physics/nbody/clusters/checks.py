@@ -18,7 +18,7 @@ TOLERANCE = 1e-3  # maximum energy error of a run; a larger error makes its resu
 
 
 def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray, ...]:
-    """Return stars [6, N], their masses [N] and tracers [6, M] in float64, at distinct positions.
+    """Check bodies; return stars [6, N], masses [N] and tracers [6, M] (M = 0 for None) in float64.
 
     Args:
         name: name of the calling function.

@@ -237,7 +237,7 @@ def _solve(
 
 
 def _count_coarse(a: Array, change: Array) -> Array:
-    """Return 1 if a substep of the massive bodies is inaccurate, else 0, judged as for tracers."""
+    """Return 1 if the error of a substep of the massive bodies exceeds the tolerance, else 0."""
     # with the barrier, compiling this error estimate cannot change the rounding of the bodies
     a, change = lax.optimization_barrier((a, change))
     pull = jnp.max(jnp.sum(a[0] * a[0], -1))

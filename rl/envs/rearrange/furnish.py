@@ -139,7 +139,7 @@ class _Room:
     def _sample_spot(
         self, where: tuple[str, ...], quarter: int, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, str]:
-        """Sample a position for the center of a piece in a quarter turn, its back to the wall."""
+        """Sample a position for a piece rotated by `quarter` right angles, and its spot."""
         at = self.rng.uniform(low, high)
         spot = where[self.rng.integers(len(where))]
         axis, least = _wall_side(quarter)

@@ -162,7 +162,7 @@ def short_step(spec: PairedSteps, pairs: Pairs) -> Array:
 def _form_with_neighbour(
     spec: PairedSteps, stars: Population, pairs: Pairs, single: Array, dt: Array, now: Array
 ) -> tuple[Population, Pairs, Array]:
-    """Pair the star of minimum `dt` with its nearest, if they fit; return if no slot was free."""
+    """Regularise the star of minimum `dt` with its nearest if bound; flag that no slot is free."""
     one = jnp.argmin(dt)
     x = predicted(spec, stars, now)
     d = x[:3] - x[:3, one, None]

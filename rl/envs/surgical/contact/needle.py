@@ -59,7 +59,7 @@ class NeedlePickContact(ContactTask):
         return self.first_state(position, yaw, jnp.append(near, FLOOR + self.lift))
 
     def grasp(self) -> tuple[tuple[float, float, float], float]:
-        """Return the grasp at the center of the wire, along the radius."""
+        """Return grasp position in the object's frame, m, and yaw, rad: along the radius."""
         return (0.0, 0.0, 0.0), 0.0
 
     def is_success(self, state: State) -> Array:
