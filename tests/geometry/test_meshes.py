@@ -34,8 +34,7 @@ def test_a_box_and_a_ball(tmp_path):
     assert every < SPACING * 3**0.5 / 2 + SPACING  # at corners, and beyond the grid a bound
     radius = 0.3
     ball = voxels(trimesh.creation.icosphere(4, radius), SPACING)
-    # Facets are inside the sphere by at most e^2 / 8 r; trilinear slopes have an error of 3 h^2 / 8
-    # r' r'.
+    # Facets are inside the sphere by e^2 / 8 r at most; trilinear slopes err by 3 h^2 / 8 r' r'.
     within = lambda x: (np.linalg.norm(x, axis=1) > 0.15) & np.all(np.abs(x) < 0.4, 1)
     smooth, _ = compare(ball, sdf.Ball(radius), 1, within)
     assert smooth < 0.03**2 / (8 * radius) + 3 * SPACING**2 / (8 * 0.15)

@@ -20,10 +20,7 @@ def test_diameters_are_the_published_ones(d, pitch, d2, d1):
 
 @pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
 def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
-    """The motion is a rotation by an angle and a shift of P angle / 2 pi.
-
-    No other shift along the axis keeps the distance.
-    """
+    """Rotate by an angle and shift by P angle / 2 pi; no other axial shift keeps distances."""
     x = RNG.uniform(-0.6 * d, 0.6 * d, (500, 3))
     angle = 2.1
     c, s = np.cos(angle), np.sin(angle)

@@ -106,8 +106,7 @@ def test_the_number_of_a_solid_and_its_normal():
     index = np.where(np.isfinite(t.min(1)), t.argmin(1), -1)
     same = np.asarray(seen.index).ravel() == index
     assert same.mean() > 0.999
-    # A face's normal is constant over neighbouring pixels: compare it with differences of
-    # positions.
+    # A face's normal is constant over its pixels: compare it with differences of positions.
     x = np.stack([np.asarray(a) for a in look.places(seen.depth)], -1)
     across = np.cross(x[1:, :-1] - x[:-1, :-1], x[:-1, 1:] - x[:-1, :-1])
     across /= np.linalg.norm(across, axis=-1, keepdims=True)
@@ -218,8 +217,7 @@ def test_views_of_a_batch_are_those_one_by_one():
     for boxes, image in zip(many, together):
         np.testing.assert_array_equal(image, jax.jit(one)(boxes))
     pull = jax.jit(jax.grad(lambda s: jnp.sum(jax.vmap(one)(s))))(stacked)
-    # The depths of a box's pixels move with its centre, so the gradient of their sum is zero for
-    # hidden boxes.
+    # The pixels of a box move with its centre, so their gradient is zero for hidden boxes.
     index = jax.vmap(lambda boxes: sight(look, Solids(boxes), far=FAR).index)
     seen = np.asarray(jax.jit(index)(stacked))
     for k in range(3):

@@ -35,8 +35,7 @@ def test_volume_and_contributions_within_their_errors(m):
         assert np.abs(np.asarray(got.contributions) - parts).sum() < 0.05 * parts.sum()
         wrong = (np.asarray(got.contributions) - parts) / np.maximum(got.errors, 1e-6)
         assert np.sqrt(np.mean(wrong**2)) < 2.5  # Student with 7 degrees of freedom: 1.18
-    # There are eight shifts: the two-sided 1e-4 level of Student's t with 7 degrees of freedom is
-    # 8.0.
+    # With eight shifts, the two-sided 1e-4 level of Student's t, at 7 degrees of freedom, is 8.0.
     assert np.abs(z).max() < 8
 
 

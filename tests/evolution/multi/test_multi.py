@@ -148,8 +148,7 @@ def test_nsga3_normalises_a_front_that_is_nearly_flat():
 
 
 def test_nsga3_normalises_by_feasible_members_and_never_beyond_the_worst_of_them():
-    # The plane through the first three meets the axes at 1, 1 and 16; the maxima so far are 2, 2,
-    # 4.
+    # The plane through the first three meets the axes at 1, 1, 16; the maxima so far are 2, 2, 4.
     f = np.float32([[1, 0, 0], [0, 1, 0], [0.5, 0.25, 4], [2, 2, 3], [-9, 50, 50]])
     feasible, front = np.arange(5) < 4, np.arange(5) < 3
     got, plain = rescale_both(f, feasible, front)

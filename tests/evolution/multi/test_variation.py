@@ -44,8 +44,8 @@ def test_spread_of_unbounded_crossover_has_the_polynomial_density():
 
 @pytest.mark.slow
 def test_crossover_that_is_cut_puts_on_the_bounds_what_would_lie_beyond():
-    # Parents are 0.8 apart, 0.1 from either bound: spreads above 1.25 lead outside; half the
-    # variables are crossed.
+    # Parents are 0.8 apart, 0.1 from the bounds: spreads above 1.25 of half the variables go
+    # outside.
     eta, a, b = 3.0, jnp.full((N, 2), 0.1), jnp.full((N, 2), 0.9)
     unit = Box(jnp.zeros(2), jnp.ones(2))
     beyond = 0.5 * 1.25 ** -(eta + 1)

@@ -48,8 +48,7 @@ def test_fronts_are_where_they_should_be(x64):
     # This is the plane sum x = 1, with the second position fixed at 1/2.
     t = position[:2].mean()
     np.testing.assert_allclose(share[3], [t / 2, t / 2, 1 - t], rtol=1e-12)
-    # The positions are 1 - the cosines and sines of quarter turns, then the paper's shapes of the
-    # last objective.
+    # These are 1 - cosines and sines of quarter turns, then the paper's last-objective shapes.
     p = [position[:2].mean(), position[2:].mean()]
     convex = lambda p: [
         (1 - np.cos(np.pi / 2 * p[0])) * (1 - np.cos(np.pi / 2 * p[1])),

@@ -13,8 +13,7 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.single import cma
 from jaxgpu.evolution.single.adaptation import normal_length, rates
 
-# Values of pycma 4.5.0: population, dimension, c_1, c_mu, c_c, mu_eff, first two and last two
-# weights.
+# pycma 4.5.0: population, dimension, c_1, c_mu, c_c, mu_eff, first two and last two weights.
 PYCMA = [
     (8, 5, 0.047292304159400896, 0.04785904960298242, 0.4501995579928079, 2.600178826113179)
     + (0.5299301844787793, 0.28571428571428575, -0.6228965671385451, -0.8111493520260593),

@@ -244,9 +244,8 @@ def test_losers_learn_from_winners_and_from_the_mean_of_the_swarm(x64):
 def test_lshade_pulls_to_the_best_and_along_differences_of_others():
     """Check current-to-pbest/1 where F and CR are 1: leader + one - other.
 
-    Members are powers of three, so each sum identifies its terms. The leader is one of the best
-    two, `one` is another member, `other` is a third one or in the archive, three of whose slots are
-    used. All combinations occur.
+    Powers of three identify the terms. The leader is one of the best two, `one` is another member,
+    `other` is a third one or in the archive, of which three slots count. All combinations occur.
     """
     spec = single.LSHADE(100, pop_size=6, batch_size=6, archive=1.0)
     state = start(spec, Problem(box(-1e9, 1e9, 1), lambda x: x))

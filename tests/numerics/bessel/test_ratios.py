@@ -42,7 +42,7 @@ def test_negative_orders(dtype):
                 # I of a negative order is I of the positive order plus a multiple of K.
                 parts = [mpmath.besseli(-n, b) / mpmath.besseli(n, b) for n in (a, a + 1)]
                 lost = sum(1 + 2 * abs(part) for part in parts) if a <= -1 else 1
-                # Each ratio comes from logarithms of size b at most, or from -log K of b and of the
+                # Ratios come from logarithms of size b at most, or from -log K of b and of the
                 # order.
                 size = 1 + b + abs(a) * abs(mpmath.log(b / 2))
                 assert abs(first[i, j] / float(i_ratio) - 1) < 8 * u * float(lost * size)
@@ -90,8 +90,7 @@ def test_the_inverse_where_the_ratio_is_one_but_for_its_last_digits():
     v = np.arange(0, 60, 0.5, dtype=np.float32)[:, None]
     rest = np.float32(2.0**-24) * np.array([1, 2, 5, 40, 300], np.float32)
     got = evaluate(iv_ratio_inverse, v, 1 - rest, np.float32)
-    # Below 300 units in the last place Newton's steps may be rejected; above, u / (1 - r) is their
-    # error.
+    # Below 300 ulp Newton's steps may be rejected; above, u / (1 - r) is their error.
     np.testing.assert_allclose(got, (v + 0.5) / rest, rtol=2e-3)
 
 

@@ -147,10 +147,7 @@ def test_a_component_without_a_share_keeps_its_direction():
 
 
 def test_kmeans_starts_from_far_apart_vectors():
-    """The best of eight candidates finds every cluster.
-
-    The first one alone would sometimes miss one, which no later step repairs.
-    """
+    """Select the best of eight candidates; the first alone sometimes misses a cluster for good."""
     x, labels = planted(24, [500.0] * 6, 50, seed=1)
     for seed in range(30):
         start = spherical_kmeans(x, 6, jax.random.key(seed))

@@ -29,8 +29,7 @@ def test_moments_over_three_seeds(d, k):
     for seed in range(3):
         x = np.asarray(sample(jax.random.key(seed)), np.float64)
         np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, atol=1e-6)
-        # The variance of the cosine is A'(k); that of any tangent component is A / k, or 1 / d at k
-        # = 0.
+        # The variance of the cosine is A'(k); tangent components have A / k, or 1 / d at k = 0.
         w, t = x[:, 1], x[:, 0]
         side = a / k if k > 0 else 1 / d
         assert abs(w.mean() - a) < 4 * np.sqrt(rise / 20000) + 1e-6

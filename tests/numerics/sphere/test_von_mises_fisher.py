@@ -58,9 +58,8 @@ def test_mean_and_divergence_by_quadrature(x64, d, k):
 def ratio(d, k):
     """Return I_{d/2} / I_{d/2-1} to 40 digits, by Gauss's continued fraction.
 
-    It runs backwards from Amos's bound, whose relative error is below 1 / order. The m-th step from
-    the start reduces the error by ((sqrt(order^2 + k^2) - order) / k)^2, in total about exp(-m^2 /
-    k) where k is large.
+    It runs backwards from Amos's bound, whose relative error is below 1 / order. The m-th step
+    reduces it by ((sqrt(order^2 + k^2) - order) / k)^2, in total about exp(-m^2 / k) for large k.
     """
     with mpmath.workdps(40):
         v, k = mpmath.mpf(d) / 2 - 1, mpmath.mpf(k)
@@ -170,8 +169,7 @@ def test_fit_to_twelve_digits(x64, d):
             condition = float(length / (want * rise))
         fit = VonMisesFisher.from_mean(length * np.eye(1, d, d // 2)[0])
         np.testing.assert_allclose(fit.mean_direction[d // 2], 1, rtol=4e-16)
-        # Half an ulp of the length changes the concentration by half an ulp times the condition
-        # number.
+        # Half an ulp of the length changes the concentration by condition / 2 ulp.
         bound = max(1e-12, 2**-53 * condition)
         assert abs(float(fit.concentration) / float(want) - 1) < bound, (goal, condition)
 

@@ -86,7 +86,7 @@ def test_passes_through_a_collision(x64):
 
 @jax.jit
 def kicked(x, v, a):
-    """Return the state after a kick of 0.3 per distance, and the energy that is stored with it."""
+    """Return the state after a kick of the velocity by 0.3 |x| a, and the energy stored with it."""
     orbit = ks.regularised(x, v, jnp.asarray(M))
     orbit = ks.kick(orbit, jnp.asarray(0.3), a)
     return *ks.physical(orbit), orbit.h
