@@ -4,7 +4,7 @@ A benchmark is a module of this folder with a function `entries()`, which yields
 listed in `NAMES`. Without a name all benchmarks are measured in one session. If a peer package is
 not installed, its benchmark is reported at the end and the others are still measured. Comparisons
 with published scores are separate scripts: `python -m benchmarks.coco`, `.fronts`, `.large_fronts`,
-`.matter_tasks`.
+`.continuum_tasks`.
 """
 
 import importlib

@@ -21,7 +21,7 @@ PILLARS = {
     "Learning": ("cartpole", "ppo", "surgical/star"),
 }
 # colors of a peer that is slower than jaxgpu, of a faster peer, of text and of the grid
-COLOURS = {
+COLORS = {
     "light": {"slower": "#0f766e", "faster": "#b45309", "text": "#1f2937", "grid": "#d1d5db"},
     "dark": {"slower": "#2dd4bf", "faster": "#fbbf24", "text": "#e5e7eb", "grid": "#4b5563"},
 }
@@ -52,7 +52,7 @@ def draw(pillar: str, found: list[tuple], theme: str, file: Path) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    tone = COLOURS[theme]
+    tone = COLORS[theme]
     style: dict[Any, Any] = {"svg.fonttype": "none", "font.size": TEXT, "svg.hashsalt": "jaxgpu"}
     style |= {"font.family": "sans-serif", "text.color": tone["text"]}
     style |= {f"{axis}tick.color": tone["text"] for axis in "xy"}
@@ -95,12 +95,12 @@ def write(folder: Path = FOLDER) -> None:
         if not (chosen := bars(found, beginnings)):
             lines += ["The record has no row of it yet.", ""]
             continue
-        for theme in COLOURS:
+        for theme in COLORS:
             name = f"{pillar.lower().replace(' ', '-')}-{theme}.svg"
             draw(pillar, chosen, theme, folder / name)
             lines += [f"```{{image}} charts/{name}", f":alt: {pillar}: seconds of peers over ours"]
             lines += [f":class: only-{theme}", "```", ""]
-        lines += ["; ".join(dict.fromkeys(map(record.sat, rows))) + ".", ""]
+        lines += ["; ".join(dict.fromkeys(map(record.provenance, rows))) + ".", ""]
     (folder / "charts.md").write_text("\n".join(lines))
 
 

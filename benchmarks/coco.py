@@ -30,12 +30,12 @@ from jaxgpu.evolution.problem import Problem, box
 from jaxgpu.evolution.problems import bbob_data
 
 TARGET, WIDE = 1e-8, 20.0
-PLAIN = single.CMAES(8, sigma=2 / (2 * WIDE), start=4 / WIDE)
+CMA = single.CMAES(8, sigma=2 / (2 * WIDE), start=4 / WIDE)
 BIPOP = single.Restarts(8, 5, sigma=2 / (2 * WIDE), start=4 / WIDE)
 ROWS = {  # spec, dtype, evaluations per variable, half-width of the box
-    "CMAES-float64": (PLAIN, jnp.float64, 1000, WIDE),
+    "CMAES-float64": (CMA, jnp.float64, 1000, WIDE),
     "CMAES-tutorial": (single.CMAES(8, 3 / (2 * WIDE), 5 / WIDE), jnp.float64, 1000, WIDE),
-    "CMAES-float32": (PLAIN, jnp.float32, 1000, WIDE),
+    "CMAES-float32": (CMA, jnp.float32, 1000, WIDE),
     "IPOP-float64": (replace(BIPOP, small_runs=False), jnp.float64, 1000, WIDE),
     "IPOP-float32": (replace(BIPOP, small_runs=False), jnp.float32, 1000, WIDE),
     "BIPOP-float64": (BIPOP, jnp.float64, 2000, WIDE),
@@ -74,10 +74,10 @@ def problems(dimension: int) -> list[tuple[Any, float]]:
     """Return COCO's problems, each with its best value."""
     suite = import_module("cocoex").Suite("bbob", "instances:1-3", f"dimensions:{dimension}")
     made = [suite.get_problem(i) for i in range(len(suite))]
-    return [(p, bbob_data.value(p.id_function, p.id_instance)) for p in made]
+    return [(p, bbob_data.optimal_value(p.id_function, p.id_instance)) for p in made]
 
 
-def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
+def count_targets(row: str, seed: int, dimension: int) -> dict[int, int]:
     """Count the targets reached per function by one jaxgpu spec, with all problems in one batch."""
     spec, dtype, budget, half = ROWS[row]
     made = problems(dimension)
@@ -106,7 +106,7 @@ def reached(row: str, seed: int, dimension: int) -> dict[int, int]:
     return _count_by_function(made, best <= TARGET)
 
 
-def reached_by_pycma(row: str, seed: int, dimension: int) -> dict[int, int]:
+def count_pycma_targets(row: str, seed: int, dimension: int) -> dict[int, int]:
     """Count the targets reached per function by pycma, one problem after the other."""
     cma, hit = import_module("cma"), []
     made, budget = problems(dimension), PEERS[row] * dimension
@@ -135,7 +135,7 @@ def main(options: Options) -> None:
     warnings.simplefilter("ignore")  # pycma warns on flat functions
     for row in options.rows:
         begin = time.process_time()
-        run = reached_by_pycma if row in PEERS else reached
+        run = count_pycma_targets if row in PEERS else count_targets
         with jax.enable_x64(True):
             found = [run(row, seed, options.dimension) for seed in options.seeds]
         total = [sum(one.values()) for one in found]

@@ -55,10 +55,10 @@ def problems(dimension: int) -> list[tuple[Any, float]]:
         "bbob", f"instances:1-{INSTANCES}", f"dimensions:{dimension}"
     )
     made = [suite.get_problem(i) for i in range(len(suite))]
-    return [(p, bbob_data.value(p.id_function, p.id_instance)) for p in made]
+    return [(p, bbob_data.optimal_value(p.id_function, p.id_instance)) for p in made]
 
 
-def ours(dimension: int, seeds: tuple[int, ...]) -> Runs:
+def run_jaxgpu(dimension: int, seeds: tuple[int, ...]) -> Runs:
     """Run jaxgpu's BIPOP on all problems and seeds in one batch."""
     made, since = problems(dimension), clocks()
     spec = single.Restarts(single.default_pop_size(dimension), doublings=5)
@@ -91,7 +91,7 @@ def ours(dimension: int, seeds: tuple[int, ...]) -> Runs:
     return Runs(function, hit, np.full(len(hit), used), *(clocks() - since))
 
 
-def pycma(dimension: int, seeds: tuple[int, ...]) -> Runs:
+def run_pycma(dimension: int, seeds: tuple[int, ...]) -> Runs:
     """Run pycma's BIPOP, one problem after the other."""
     cma, since = import_module("cma"), clocks()
     function, hits, spent = [], [], []
@@ -128,7 +128,7 @@ def running_times(runs: Runs) -> np.ndarray:
     return np.array(found)
 
 
-def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
+def compare_times(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
     """Return the ratio of running times a over b, its error, and targets only one reached."""
     either = np.isfinite(a) & np.isfinite(b)
     log = np.log(np.where(either, a, 1) / np.where(either, b, 1))
@@ -148,12 +148,12 @@ def main(dimensions: tuple[int, ...], seeds: tuple[int, ...]) -> None:
     warnings.simplefilter("ignore")  # pycma warns on flat functions
     for dimension in dimensions:
         with jax.enable_x64(True):
-            runs = {"jaxgpu": ours(dimension, seeds)}
+            runs = {"jaxgpu": run_jaxgpu(dimension, seeds)}
         version = import_module("cma").__version__.split()[0]
-        runs[f"pycma {version}"] = pycma(dimension, seeds)
+        runs[f"pycma {version}"] = run_pycma(dimension, seeds)
         times = {name: running_times(one) for name, one in runs.items()}
         a, b = times.values()
-        answer = compared(a, b)
+        answer = compare_times(a, b)
         print(
             f"{dimension} variables, {seeds=}:", {k: round(float(v), 4) for k, v in answer.items()}
         )
@@ -175,5 +175,5 @@ def main(dimensions: tuple[int, ...], seeds: tuple[int, ...]) -> None:
             reached = float(np.isfinite(times[name]).sum())
             said = answer if name == "jaxgpu" else {"targets": reached}
             plain = {key: float(value) for key, value in said.items()}
-            measured.append(harness.Measured(name, 0.0, wall, one.cpu, plain))
+            measured.append(harness.Measurement(name, 0.0, wall, one.cpu, plain))
         harness.record(entry, measured)

@@ -65,7 +65,7 @@ def _forward_entry(work: Work) -> Entry:
 
     contenders = [Contender(f"jaxgpu, jax {jax.__version__}", _make_run(advance, ours.init()))]
     if jax.device_count() > 1:
-        two = mesh.devices(2)
+        two = mesh.make_mesh(2)
         share = devices.shard_frame(ours, two, STEPS)
         shared = _make_run(lambda shares: share(shares).state, devices.shard_state(ours, two))
         contenders.append(Contender("jaxgpu on two devices", shared))
@@ -126,7 +126,7 @@ def _gradient_entry(work: Work) -> Entry:
 
 def _loss(ours: Scene, state, v):
     body = state.bodies[0]
-    state = dataclasses.replace(state, bodies=(body.updated(v=v),))
+    state = dataclasses.replace(state, bodies=(body.replace(v=v),))
     end, _ = rollout(ours, state, 1, substeps=STEPS, checkpoint=(0, 1))
     return jnp.sum(jnp.mean((end.bodies[0].x - 0.3) ** 2, 0))
 
@@ -139,9 +139,9 @@ def _require_peers() -> None:
 
 def _peer_contenders(work: Work) -> list[Contender]:
     _require_peers()
-    from benchmarks.mpm import in_taichi, in_warp
+    from benchmarks.mpm import taichi_solver, warp_solver
 
-    made = [Contender(in_taichi.NAME, in_taichi.program(work))]
+    made = [Contender(taichi_solver.NAME, taichi_solver.program(work))]
     if work.material != "sand":  # the Warp program has no sand
-        made.append(Contender(in_warp.NAME, in_warp.program(work)))
+        made.append(Contender(warp_solver.NAME, warp_solver.program(work)))
     return made

@@ -14,15 +14,15 @@ import jax
 from benchmarks.harness import Contender, Entry
 from benchmarks.reach import chips, hlo
 from benchmarks.reach.program import Program
-from benchmarks.reach.programs import ALONE
-from benchmarks.reach.spread import SPREAD
+from benchmarks.reach.programs import SINGLE_DEVICE
+from benchmarks.reach.sharded_programs import SHARDED
 from jaxgpu.devices import precision
 
 
 def entries() -> Iterator[Entry]:
     """Yield every program for which enough devices are present."""
     accelerated = precision.platform() != "cpu"
-    for program in (*ALONE, *SPREAD):
+    for program in (*SINGLE_DEVICE, *SHARDED):
         size = program.full if accelerated else program.small
         calls = program.calls if accelerated else min(program.calls, 2)
         if program.devices <= len(jax.devices()):
@@ -59,11 +59,11 @@ class _ProgramCalls:
         return self.said
 
     def _compile(self) -> Callable[..., Any]:
-        f, start = self.program.made(self.size, jax.devices()[: self.program.devices])
+        f, start = self.program.build(self.size, jax.devices()[: self.program.devices])
         self.args = start()
         program = jax.jit(f, compiler_options=precision.options_of(f))
         compiled = program.lower(*self.args).compile()
-        chip = chips.of(jax.devices()[0].device_kind)
+        chip = chips.find_chip(jax.devices()[0].device_kind)
         if chip is not None:
             found = hlo.account(compiled.as_text() or "")
             operations = found.operations + self.program.operations * self.program.amount(self.size)

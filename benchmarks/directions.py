@@ -8,7 +8,7 @@ from scipy.stats import vonmises_fisher
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.numerics import VonMisesFisher
 from jaxgpu.studies.directions import features
 
@@ -25,7 +25,7 @@ def entries() -> list[Entry]:
 
 
 def _entry(name: str, x: np.ndarray) -> Entry:
-    fit, data = in_float64(jax.jit(VonMisesFisher.fit)), in_float64(jnp.asarray)(x)
+    fit, data = with_float64(jax.jit(VonMisesFisher.fit)), with_float64(jnp.asarray)(x)
     return Entry(
         name=f"directions: {name}",
         work=f"maximum-likelihood fit of {len(x)} unit vectors in {x.shape[1]} dimensions",

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks import sitting
+from benchmarks import conditions
 from jaxgpu import report
 
 RESULTS = Path(__file__).with_name("results.jsonl")
@@ -46,7 +46,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Seconds of one contender over all rounds."""
 
     name: str
@@ -56,7 +56,7 @@ class Measured:
     answer: dict[str, float]
 
 
-def measure(entry: Entry) -> list[Measured]:
+def measure(entry: Entry) -> list[Measurement]:
     """Run all contenders of `entry` in turn."""
     first = [_time_run(contender) for contender in entry.contenders]
     rounds = [[_time_run(contender) for contender in entry.contenders] for _ in range(entry.rounds)]
@@ -67,12 +67,12 @@ def measure(entry: Entry) -> list[Measured]:
         cpu = float(np.median([one[i][1] for one in rounds]))
         compile_time = contender.part * max(0.0, first[i][0] - middle)
         measured.append(
-            Measured(contender.name, compile_time, (low, middle, high), cpu, rounds[-1][i][2])
+            Measurement(contender.name, compile_time, (low, middle, high), cpu, rounds[-1][i][2])
         )
     return measured
 
 
-def table(entry: Entry, measured: list[Measured]) -> str:
+def table(entry: Entry, measured: list[Measurement]) -> str:
     """Return the result as text, one line per contender."""
     answers = list(dict.fromkeys(name for m in measured for name in m.answer))
     columns = [
@@ -101,25 +101,25 @@ def table(entry: Entry, measured: list[Measured]) -> str:
     return "\n".join([f"{entry.name}: {entry.work}", versions, *lines])
 
 
-def named(name: str, device: Any) -> str:
+def entry_name(name: str, device: Any) -> str:
     """Return an entry's name in the results; on an accelerator the chip's name comes first.
 
-    >>> named("rigid ant", jax.devices("cpu")[0])
+    >>> entry_name("rigid ant", jax.devices("cpu")[0])
     'rigid ant'
     """
     return name if device.platform == "cpu" else f"{device.device_kind}, {name}"
 
 
-def record(entry: Entry, measured: list[Measured], file: Path = RESULTS) -> None:
+def record(entry: Entry, measured: list[Measurement], file: Path = RESULTS) -> None:
     """Append the result of an entry to a file, as one line."""
     line = {
-        "name": named(entry.name, jax.devices()[0]),
+        "name": entry_name(entry.name, jax.devices()[0]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "work": entry.work,
         "amount": entry.amount,
         "unit": entry.unit,
         "environment": report.environment(),
-        **sitting.about(),
+        **conditions.describe(),
         "results": [vars(m) for m in measured],
     }
     with file.open("a") as rows:

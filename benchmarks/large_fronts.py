@@ -102,7 +102,7 @@ def distances(name: str, algorithm: str, options: Options) -> tuple[np.ndarray, 
     def evolve_seed(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         # jaxgpu's first generation only evaluates the first population
         f = protocol.evolve(spec, problem, key, GENERATIONS + 1).population.f
-        f = jnp.where(pareto.nondominated(f)[:, None], f, jnp.inf)
+        f = jnp.where(pareto.is_non_dominated(f)[:, None], f, jnp.inf)
         return indicators.igd(f, points), indicators.hypervolume(f, reference)
 
     keys = jax.random.split(jax.random.key(options.key), options.seeds)

@@ -21,7 +21,7 @@ from benchmarks import record
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"<!-- measured: (.+?) -->\n.*?<!-- end of measured -->", re.DOTALL)
 # pages that other programs write completely from their own results
-WRITTEN = ("reach.md", "scaling.md")
+GENERATED = ("reach.md", "scaling.md")
 
 # matches a ratio of speeds, CPU seconds, or work per second
 _SPEED = re.compile(
@@ -39,7 +39,7 @@ def pages() -> list[Path]:
     return [page for page in found if page.parent not in left_out]
 
 
-def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
+def fill_page(text: str, rows: dict[str, dict[str, Any]]) -> str:
     """Return a page whose marks hold the tables of these rows."""
     return MARK.sub(lambda mark: _fill_mark(mark[1], rows), text)
 
@@ -54,7 +54,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| work | program | seconds | over ours | answer |", "|---|---|---:|---:|---|"]
     for row in rows:
         work = f"{row['name']}: {row['work']}"
-        by_cpu = record.by_cpu(row)
+        by_cpu = record.is_cpu_time(row)
         for one in row["results"]:
             spent = one["cpu"] if by_cpu else one["wall"][1]
             answers = one["answer"].items()
@@ -62,16 +62,18 @@ def table(rows: list[dict[str, Any]]) -> str:
             cells = [work, one["name"], f"{spent:.3g}", f"{record.ratio(row, one):.3g}", said]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             work = ""
-    sittings = list(dict.fromkeys(record.sat(row) for row in rows))
-    clock = "CPU seconds" if all(map(record.by_cpu, rows)) else "Seconds of the wall or the CPU"
+    sittings = list(dict.fromkeys(record.provenance(row) for row in rows))
+    clock = (
+        "CPU seconds" if all(map(record.is_cpu_time, rows)) else "Seconds of the wall or the CPU"
+    )
     lines += ["", f"{clock}, medians of rounds in turn, compilation apart, from"]
     lines[-1] += f" `benchmarks/results.jsonl` ({'; '.join(sittings)})."
     return "\n".join(lines)
 
 
-def loose(page: Path) -> list[str]:
+def unmarked_speeds(page: Path) -> list[str]:
     """Return an error for each speed that a page states outside its marks."""
-    if page.name in WRITTEN:
+    if page.name in GENERATED:
         return []
     lines = MARK.sub(lambda mark: "\n" * mark[0].count("\n"), page.read_text()).splitlines()
     name = page.relative_to(ROOT)
@@ -82,14 +84,14 @@ def loose(page: Path) -> list[str]:
     ]
 
 
-def wrong(write: bool = False) -> list[str]:
+def page_errors(write: bool = False) -> list[str]:
     """Return the errors of the pages, one line each, after updating their tables if `write`."""
     rows, lines = record.rows(), []
     for page in pages():
         text, name = page.read_text(), page.relative_to(ROOT)
-        lines += loose(page)
+        lines += unmarked_speeds(page)
         try:
-            new = filled(text, rows)
+            new = fill_page(text, rows)
         except KeyError as missing:
             lines.append(f"{name}: {missing.args[0]}")
             continue
@@ -104,7 +106,7 @@ def wrong(write: bool = False) -> list[str]:
 
 def main() -> int:
     """Write or check all pages and return the exit code."""
-    lines = wrong("--write" in sys.argv)
+    lines = page_errors("--write" in sys.argv)
     print("\n".join(lines))
     return int(bool(lines))
 

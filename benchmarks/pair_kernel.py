@@ -17,14 +17,14 @@ import numpy as np
 from jax import lax
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.devices.precision import in_float64, reassociation
+from jaxgpu.devices.precision import reassociation, with_float64
 from jaxgpu.physics.nbody.forces import hilo, pairs
 
 SOURCES, PAIRS = 4096, 1 << 25
 FLAGS = ["-O3", "-march=native", "-ffast-math", "-funroll-loops", "-shared", "-fPIC"]
 
 
-@in_float64
+@with_float64
 def entries() -> list[Entry]:
     """Return entries of 8 to 4096 targets with the same number of pairs, in float64."""
     random = np.random.default_rng(0)
@@ -74,15 +74,15 @@ def _compile(options: dict) -> Callable:
     return jax.jit(repeat_pull, compiler_options=options)
 
 
-@in_float64
+@with_float64
 def _run_jaxgpu(program: Callable, x, sources, m, times: int) -> np.ndarray:
     return np.asarray(program(jnp.asarray(x), jnp.asarray(sources), jnp.asarray(m), times))
 
 
-@in_float64
+@with_float64
 def _run_hilo(x, sources, m, times: int) -> np.ndarray:
     given = *(hilo.split(jnp.asarray(q)) for q in (x, sources)), jnp.asarray(m, jnp.float32)
-    return np.asarray(hilo.joined(_repeat_hilo(*given, times)))
+    return np.asarray(hilo.join(_repeat_hilo(*given, times)))
 
 
 @jax.jit

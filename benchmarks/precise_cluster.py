@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import rebound
 
-from benchmarks import in_ph4
+from benchmarks import ph4
 from benchmarks.harness import Contender, Entry
 from benchmarks.star_cluster import COUNT, SOFTENING, SPAN, energy, run_rebound
-from jaxgpu.devices.precision import in_float64, reassociation
+from jaxgpu.devices.precision import reassociation, with_float64
 from jaxgpu.physics.nbody import Hermite6, plummer
 
 _init = jax.jit(Hermite6.init)
 
 
-@in_float64
+@with_float64
 def entries() -> list[Entry]:
     """Return an entry of an eighth of a time unit; energies are computed outside the contenders."""
     x, v = plummer(jax.random.key(1), COUNT)
@@ -45,9 +45,7 @@ def entries() -> list[Entry]:
         Entry(
             name="precise-cluster",
             work=f"{COUNT} stars, softening {SOFTENING}, {SPAN} N-body time units, one core",
-            contenders=ours
-            + theirs
-            + in_ph4.contenders(stars, SPAN, SOFTENING, error, (0.05, 0.03)),
+            contenders=ours + theirs + ph4.contenders(stars, SPAN, SOFTENING, error, (0.05, 0.03)),
             amount=SPAN,
             unit="time units",
             rounds=3,
@@ -55,7 +53,7 @@ def entries() -> list[Entry]:
     ]
 
 
-@in_float64
+@with_float64
 def _run_jaxgpu(advance: Callable, stars: np.ndarray, eta: float) -> np.ndarray:
     spec = Hermite6(jnp.asarray(eta), softening=jnp.asarray(SOFTENING))
     state = _init(spec, stars[:3].T, stars[3:].T, np.full(COUNT, 1 / COUNT))

@@ -76,7 +76,7 @@ def _make_jaxgpu_run(
 def _camera_rays(eye: np.ndarray, target: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return unit vectors [P, 3] along the rays of a view, and the depth per metre of each."""
     camera = Camera(eye, target, (0.0, 0.0, 1.0), angle=ANGLE, width=size, height=size)
-    there = np.stack([np.asarray(a) for a in camera.places(jnp.ones((size, size)))], -1)
+    there = np.stack([np.asarray(a) for a in camera.unproject(jnp.ones((size, size)))], -1)
     way = there.reshape(-1, 3).astype(float) - eye
     length = np.linalg.norm(way, axis=1)
     return way / length[:, None], 1 / length

@@ -41,16 +41,16 @@ def matching(found: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]
 def ratio(row: dict[str, Any], other: dict[str, Any]) -> float:
     """Return a program's seconds over jaxgpu's: CPU time if this process did the work."""
     ours = row["results"][0]
-    return other["cpu"] / ours["cpu"] if by_cpu(row) else other["wall"][1] / ours["wall"][1]
+    return other["cpu"] / ours["cpu"] if is_cpu_time(row) else other["wall"][1] / ours["wall"][1]
 
 
-def by_cpu(row: dict[str, Any]) -> bool:
+def is_cpu_time(row: dict[str, Any]) -> bool:
     """Return whether all programs ran in this process, so that CPU time is the better figure."""
     here = "cpu" in row["environment"]["device"]
     return here and all(one["cpu"] > 0.02 * one["wall"][1] for one in row["results"])
 
 
-def sat(row: dict[str, Any]) -> str:
+def provenance(row: dict[str, Any]) -> str:
     """Return the date, commit and machine of a row's measurement."""
     about = row["environment"]
     commit = row.get("commit", "not recorded")

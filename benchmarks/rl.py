@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks import rl_host
 from benchmarks.harness import Contender, Entry
 from benchmarks.rl_brax import Race
-from benchmarks.rl_rival import Rival
+from benchmarks.rl_purejaxrl import ReferencePPO
 from jaxgpu import rl
 
 COPIES, STEPS, AGENTS = 2048, 200, 16
@@ -114,7 +114,7 @@ def _cartpole_contenders(agents: int) -> list[Contender]:
     )
     keys = jax.random.split(jax.random.key(0), agents)
     ours = jax.jit(jax.vmap(lambda key: rl.learn(env, ppo, key, UPDATES)[1]))
-    theirs = jax.jit(jax.vmap(Rival(num_updates=UPDATES).learn))
+    theirs = jax.jit(jax.vmap(ReferencePPO(num_updates=UPDATES).learn))
 
     def mean_last_return(reports: Any) -> Any:
         ended = reports["episodes"][:, -20:]
@@ -214,5 +214,5 @@ def entries() -> list[Entry]:
         ),
         _ppo_brax_entry(),
         *(_shac_entry(name) for name in (near, heavy)),
-        *rl_host.of_host(),
+        *rl_host.host_entries(),
     ]

@@ -68,7 +68,7 @@ def _single_entry() -> Entry:
     return Entry("from the host alone", work, contenders, float(MOST), "steps")
 
 
-def of_host() -> list[Entry]:
+def host_entries() -> list[Entry]:
     """Return entries of vectors of several sizes, and of a single environment."""
     adapters.register_gymnasium()
     return [*(_vector_entry(size) for size in SIZES), _single_entry()]

@@ -148,7 +148,7 @@ def worker(number: int, team: tuple[int, int], port: int, pipe: Any) -> None:
 
 def _build_program(program: str, weak: bool) -> tuple[Callable, Any, dict[str, float]]:
     """Return the step, the placed state, and the bytes sent by a step with its measurement."""
-    devices = mesh.devices()
+    devices = mesh.make_mesh()
     step, state = PROGRAMS[program](devices.size if weak else 1)
     place = lambda name, part: (mesh.replicate if name == "whole" else _split)(part, devices)
     state = {name: place(name, part) for name, part in state.items()}
@@ -159,7 +159,7 @@ def _build_program(program: str, weak: bool) -> tuple[Callable, Any, dict[str, f
 
 
 def _split(part: Any, devices: Any) -> Any:
-    return mesh.split(part, devices, axis=0)
+    return mesh.shard(part, devices, axis=0)
 
 
 def _array_bytes(result: str) -> int:

@@ -9,14 +9,14 @@ import numpy as np
 import rebound
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.physics.nbody.planets import ensemble
 from jaxgpu.physics.nbody.planets.ensemble import Ensemble
 
 COUNT, SOME, SPAN = 10_000, 500, 40.0
 
 
-@in_float64
+@with_float64
 def entries() -> list[Entry]:
     """Return scatterings of a binary (a = 1) by an equal unbound star from distance 20, b < 4."""
     x, v = _sample_scatterings(0)
@@ -24,7 +24,7 @@ def entries() -> list[Entry]:
     energy = jax.jit(ensemble.energy)
     before = np.asarray(energy(systems))
 
-    @in_float64
+    @with_float64
     def run_ensemble(spec: Ensemble) -> dict[str, float]:
         end = spec.step(systems)
         after = np.asarray(energy(end))

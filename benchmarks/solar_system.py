@@ -9,7 +9,7 @@ import rebound
 
 from benchmarks import limits
 from benchmarks.harness import Contender, Entry
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.physics.nbody.planets import ephemeris
 from jaxgpu.physics.nbody.planets.planetary import Planetary, State
 from jaxgpu.physics.nbody.planets.tracers import Control
@@ -22,7 +22,7 @@ FLOPS = 365.25 / STEP * (22 * 10 * 18 + 21 * 2 * 3 * 16)
 START = ephemeris.de440(ephemeris.J2000)
 
 
-@in_float64
+@with_float64
 def entries() -> list[Entry]:
     """Return a year of Newtonian gravity; the error, km, is relative to a more precise run."""
     x, v = belt(Options(tracers=TRACERS, eccentricity=0.3), START)
@@ -47,7 +47,7 @@ def entries() -> list[Entry]:
     ]
 
 
-@in_float64
+@with_float64
 def _run_jaxgpu(x: np.ndarray, v: np.ndarray, control: Control, substeps: int = 8) -> np.ndarray:
     spec = Planetary(
         gm=jnp.asarray(START.gm),

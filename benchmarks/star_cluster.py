@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import rebound
 
-from benchmarks import in_ph4
+from benchmarks import ph4
 from benchmarks.harness import Contender, Entry
-from jaxgpu.devices.precision import in_float64, reassociation
+from jaxgpu.devices.precision import reassociation, with_float64
 from jaxgpu.physics.nbody import Hermite, plummer
 
 COUNT, SPAN, SOFTENING = 1024, 0.125, 1e-4
 
 
-@in_float64
+@with_float64
 def entries() -> list[Entry]:
     """Return an entry of an eighth of a time unit; energies are computed outside the contenders."""
     x, v = plummer(jax.random.key(1), COUNT)
@@ -48,7 +48,7 @@ def entries() -> list[Entry]:
                 )
                 for name, integrator, options in theirs
             ]
-            + in_ph4.contenders(stars, SPAN, SOFTENING, error, (0.14, 0.05)),
+            + ph4.contenders(stars, SPAN, SOFTENING, error, (0.14, 0.05)),
             amount=SPAN,
             unit="time units",
             rounds=3,
@@ -60,7 +60,7 @@ def _run_and_score(error, run, stars, how):
     return error(run(stars, how))
 
 
-@in_float64
+@with_float64
 def _run_jaxgpu(stars: np.ndarray, eta: float) -> np.ndarray:
     spec = Hermite(jnp.asarray(eta), jnp.asarray(SOFTENING))
     begin = _init(spec, stars[:3].T, stars[3:].T, np.full(COUNT, 1 / COUNT))

@@ -14,14 +14,14 @@ import numpy as np
 import tyro
 
 from benchmarks.harness import Contender, Entry
-from jaxgpu.devices.precision import in_float64, reassociation
+from jaxgpu.devices.precision import reassociation, with_float64
 from jaxgpu.physics.nbody import Hermite, plummer
 from jaxgpu.physics.nbody.clusters.hermite import State
 
 SPAN, SOFTENING = 0.125, 1e-4
 
 
-@in_float64
+@with_float64
 def entries() -> list[Entry]:
     """Return an entry of an eighth of a time unit of both clusters, on all cores."""
     with_, without = (_prepare(2048, count) for count in (20_480, 0))
@@ -50,14 +50,14 @@ def _prepare(stars: int, tracers: int) -> tuple:
     return step, spec, jax.block_until_ready(step(spec, state))
 
 
-@in_float64
+@with_float64
 def _run_interval(step, spec: Hermite, state: State) -> dict[str, float]:
     end = step(spec, state)
     steps = np.asarray(end.steps - state.steps)
     return {"blocks": float(end.blocks - state.blocks), "pairs": float(steps.sum() * state.m.size)}
 
 
-@in_float64
+@with_float64
 def main(stars: int = 64, rounds: int = 2) -> None:
     """Print CPU seconds of an interval for 1e3 to 1e6 tracers, and the program's memory."""
     print(" tracers  CPU s  us a body  steps a body  ns a pair  MB")

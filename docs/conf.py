@@ -103,7 +103,7 @@ def _whole(app, env):
 
 def setup(app):
     """Called by Sphinx."""
-    if wrong := pages.wrong():
+    if wrong := pages.page_errors():
         raise ExtensionError("\n".join(wrong))
     gallery.pages()
     reference.write()

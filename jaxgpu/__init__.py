@@ -27,7 +27,7 @@ def __getattr__(name: str) -> _Any:
     if name == "distributed":
         return _import_module(f"{__name__}.devices").distributed
     if name == "load":
-        return _import_module(f"{__name__}.runs.saving.saved").load
+        return _import_module(f"{__name__}.runs.saving.saved_run").load
     if name == "show":
         return _import_module(f"{__name__}.render").show
     if name in __all__:

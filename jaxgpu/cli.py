@@ -29,7 +29,7 @@ from jaxgpu.report import ReportError
 from jaxgpu.runs import files
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.checkpoint.folder import MANIFEST
-from jaxgpu.runs.checkpoint.plain import open_file, parse, printable
+from jaxgpu.runs.checkpoint.untrusted_data import open_file, parse, printable
 from jaxgpu.runs.saving import watch
 from jaxgpu.studies import BadInput, Study, from_file, studies
 
@@ -149,7 +149,7 @@ def watch_(
     ranges.refuse("watch: seconds", seconds, ranges.Range(above=0, most=86_400))
 
     def plot_repeatedly():
-        picture = watch.drawn(folder)
+        picture = watch.plot_runs(folder)
         with contextlib.suppress(KeyboardInterrupt):
             while not once:
                 print(
@@ -157,7 +157,7 @@ def watch_(
                     flush=True,
                 )
                 time.sleep(seconds)
-                picture = watch.drawn(folder)
+                picture = watch.plot_runs(folder)
         if once:
             print(picture)
 
@@ -169,7 +169,7 @@ def info() -> Call:
 
     def print_info():
         rows = report.environment() | {
-            "free memory": f"{memory.available() / 1e9:.1f} GB",
+            "free memory": f"{memory.free_bytes() / 1e9:.1f} GB",
             "compilation cache": str(_cache_folder()),
         }
         for name, value in rows.items():
@@ -197,7 +197,7 @@ def run_study(study: Study, options: Any, out: Path, resume: bool) -> None:
         ranges.check(study.name, options)
     except (TypeError, ValueError) as error:
         raise BadInput(str(error)) from None
-    report.ready()
+    report.import_extras()
     with _lock_output(out, study, options, resume):
         _enable_cache()
         began = time.perf_counter()
@@ -296,7 +296,7 @@ def _lock_output(out: Path, study: Study, options: Any, resume: bool) -> Iterato
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; give a folder as --out")
     out.mkdir(parents=True, exist_ok=True)
-    with files.locked(out):
+    with files.lock_folder(out):
         _record_experiment(out, study, options, resume)
         try:
             yield

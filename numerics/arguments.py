@@ -53,16 +53,16 @@ def broadcast(name: str, arguments: dict[str, Any]) -> tuple[list[Array], np.dty
     floats = [a for a, kind in zip(values.values(), kinds) if jnp.issubdtype(kind, jnp.floating)]
     with scope(floats), np.errstate(over="ignore"):  # values too large for a float become infinite
         result = jnp.result_type(*floats, float)
-        work = computed_in(result)
+        work = work_dtype(result)
         return [jnp.broadcast_to(jnp.asarray(a, work), shape) for a in values.values()], result
 
 
-def computed_in(kind: Any) -> np.dtype:
+def work_dtype(kind: Any) -> np.dtype:
     """Return the dtype in which values of a floating dtype are computed: at least float32."""
     return np.dtype(kind if jnp.finfo(kind).bits >= 32 else np.float32)
 
 
-def least(v: ArrayLike) -> float:
+def known_min(v: ArrayLike) -> float:
     """Return the minimum of `v` if it is known at trace time, else minus infinity."""
     if not isinstance(v, int | float | np.ndarray | np.generic) or not np.size(v):
         return -inf
@@ -73,7 +73,7 @@ def least(v: ArrayLike) -> float:
 def _convert_value(value: Any) -> Any:
     """Return `value` with a list as an array, and an integer of 32 bits or more as a float."""
     if isinstance(value, list | tuple):
-        return listed(value)
+        return list_to_array(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 31:
         try:
             return float(value)
@@ -82,7 +82,7 @@ def _convert_value(value: Any) -> Any:
     return value
 
 
-def listed(value: list | tuple) -> Any:
+def list_to_array(value: list | tuple) -> Any:
     """Convert a nested list to an array; the dtype check rejects what cannot be converted."""
     parts = jax.tree.leaves(value)
     plain = all(type(part) in (int, float) for part in parts)

@@ -17,15 +17,15 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained, keeps_64_bits
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits
 
 from .arguments import broadcast
 from .bessel.branches import log_bessel
-from .bessel.hypergeometric import log_gamma, steep
-from .bessel.uniform import Kind, edge
+from .bessel.debye import BesselKind, edge
+from .bessel.hypergeometric import log_gamma, log_normalized_bessel
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def matern(r: ArrayLike, smoothness: ArrayLike, length: ArrayLike = 1.0) -> Array:
     """Return the Matern covariance at distance `r`, for unit variance.
@@ -91,7 +91,7 @@ def _distance_derivative(v: Array, r: Array, length: Array) -> Array:
     rough = jnp.where(smooth, 0.5, v)
     scale = jnp.sqrt(2 * rough) / length
     x = jnp.where(apart, scale * r, 1.0)
-    kink = rough * jnp.log(x) + log_bessel(Kind(-1), 1 - rough, x)
+    kink = rough * jnp.log(x) + log_bessel(BesselKind(-1), 1 - rough, x)
     kink = -scale * jnp.exp(kink - (rough - 1) * log(2) - _log_gamma(rough))
     start = jnp.where(rough > 0.5, 0.0, jnp.where(rough == 0.5, -1 / length, -jnp.inf))
     kink = jnp.where(apart, kink, start + _zero_with_curvature(rough, r, length))
@@ -115,9 +115,11 @@ def _log_matern(v: Array, x: Array) -> Array:
     """Return log M_v(x) for x > 0."""
     large = v >= edge(x)
     low = jnp.where(large, 1.0, v)
-    direct = low * (jnp.log(x) - log(2)) + log_bessel(Kind(-1), low, x)
+    direct = low * (jnp.log(x) - log(2)) + log_bessel(BesselKind(-1), low, x)
     direct = direct + log(2) - _log_gamma(low)
-    return jnp.where(large, steep(Kind(-1), jnp.where(large, v, edge(x)), x * x), direct)
+    return jnp.where(
+        large, log_normalized_bessel(BesselKind(-1), jnp.where(large, v, edge(x)), x * x), direct
+    )
 
 
 def _log_gamma(v: Array) -> Array:

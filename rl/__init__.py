@@ -5,16 +5,16 @@ Reading order:
     environment   the environment protocol and the registry of environments; `spaces`
     envs          classic, locomotion, surgical, tactile, fluid and rearrangement tasks
     vector        vectorized environments with automatic resets
-    learners      PPO, also recurrent or kickstarted, PQN, SAC, SHAC, DAgger, ES; `Policies`
+    learners      PPO, also recurrent or kickstarted, PQN, SAC, SHAC, DAgger, ES; `PolicyObjective`
     loops         `learn`, a pure function; `train`, with checkpoints; `sweep`, over many seeds
-    devices       data-parallel training on several devices; `shares`, its collective operations
-    policies      learned policies, saved, loaded and exported
+    devices       data-parallel training on several devices; `collectives`, its collective
+    operations policies      learned policies, saved, loaded and exported
     evaluation    scores of complete episodes, statistics over runs
     plan          trajectory optimization, without a policy
     animation     videos of the tasks;  adapters: other libraries;  logs: TensorBoard
 """
 
-from .environment import Checked, Environment, Step, checked, make, names, register
+from .environment import CheckedEnv, Environment, Step, add_checks, make, names, register
 from .envs import classic
 from .envs.classic import *
 from .envs.locomotion import (
@@ -29,10 +29,10 @@ from .envs.locomotion import (
     Swimmer,
     Walker2d,
 )
-from .envs.matter import Matter
+from .envs.matter import MatterTask
 from .envs.rearrange.tasks import MobilePick, Navigate, Place, Rearrange
 from .envs.surgical import (
-    Centre,
+    Center,
     DynamicReach,
     NeedlePick,
     PegTransfer,
@@ -52,12 +52,12 @@ from .learners import (
     SHAC,
     DAgger,
     KickstartedPPO,
-    Policies,
+    PolicyObjective,
     RecurrentPPO,
     ResNet,
 )
 from .loops import Learner, Training, learn, sweep, train
-from .policies import LearntPolicy, Policy, RecurrentPolicy, load_policy
+from .policies import LearnedPolicy, Policy, RecurrentPolicy, load_policy
 from .spaces import Box, Discrete, Space
 from .vector import Outcome, Vector, VectorState, vectorize
 
@@ -65,8 +65,8 @@ __all__ = [
     # environments
     "Environment",
     "Step",
-    "Checked",
-    "checked",
+    "CheckedEnv",
+    "add_checks",
     "make",
     "names",
     "register",
@@ -74,14 +74,14 @@ __all__ = [
     "Discrete",
     "Space",
     "Ant",
-    "Centre",
+    "Center",
     "DynamicReach",
     "HalfCheetah",
     "Hopper",
     "Humanoid",
     "HumanoidStandup",
     "InvertedDoublePendulum",
-    "Matter",
+    "MatterTask",
     "MobilePick",
     "Navigate",
     "NeedlePick",
@@ -110,7 +110,7 @@ __all__ = [
     "KickstartedPPO",
     "PPO",
     "PQN",
-    "Policies",
+    "PolicyObjective",
     "RecurrentPPO",
     "SAC",
     "SHAC",
@@ -124,7 +124,7 @@ __all__ = [
     "sweep",
     "train",
     # policies
-    "LearntPolicy",
+    "LearnedPolicy",
     "Policy",
     "RecurrentPolicy",
     "load_policy",

@@ -16,7 +16,7 @@ from jaxgpu.render import Camera
 _FRAMES = 4  # frames per call on a CPU, where each core runs one call
 
 
-def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
+def render_frames(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     """Render states [T, ...] of an environment with a method `scene` as images [T, H, W, 3], uint8.
 
     Args:
@@ -34,13 +34,13 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     >>> env = rl.make("pendulum")
     >>> states = jax.vmap(lambda key: env.reset(key)[0])(jax.random.split(jax.random.key(0), 2))
     >>> camera = Camera((0.0, -5.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=8, height=6)
-    >>> film(env, states, camera).shape
+    >>> render_frames(env, states, camera).shape
     (2, 6, 8, 3)
     """
     if not callable(getattr(env, "scene", None)):
         raise TypeError(
-            f"film: {type(env).__name__} has no method `scene`; it must give what is there at a "
-            "state; write one that returns render.Capsules"
+            f"render_frames: {type(env).__name__} has no method `scene`; it must give what is "
+            "there at a state; write one that returns render.Capsules"
         )
 
     def draw(state: Any) -> Array:
@@ -50,8 +50,8 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     if len(lengths) != 1 or lengths & {(), (0,)}:
         found = " and ".join(str(list(n)) for n in sorted(lengths)) or "no arrays"
         raise ValueError(
-            f"film: states begins with {found}; all of its arrays must be [T, ...], T of 1 or "
-            "more; make one state a row by x[None]"
+            f"render_frames: states begins with {found}; all of its arrays must be [T, ...], T of "
+            "1 or more; make one state a row by x[None]"
         )
     ((count,),) = lengths
     size = min(count, _FRAMES) if precision.platform() == "cpu" else count
@@ -60,7 +60,10 @@ def film(env: Any, states: Any, camera: Camera, **options: Any) -> np.ndarray:
     parts = [jax.tree.map(lambda x, at=at: jnp.asarray(x[at]), held) for at in rows]
     drawn = jax.jit(lambda part: jax.lax.map(draw, part)).lower(parts[0]).compile()
     cores = min(os.cpu_count() or 1, len(parts))
-    memory.room("film", cores * memory.forecast(drawn) + 3 * count * camera.height * camera.width)
+    memory.check_size(
+        "render_frames",
+        cores * memory.estimate_peak(drawn) + 3 * count * camera.height * camera.width,
+    )
     with ThreadPoolExecutor(cores) as threads:
         images = list(threads.map(lambda part: np.asarray(drawn(part)), parts))
     return np.concatenate(images)[:count]

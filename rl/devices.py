@@ -15,7 +15,7 @@ import jax
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgpu.devices.mesh import flat
+from jaxgpu.devices.mesh import check_mesh
 
 from .environment import Environment
 
@@ -40,9 +40,9 @@ def shardings(state: Any, mesh: Mesh) -> Any:
 
     Environments are sharded, all else is replicated. `shard_update` has an example.
     """
-    mesh = flat("shardings: mesh", mesh)
+    mesh = check_mesh("shardings: mesh", mesh)
     (axis,) = mesh.axis_names
-    return jax.tree.map(lambda place: NamedSharding(mesh, place), state.places(axis))
+    return jax.tree.map(lambda place: NamedSharding(mesh, place), state.partition_specs(axis))
 
 
 def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, Array], Any]:
@@ -51,7 +51,7 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
     Args:
         learner: learner with `check_devices` and an `update` that accepts `axis`, as all in `rl`.
         env: the environment.
-        mesh: one-axis mesh, see `jaxgpu.devices.mesh.devices`.
+        mesh: one-axis mesh, see `jaxgpu.devices.mesh.make_mesh`.
 
     Raises:
         ValueError: if environments, candidates or minibatches cannot be sharded evenly.
@@ -59,14 +59,14 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
 
     >>> from jaxgpu import rl
     >>> from jaxgpu.devices import mesh
-    >>> env, ppo, two = rl.make("cartpole"), rl.PPO(num_envs=4, num_steps=4), mesh.devices(2)
+    >>> env, ppo, two = rl.make("cartpole"), rl.PPO(num_envs=4, num_steps=4), mesh.make_mesh(2)
     >>> state = ppo.init(env, jax.random.key(0), num_updates=1)
     >>> state = jax.device_put(state, shardings(state, two))
     >>> state = jax.jit(shard_update(ppo, env, two))(state, jax.random.key(1))
     >>> state.env_state.observation.sharding.shard_shape((4, 4))
     (2, 4)
     """
-    mesh = flat("shard_update: mesh", mesh)
+    mesh = check_mesh("shard_update: mesh", mesh)
     check("shard_update", learner, mesh)
     (axis,) = mesh.axis_names
     whole = PartitionSpec()
@@ -75,7 +75,7 @@ def shard_update(learner: Any, env: Environment, mesh: Mesh) -> Callable[[Any, A
         return learner.update(env, state, key, axis=axis)
 
     def update_sharded(state: Any, key: Array) -> Any:
-        places = state.places(axis)
+        places = state.partition_specs(axis)
         # Each device differentiates the loss of its own rows, and the learner reduces once.
         # With `check_vma` JAX would also sum the gradients of the replicated networks by itself.
         each = jax.shard_map(

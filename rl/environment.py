@@ -14,7 +14,7 @@ optional,
 It returns the visible geometry, which videos (`pictures.film`), `jaxgpu.show` and depth cameras
 (`scene(state).depth(camera)`) use. An episode ends in one of two ways: `terminated`, in a terminal
 state, or `truncated`, at the time limit, where the value of the last observation still counts. The
-tasks of this package check the shape of vector actions (`whole_actions`). Otherwise both methods
+tasks of this package check the shape of vector actions (`check_actions`). Otherwise both methods
 accept their arguments unchecked. Those of `checked(env)`, for interactive use, check all of them.
 """
 
@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree
 
 from .spaces import Space
@@ -72,7 +72,7 @@ class Environment(Protocol):
         ...
 
 
-def whole_actions(step: Callable[..., Step]) -> Callable[..., Step]:
+def check_actions(step: Callable[..., Step]) -> Callable[..., Step]:
     """Wrap `step` so that it rejects actions with NaN or with a shape other than the task's.
 
     Without this check an index out of range would silently read the last entry of an array. Values
@@ -97,7 +97,7 @@ def whole_actions(step: Callable[..., Step]) -> Callable[..., Step]:
 _REGISTRY: dict[str, Callable[..., Environment]] = {}
 
 
-@explained
+@explain_errors
 def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
     """Return a decorator that registers an environment, or its factory, as `name` for `make`.
 
@@ -115,7 +115,7 @@ def register[F: Callable[..., Environment]](name: str) -> Callable[[F], F]:
     return add
 
 
-@explained
+@explain_errors
 def names() -> list[str]:
     """Return the sorted names of the registered environments.
 
@@ -125,7 +125,7 @@ def names() -> list[str]:
     return sorted(_REGISTRY)
 
 
-@explained
+@explain_errors
 @on_host
 def make(name: str, **parameters: Any) -> Environment:
     """Create the environment `name`, with `parameters` instead of its defaults.
@@ -152,7 +152,7 @@ def make(name: str, **parameters: Any) -> Environment:
 
 
 @pytree
-class Wrapped:
+class Wrapper:
     """Base of environment wrappers: forwards spaces and `reset`; subclasses define `step`."""
 
     env: Any  # the wrapped environment
@@ -178,7 +178,7 @@ class Wrapped:
 
 
 @pytree
-class Checked(Wrapped):
+class CheckedEnv(Wrapper):
     """Environment that validates its arguments, made by `checked`."""
 
     @property
@@ -192,7 +192,7 @@ class Checked(Wrapped):
         Raises:
             ValueError: if a parameter of the environment is out of its range.
         """
-        refuse_no_environment("reset", self.env)
+        check_environment("reset", self.env)
         ranges.check("reset", self.env)
         return self.env.reset(key)
 
@@ -206,7 +206,7 @@ class Checked(Wrapped):
         return self.env.step(state, jnp.asarray(action), key)
 
 
-def refuse_no_environment(name: str, env: Any) -> None:
+def check_environment(name: str, env: Any) -> None:
     """Raise if `env` has no method `reset`, or is a class instead of an environment.
 
     Raises:
@@ -219,9 +219,9 @@ def refuse_no_environment(name: str, env: Any) -> None:
         )
 
 
-@explained
+@explain_errors
 @on_host
-def checked(env: Environment) -> Checked:
+def add_checks(env: Environment) -> CheckedEnv:
     """Wrap `env` so that `reset` and `step` reject parameters and actions out of range.
 
     Raises:
@@ -229,11 +229,11 @@ def checked(env: Environment) -> Checked:
 
     >>> import jax
     >>> import jaxgpu.rl as rl
-    >>> env = rl.checked(rl.make("cartpole"))
+    >>> env = rl.add_checks(rl.make("cartpole"))
     >>> state, _ = env.reset(jax.random.key(0))
     >>> env.step(state, 2, jax.random.key(0))
     Traceback (most recent call last):
     ValueError: step: action is 2; it must be one of 0 ... 1
     """
-    refuse_no_environment("checked", env)
-    return Checked(env)
+    check_environment("add_checks", env)
+    return CheckedEnv(env)

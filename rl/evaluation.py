@@ -11,11 +11,11 @@ from jax.core import Tracer
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 
-from .doors import check_count
+from .checks import check_count
 from .environment import Environment
-from .policies import Policy, remembering
+from .policies import Policy, as_recurrent
 
 
 class Scores(NamedTuple):
@@ -26,8 +26,8 @@ class Scores(NamedTuple):
     success: Array  # [E] whether the last step was a success
 
 
-@explained
-@allocation.bounded
+@explain_errors
+@allocation.limit_memory
 def evaluate(
     env: Environment,
     policy: Policy,
@@ -46,7 +46,7 @@ def evaluate(
     check_count("evaluate: episodes", episodes)
     check_count("evaluate: max_steps", max_steps)
     ranges.check("evaluate", env)
-    policy = remembering(policy)
+    policy = as_recurrent(policy)
     act, start = policy.act, policy.carry
     start_key, step_key = jax.random.split(key)
     state, observation = jax.vmap(env.reset)(jax.random.split(start_key, episodes))
@@ -77,7 +77,7 @@ def evaluate(
     return scores
 
 
-@explained
+@explain_errors
 @on_host
 def interquartile_mean(
     scores: np.ndarray, key: Array, draws: int = 2000
@@ -121,7 +121,7 @@ def interquartile_mean(
     return float(middle), float(low), float(high)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @partial(jax.jit, static_argnums=2)
 def _mean_and_interval(x: Array, key: Array, draws: int) -> tuple[Array, ...]:
     """Return the interquartile mean and the ends of its 95 % bootstrap interval."""

@@ -16,18 +16,18 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxgpu.devices import allocation
-from jaxgpu.devices.mesh import flat
+from jaxgpu.devices.mesh import check_mesh
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, rollout, run
-from jaxgpu.runs.program import long
+from jaxgpu.runs.program import mark_slow
 from jaxgpu.runs.saving.branch import source
 
-from . import devices, shares, vector
-from .doors import check_count
+from . import collectives, devices, vector
+from .checks import check_count
 from .environment import Environment
 from .learners import schedule as schedules
 from .policies import Policy
@@ -77,7 +77,7 @@ class Training(Run[Any]):
         return self.learner.policy(self.env, self.state)
 
 
-@explained
+@explain_errors
 @on_host
 def learn(
     env: Environment,
@@ -114,7 +114,7 @@ def learn(
     return rollout(step, state, num_updates, key=run_key, measure=measure or _report)
 
 
-@explained
+@explain_errors
 @on_host
 def train(
     env: Environment,
@@ -173,7 +173,7 @@ def train(
     if schedule is not None:
         check_count("train: schedule", schedule)
     if mesh is not None:
-        mesh = flat("train: mesh", mesh)
+        mesh = check_mesh("train: mesh", mesh)
         devices.check("train", learner, mesh)
     updates = int(steps) // learner.steps_per_update
     if updates < 1:
@@ -182,7 +182,7 @@ def train(
         )
     length = updates if schedule is None else max(int(schedule) // learner.steps_per_update, 1)
     if resume:
-        schedules.refuse_another("train", source(out, resume), length, learner.steps_per_update)
+        schedules.check_length("train", source(out, resume), length, learner.steps_per_update)
     init_key, run_key = jax.random.split(key)
     task = _make_task(learner, env)
     state = _init_state(task, init_key, np.int32(length), mesh)
@@ -210,7 +210,7 @@ def train(
     )
 
 
-@explained
+@explain_errors
 @on_host
 def sweep(
     env: Environment,
@@ -265,14 +265,14 @@ def sweep(
     check_count("sweep: every", every)
     length = parts * every if schedule is None else schedule
     if resume:
-        schedules.refuse_another("sweep", source(out, resume), length, 1)
+        schedules.check_length("sweep", source(out, resume), length, 1)
     task = _make_task(learner, env)
     if mesh is not None:
-        mesh = flat("sweep: mesh", mesh)
+        mesh = check_mesh("sweep: mesh", mesh)
         if len(keys) % mesh.size:
             raise ValueError(
                 f"sweep: {len(keys)} keys over a mesh of {mesh.size} devices; they must be a "
-                "multiple of them; give more, or fewer devices by mesh.devices(count)"
+                "multiple of them; give more, or fewer devices by mesh.make_mesh(count)"
             )
     return run(
         partial(_update_seeds, mesh, learner, env, every, len(keys)),
@@ -290,7 +290,7 @@ def sweep(
 
 def _check_keys(keys: Any) -> None:
     if not arguments.is_key(keys):
-        found = arguments.shown(keys)
+        found = arguments.format_value(keys)
         raise TypeError(
             f"sweep: keys={found}; they must be keys [S]; make them by jax.random.split(key, S)"
         )
@@ -333,7 +333,7 @@ def _init_state(task: _Task, key: Array, num_updates: np.int32, mesh: Mesh | Non
     where = None
     if mesh is not None:
         where = devices.shardings(jax.eval_shape(_init, task, key, num_updates), mesh)
-    init = allocation.bounded(jax.jit(_init, out_shardings=where))
+    init = allocation.limit_memory(jax.jit(_init, out_shardings=where))
     return call_fresh(init, task, key, num_updates)
 
 
@@ -353,7 +353,7 @@ def _report(state: Any) -> Any:
     return state.report
 
 
-@allocation.bounded
+@allocation.limit_memory
 @partial(jax.jit, static_argnums=0)
 def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array) -> Any:
     def init_all(shared: tuple[_Task, Array], keys: Array) -> Any:
@@ -362,7 +362,7 @@ def _init_seeds(mesh: Mesh | None, task: _Task, keys: Array, num_updates: Array)
     return devices.shard_seeds(init_all, mesh)((task, num_updates), keys)
 
 
-@long
+@mark_slow
 def _update_seeds(
     mesh: Mesh | None,
     learner: Learner,
@@ -378,7 +378,7 @@ def _update_seeds(
         task, key = shared
 
         def update(i: Array, states: Any) -> Any:
-            keys = shares.own(jax.random.split(jax.random.fold_in(key, i), seeds), axis)
+            keys = collectives.local_rows(jax.random.split(jax.random.fold_in(key, i), seeds), axis)
             return jax.vmap(partial(_update, task.learner, task.env))(states, keys)
 
         return jax.lax.fori_loop(0, every, update, states)
@@ -396,7 +396,7 @@ def _check_finite_start(env: Environment, state: Any) -> None:
     env_state = getattr(state, "env_state", None)
     if env_state is None:
         return
-    if not jnp.any(vector.finite(env_state.observation)):
+    if not jnp.any(vector.is_finite(env_state.observation)):
         raise ValueError(
             f"train: no copy of {type(env).__name__} begins with finite numbers; "
             "mend what its reset returns, or the numbers that it is given"

@@ -15,12 +15,12 @@ import jax.export
 import jax.numpy as jnp
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.extras import extra
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.runs.checkpoint import CheckpointError, save, sealed, tree
-from jaxgpu.runs.checkpoint.plain import printable
-from jaxgpu.runs.files import replacing
+from jaxgpu.runs.checkpoint import CheckpointError, save, sealed_files, tree
+from jaxgpu.runs.checkpoint.untrusted_data import printable
+from jaxgpu.runs.files import replace_file
 from jaxgpu.runs.saving import catalog, objects, structure
 from jaxgpu.runs.saving.catalog import Trusted
 from jaxgpu.runs.saving.objects import Missing
@@ -29,7 +29,7 @@ _KIND = "policy"  # type tag in the file's metadata
 
 
 @pytree
-class LearntPolicy:
+class LearnedPolicy:
     """Deterministic policy of a learner, a callable that maps observations to actions.
 
     >>> import tempfile
@@ -97,7 +97,7 @@ class RecurrentPolicy:
         _save(path, self)
 
     def save_weights(self, path: str | Path) -> None:
-        """Write only the weights, for other programs, as `LearntPolicy.save_weights` does.
+        """Write only the weights, for other programs, as `LearnedPolicy.save_weights` does.
 
         Raises:
             ModuleNotFoundError: if safetensors is not installed, with the install command.
@@ -119,10 +119,10 @@ class RecurrentPolicy:
 type Policy = Callable[[Any], Any] | RecurrentPolicy
 
 
-def remembering(policy: Policy) -> RecurrentPolicy:
+def as_recurrent(policy: Policy) -> RecurrentPolicy:
     """Return the policy as a `RecurrentPolicy`, with an empty carry if it is memoryless.
 
-    >>> remembering(lambda observation: 2 * observation).act((), 3)
+    >>> as_recurrent(lambda observation: 2 * observation).act((), 3)
     ((), 6)
     """
     if isinstance(policy, RecurrentPolicy):
@@ -130,8 +130,8 @@ def remembering(policy: Policy) -> RecurrentPolicy:
     return RecurrentPolicy((), lambda carry, observation: (carry, policy(observation)))
 
 
-@explained
-def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | RecurrentPolicy:
+@explain_errors
+def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearnedPolicy | RecurrentPolicy:
     """Return the policy that `policy.save(path)` wrote.
 
     Untrusted files are safe to load: learners and networks of this package, Flax networks and
@@ -151,18 +151,19 @@ def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearntPolicy | Re
 
     >>> load_policy("/nowhere/policy.npz")
     Traceback (most recent call last):
-    jaxgpu.runs.checkpoint.sealed.CheckpointError: /nowhere/policy.npz: no such checkpoint; ...
+    jaxgpu.runs.checkpoint.sealed_files.CheckpointError: /nowhere/policy.npz: no such checkpoint;
+        ...
     """
     path = arguments.path("load_policy: path", path, "a file")
     trusted = catalog.check("load_policy", trusted)
     if path.is_dir():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
-    leaves, meta = tree.leaves(path)
+    leaves, meta = tree.read_leaves(path)
     if not isinstance(meta, dict) or meta.get("kind") != _KIND:
         raise CheckpointError(
             f"{path}: holds a checkpoint that is no policy; write one by policy.save(path)"
         )
-    with sealed.as_written(path):
+    with sealed_files.convert_errors(path):
         policy = objects.build(meta["tree"], [jnp.asarray(leaf) for leaf in leaves], trusted)
         _check_known(path, policy, meta["learnt"])
         return policy
@@ -180,37 +181,37 @@ def _check_known(path: Path, policy: Any, learnt: list[str]) -> None:
             )
     if not callable(getattr(type(learner), "act", None)):
         raise CheckpointError(
-            f"{path}: learner={arguments.shown(learner)}; it must be a learner; use another"
+            f"{path}: learner={arguments.format_value(learner)}; it must be a learner; use another"
         )
 
 
-def _save(path: str | Path, policy: LearntPolicy | RecurrentPolicy) -> None:
+def _save(path: str | Path, policy: LearnedPolicy | RecurrentPolicy) -> None:
     path = arguments.path("save: path", path, "a file")
     learner = _acting_policy("save", policy).learner
     parts = [learner, getattr(learner, "network", None)]
     learnt = [f"{type(part).__module__}.{type(part).__qualname__}" for part in parts]
-    save(path, policy, {"kind": _KIND, "tree": structure.of_tree(policy), "learnt": learnt})
+    save(path, policy, {"kind": _KIND, "tree": structure.describe_tree(policy), "learnt": learnt})
 
 
-def _save_weights(path: str | Path, policy: LearntPolicy) -> None:
+def _save_weights(path: str | Path, policy: LearnedPolicy) -> None:
     path = arguments.path("save_weights: path", path, "a file")
     tensors = extra("safetensors.flax", "studies", "save_weights")
     named = jax.tree.leaves_with_path({**policy.params, "obs_stats": policy.obs_stats})
     arrays = {jax.tree_util.keystr(at, simple=True, separator="."): x for at, x in named}
-    with replacing(path, "wb") as file:
+    with replace_file(path, "wb") as file:
         file.write(tensors.save(jax.tree.map(jnp.asarray, arrays), {"format": "flax"}))
 
 
-def _acting_policy(name: str, policy: LearntPolicy | RecurrentPolicy) -> LearntPolicy:
-    """Return the `LearntPolicy` that acts in a policy.
+def _acting_policy(name: str, policy: LearnedPolicy | RecurrentPolicy) -> LearnedPolicy:
+    """Return the `LearnedPolicy` that acts in a policy.
 
     Raises:
         TypeError: if no learner of this package made it.
     """
     act = policy.act if isinstance(policy, RecurrentPolicy) else policy
-    if not isinstance(act, LearntPolicy):
+    if not isinstance(act, LearnedPolicy):
         raise TypeError(
-            f"{name}: act={arguments.shown(act)}; it must be that of a learner's policy; "
+            f"{name}: act={arguments.format_value(act)}; it must be that of a learner's policy; "
             "of a function of your own keep the code, and its arrays by checkpoint.save"
         )
     return act
@@ -225,12 +226,12 @@ def _export_batched(
     return jax.export.export(jax.jit(function), platforms=platforms)(*jax.tree.map(rows, like))
 
 
-def learnt(
+def make_policy(
     learner: Any, env: Any, params: Any, obs_stats: Any, keys: tuple[str, ...] | None = None
-) -> LearntPolicy:
+) -> LearnedPolicy:
     """Return the policy of a learner; with dictionary observations it reads only `keys`."""
     select = lambda stats: stats if keys is None else {key: stats[key] for key in keys}
-    return LearntPolicy(
+    return LearnedPolicy(
         learner=learner,
         observation_space=env.observation_space,
         action_space=env.action_space,

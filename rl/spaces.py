@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 from jaxgpu.inputs.fields import number, pytree, size, static
 
 
@@ -32,7 +32,7 @@ class Box:
         """
         if np.shape(x) != self.shape:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must have shape {self.shape}")
-        when_known(partial(self._check_values, name), x)
+        defer_check(partial(self._check_values, name), x)
 
     def _check_values(self, name: str, x: Any) -> None:
         values = np.asarray(x)
@@ -75,7 +75,7 @@ class Discrete:
             raise ValueError(f"{name} has shape {np.shape(x)}; it must be one whole number")
         if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
             raise TypeError(f"{name} is of type {jnp.result_type(x)}; it must be an integer")
-        when_known(partial(self._check_value, name), x)
+        defer_check(partial(self._check_value, name), x)
 
     def _check_value(self, name: str, x: Any) -> None:
         if not 0 <= int(x) < self.size:
@@ -85,6 +85,6 @@ class Discrete:
 type Space = Box | Discrete
 
 
-def real() -> jnp.dtype:
+def float_dtype() -> jnp.dtype:
     """Return the default float dtype: float64 where it is enabled, else float32."""
     return jnp.zeros(()).dtype

@@ -23,11 +23,11 @@ from jax.sharding import PartitionSpec
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree, size, static
 
-from . import shares
-from .environment import Environment, refuse_no_environment
+from . import collectives
+from .environment import Environment, check_environment
 
 _RESTARTS = ("bank", "fresh", "same")
 
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
             "success": sum_done(self.info["success"]),
             "broken": jnp.sum(self.broken.astype(jnp.float32)),
         }
-        sums = shares.total(sums, axis)
+        sums = collectives.psum(sums, axis)
         ended = jnp.maximum(sums["episodes"], 1.0)
         means = {name: sums[name] / ended for name in ("episode_return", "success")}
         return sums | means
@@ -85,7 +85,7 @@ class VectorState:
     # [1, ...], used in a step in which no sampled initial state is finite
     first: Any
 
-    def places(self, axis: str) -> Any:
+    def partition_specs(self, axis: str) -> Any:
         """Return the partition specs on a mesh with this axis: the copies are sharded.
 
         The stored initial state is replicated, except with restart="same".
@@ -113,14 +113,14 @@ class Vector:
     axis: str | None = static(default=None)  # mesh axis over which the copies are sharded
 
     @property
-    def here(self) -> int:
+    def num_local(self) -> int:
         """Number of copies on this device, B below."""
-        return self.num_envs // shares.count(self.axis)
+        return self.num_envs // collectives.axis_size(self.axis)
 
-    @allocation.bounded
+    @allocation.limit_memory
     def reset(self, key: Array) -> VectorState:
         """Return the initial states of all copies; only here `env.stagger` is applied, if any."""
-        begun = mended(jax.vmap(self.env.reset)(self._keys(key)))
+        begun = replace_broken(jax.vmap(self.env.reset)(self._keys(key)))
         state, observation = begun
         first = begun if self.restart == "same" else jax.tree.map(lambda x: x[:1], begun)
         if stagger := getattr(self.env, "stagger", None):
@@ -128,8 +128,8 @@ class Vector:
         return VectorState(
             state=state,
             observation=observation,
-            episode_return=jnp.zeros(self.here),
-            episode_length=jnp.zeros(self.here, jnp.int32),
+            episode_return=jnp.zeros(self.num_local),
+            episode_length=jnp.zeros(self.num_local, jnp.int32),
             first=first,
         )
 
@@ -144,9 +144,9 @@ class Vector:
         Raises:
             ValueError: if the number of actions differs, or one is NaN outside of `jit`.
         """
-        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.here:
+        if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.num_local:
             raise ValueError(
-                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.here}, "
+                f"step: action has shape {list(jnp.shape(action))}; it must be [{self.num_local}, "
                 "...], one of each copy"
             )
         ranges.numbers("step: action", action)
@@ -167,7 +167,7 @@ class Vector:
         """Step all copies with the random inputs returned by `draw`."""
         step_key, fresh = drawn
         moved, out = self.move(state, action, step_key)
-        after = self.restarted(moved, out.is_first | reset, fresh)
+        after = self.reset_where(moved, out.is_first | reset, fresh)
         return after, out._replace(observation=after.observation)
 
     def move(self, state: VectorState, action: Array, key: Array) -> tuple[VectorState, Outcome]:
@@ -176,8 +176,8 @@ class Vector:
         Their states may hold any values. `Outcome.observation` equals `final` here.
         """
         step = jax.vmap(self.env.step)(state.state, action, self._keys(key))
-        good = finite((step.observation, step.reward)) & finite(step.state, state.state)
-        broken = jnp.broadcast_to(~good, self.here)
+        good = is_finite((step.observation, step.reward)) & is_finite(step.state, state.state)
+        broken = jnp.broadcast_to(~good, self.num_local)
         final = _select_rows(broken, state.observation, step.observation)
         reward = _select_rows(broken, jnp.zeros_like(step.reward), step.reward)
         counted = jax.lax.stop_gradient(reward if reward.ndim == 1 else reward[:, 0])
@@ -189,7 +189,7 @@ class Vector:
             first=state.first,
         )
         # totals of the episodes that end here
-        info = {"success": jnp.zeros(self.here, bool), **step.info}
+        info = {"success": jnp.zeros(self.num_local, bool), **step.info}
         info["episode_return"] = moved.episode_return
         info["episode_length"] = moved.episode_length
         return moved, Outcome(
@@ -202,14 +202,14 @@ class Vector:
             broken=broken,
         )
 
-    def restarted(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
+    def reset_where(self, state: VectorState, where: Array, fresh: Any) -> VectorState:
         """Reset the copies in the mask `where` [B] to the initial states returned by `draw`."""
 
         def repeat_bank(new: Array) -> Array:
             if self.restart != "bank":
                 return new
             new = jnp.concatenate([new] * -(-self.num_envs // new.shape[0]))[: self.num_envs]
-            return shares.own(new, self.axis)
+            return collectives.local_rows(new, self.axis)
 
         now = (state.state, state.observation)
         later, observation = _select_rows(where, jax.tree.map(repeat_bank, fresh), now)
@@ -226,14 +226,14 @@ class Vector:
             return state.first
         bank = -(-self.num_envs // 8)  # all devices compute the full bank
         keys = self._keys(key) if self.restart == "fresh" else jax.random.split(key, bank)
-        return mended(jax.vmap(self.env.reset)(keys), state.first)
+        return replace_broken(jax.vmap(self.env.reset)(keys), state.first)
 
     def _keys(self, key: Array) -> Array:
         """Return one key per copy [B], independent of the number of devices."""
-        return shares.own(jax.random.split(key, self.num_envs), self.axis)
+        return collectives.local_rows(jax.random.split(key, self.num_envs), self.axis)
 
 
-def finite(tree: Any, before: Any = None) -> Array:
+def is_finite(tree: Any, before: Any = None) -> Array:
     """Return a mask [B] of rows whose floating-point values are all finite; leaves are [B, ...].
 
     Infinities that equal the value in a tree `before` of the same structure are accepted.
@@ -260,12 +260,14 @@ def _select_rows(where: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(choose, new, old)
 
 
-def mended(begun: Any, spare: Any = None) -> Any:
+def replace_broken(begun: Any, spare: Any = None) -> Any:
     """Replace non-finite initial states and observations [B, ...] by a finite one.
 
     It is the first finite row, or `spare` [1, ...] if none is finite.
     """
-    good = finite(begun[1]) & finite(begun[0], begun[0])  # states may hold infinities, but no NaN
+    good = is_finite(begun[1]) & is_finite(
+        begun[0], begun[0]
+    )  # states may hold infinities, but no NaN
     good = jnp.broadcast_to(good, len(jax.tree.leaves(begun)[0]))
     found, at = jnp.any(good), jnp.argmax(good)
     other = jax.tree.map(lambda x: x[at][None], begun)
@@ -275,7 +277,7 @@ def mended(begun: Any, spare: Any = None) -> Any:
     return _select_rows(good, begun, other)
 
 
-@explained
+@explain_errors
 def vectorize(
     env: Environment, num_envs: int, restart: str = "fresh", axis: str | None = None
 ) -> Vector:
@@ -299,7 +301,7 @@ def vectorize(
     ((4,), (4, 4))
     """
     ranges.refuse("vectorize: num_envs", num_envs, ranges.Range(least=1, whole=True, one=True))
-    refuse_no_environment("vectorize", env)
+    check_environment("vectorize", env)
     ranges.check("vectorize", env)
     if axis is not None:
         arguments.word("vectorize: axis", axis)

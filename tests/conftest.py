@@ -19,7 +19,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 jax.config.update("jax_num_cpu_devices", 8)
-program_cache.use()
+program_cache.enable()
 # Collecting the long-lived objects of programs took a tenth of the time.
 gc.set_threshold(100_000, 20, 100)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 import taichi as ti
 
-from benchmarks.mpm import in_taichi
+from benchmarks.mpm import taichi_solver
 from benchmarks.mpm.work import DENSITY, DT, GRAVITY, KINDS, STEPS, Work, constants, start
 
-NAME = f"{in_taichi.NAME}, value and gradient"
+NAME = f"{taichi_solver.NAME}, value and gradient"
 
 
 @ti.data_oriented
@@ -44,21 +44,21 @@ class _TaichiSolver:
         self.loss.grad[None] = 1
         self.measure.grad()
         for t in reversed(range(STEPS)):
-            self.clear()
-            self.send(t)
-            self.on_grid()
-            self.clear_slopes()
-            self.receive.grad(t)
-            self.on_grid.grad()
-            self.send.grad(t)
+            self.clear_grid()
+            self.p2g(t)
+            self.update_grid()
+            self.clear_gradients()
+            self.g2p.grad(t)
+            self.update_grid.grad()
+            self.p2g.grad(t)
         slope = self.v.grad.to_numpy()[0].sum(0) / n
         return {"loss": self.loss[None] / n, "d loss / d v_y": slope[1]}
 
     def forward(self, t: int) -> None:
-        self.clear()
-        self.send(t)
-        self.on_grid()
-        self.receive(t)
+        self.clear_grid()
+        self.p2g(t)
+        self.update_grid()
+        self.g2p(t)
 
     @ti.kernel
     def begin(self, x: ti.types.ndarray(), one: ti.types.ndarray()):
@@ -71,21 +71,21 @@ class _TaichiSolver:
             self.C[0, p] = ti.Matrix.zero(ti.f32, 3, 3)
 
     @ti.kernel
-    def clear(self):
+    def clear_grid(self):
         for i in ti.grouped(self.weight):
             self.weight[i] = 0
             self.momentum[i] = ti.Vector.zero(ti.f32, 3)
             self.velocity[i] = ti.Vector.zero(ti.f32, 3)
 
     @ti.kernel
-    def clear_slopes(self):
+    def clear_gradients(self):
         for i in ti.grouped(self.weight):
             self.weight.grad[i] = 0
             self.momentum.grad[i] = ti.Vector.zero(ti.f32, 3)
             self.velocity.grad[i] = ti.Vector.zero(ti.f32, 3)
 
     @ti.kernel
-    def send(self, t: ti.i32):
+    def p2g(self, t: ti.i32):
         for p in range(self.work.particles):
             X = self.x[t, p] * self.nodes
             base = int(X - 0.5)
@@ -111,7 +111,7 @@ class _TaichiSolver:
                 self.weight[base + o] += weight * self.mass
 
     @ti.kernel
-    def on_grid(self):
+    def update_grid(self):
         for i in ti.grouped(self.weight):
             if self.weight[i] > 0:
                 v = self.momentum[i] / self.weight[i]
@@ -124,7 +124,7 @@ class _TaichiSolver:
                 self.velocity[i] = v
 
     @ti.kernel
-    def receive(self, t: ti.i32):
+    def g2p(self, t: ti.i32):
         for p in range(self.work.particles):
             X = self.x[t, p] * self.nodes
             base = int(X - 0.5)

@@ -2,6 +2,6 @@
 
 No chip is needed: both compilers build for devices that are described, not present. Read `chips`
 (the devices), `hlo` and `traffic` (what is counted in a compiled module), `program`, `programs` and
-`spread` (the compiled programs, for one device and for eight), `budgets` (limits of the counts),
-then `__main__`.
+`sharded_programs` (the compiled programs, for one device and for eight), `budgets` (limits of the
+counts), then `__main__`.
 """

@@ -30,9 +30,9 @@ from jax.extend import core
 
 from benchmarks.reach import budgets, hlo
 from benchmarks.reach.program import Program
-from benchmarks.reach.programs import ALONE
-from benchmarks.reach.spread import SPREAD
-from jaxgpu.runs.files import replacing
+from benchmarks.reach.programs import SINGLE_DEVICE
+from benchmarks.reach.sharded_programs import SHARDED
+from jaxgpu.runs.files import replace_file
 
 # outside this range, a float64 made of two float32 is 0 or infinite
 _LEAST, _MOST = 1.2e-38, 3.4e38
@@ -65,7 +65,7 @@ def lower(program: Program, chip: str, kind: str) -> tuple[Any, Any]:
     """Return the traced and the lowered `program`, for described devices that cannot run it."""
     size = program.full if kind == "full" else program.small
     with jax.enable_x64(program.wide):
-        f, args = program.described(size, chips.devices(chip, program.devices))
+        f, args = program.describe(size, chips.devices(chip, program.devices))
         traced = jax.jit(f).trace(*args)
         return traced, traced.lower(lowering_platforms=(chips.PLATFORMS[chip],))
 
@@ -163,7 +163,7 @@ def main(
     passed = json.loads(file.read_text()) if file.exists() else {}
     whole = not (full or like)
     same = whole and not (write or anew) and passed.get("sources") == now
-    programs = [program for program in (*ALONE, *SPREAD) if chip in program.chips]
+    programs = [program for program in (*SINGLE_DEVICE, *SHARDED) if chip in program.chips]
     programs = [program for program in programs if like in program.name]
     if same:
         print(f"{chip}: all sources are as they were")
@@ -186,7 +186,7 @@ def main(
         print(f"{chip} {program.name}: {found}, {spent:.1f} CPU-s", flush=True)
         if write:
             before = None if full else mine.get(program.name)
-            mine[program.name] = budgets.lowered(before, found)
+            mine[program.name] = budgets.tighten(before, found)
         if not full:
             breaches = budgets.breaches(program.name, found, mine.get(program.name))
             over += breaches
@@ -196,7 +196,7 @@ def main(
     elif budgets.PAGE.read_text() != budgets.page(kept, jax.__version__):
         over.append("docs/reach.md is not of these budgets; run make reach WRITE=--write")
     if whole and not over and not same:
-        with replacing(file) as lines:
+        with replace_file(file) as lines:
             lines.write(json.dumps(passed | {"sources": now}, indent=1, sort_keys=True) + "\n")
     spent = time.process_time() - began
     print(f"{chip}: {len(programs)} programs, {spent:.0f} CPU-s")

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.reach.chips import CHIPS
-from jaxgpu.runs.files import replacing
+from jaxgpu.runs.files import replace_file
 
 FILE = Path(__file__).parents[1] / "reach.json"
 PAGE = Path(__file__).parents[2] / "docs" / "reach.md"
@@ -60,7 +60,7 @@ def read() -> dict[str, dict[str, dict[str, Any]]]:
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
-def lowered(budget: Mapping[str, Any] | None, found: Figures) -> dict[str, Any]:
+def tighten(budget: Mapping[str, Any] | None, found: Figures) -> dict[str, Any]:
     """Return the budget after a measurement: the minimum of both for each figure."""
     new = asdict(found)
     return {key: min(new[key], (budget or new).get(key, new[key])) for key in new}
@@ -72,9 +72,9 @@ def write(budgets: Mapping[str, Any], version: str) -> None:
     for title, programs in sorted(budgets.items()):
         rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in programs.items()]
         sections.append(f" {json.dumps(title)}: {{\n" + ",\n".join(rows) + "\n }")
-    with replacing(FILE) as file:
+    with replace_file(FILE) as file:
         file.write("{\n" + ",\n".join(sections) + "\n}\n")
-    with replacing(PAGE) as file:
+    with replace_file(PAGE) as file:
         file.write(page(budgets, version))
 
 
@@ -104,7 +104,7 @@ them at full size; what one H100 took [stands below](#measured-on-an-h100). No T
   times, and those with loops of unknown length, of which it counts one turn, up to 120 times. Where
   launches are all there is (an arm, PPO, SHAC), one took 1.9 to 2.6 microseconds.
 - **collectives**: sums, exchanges and gathers between devices, and the bytes that they give to each
-  of them (`benchmarks/reach/spread.py`).
+  of them (`benchmarks/reach/sharded_programs.py`).
 
 Both branches of a condition count: a step of a cluster whose stars may pair holds blocks of eight
 kernels, for as long as no pair is held, and blocks of up to 191 that know of pairs.
@@ -184,7 +184,7 @@ def _measured_section(title: str) -> str:
         lines.append(
             f"| {name} | {size:,} | {_format_time(1e6 * took)} | {over} | {speed} | {goal} |"
         )
-    sat = "; ".join(dict.fromkeys(map(record.sat, found)))
+    sat = "; ".join(dict.fromkeys(map(record.provenance, found)))
     lines += ["", "Seconds of the wall, medians of five rounds, from"]
     return "\n".join([*lines[:-1], f"{lines[-1]} `benchmarks/results.jsonl` ({sat}).", ""])
 

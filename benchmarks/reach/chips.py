@@ -75,10 +75,10 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 """
 
 
-def of(kind: str) -> Chip | None:
+def find_chip(kind: str) -> Chip | None:
     """Return the chip of a device of this kind, or None if its specifications are unknown.
 
-    >>> of("NVIDIA H100 80GB HBM3").bandwidth, of("cpu")
+    >>> find_chip("NVIDIA H100 80GB HBM3").bandwidth, find_chip("cpu")
     (3350000000000.0, None)
     """
     return next((CHIPS[name] for word, name in _KINDS.items() if word in kind), None)

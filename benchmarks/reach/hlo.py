@@ -50,7 +50,7 @@ class Account:
         mine, its = (vars(account).values() for account in (self, other))
         return Account(*(a + b for a, b in zip(mine, its)))
 
-    def repeated(self, turns: int) -> "Account":
+    def repeat(self, turns: int) -> "Account":
         """Return the account of `turns` iterations; a loop inside counts as one loop."""
         times = {name: turns * value for name, value in vars(self).items()}
         return Account(**times | {"loops": self.loops, "turns": turns * (self.turns + 1)})
@@ -133,10 +133,10 @@ def _count_launch(
     crosses = row.op.removesuffix("-start") in _COLLECTIVES
     return Account(
         launches=1,
-        moved=traffic.moved(computations, row, rows),
+        moved=traffic.moved_bytes(computations, row, rows),
         operations=traffic.operations(computations, row, rows),
         collectives=int(crosses),
-        crossing=traffic.received(row, rows) if crosses else 0,
+        crossing=traffic.received_bytes(row, rows) if crosses else 0,
     )
 
 
@@ -145,7 +145,7 @@ def _count_loop(computations: dict[str, list[Instruction]], row: Instruction) ->
     inside = _count_computation(computations, body) + _count_computation(computations, condition)
     stated = _TURNS.search(row.attributes)
     turns = int(stated[1]) if stated else _trip_count(computations[condition], computations[body])
-    return inside + Account(loops=1) if turns is None else inside.repeated(turns)
+    return inside + Account(loops=1) if turns is None else inside.repeat(turns)
 
 
 def _count_costliest_branch(

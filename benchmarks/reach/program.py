@@ -38,12 +38,12 @@ class Program:
     spread: Callable[[int, Mesh], Spread] | None = None  # instead of `make`, for several devices
     devices: int = 1
 
-    def made(self, size: int, devices: list[Any]) -> Made:
+    def build(self, size: int, devices: list[Any]) -> Made:
         """Return the function, and a function that makes its arguments and places them."""
         f, start, place = self._construct(size, devices)
         return f, lambda: jax.tree.map(jax.device_put, args := start(), place(args))
 
-    def described(self, size: int, devices: list[Any]) -> tuple[Callable[..., Any], Any]:
+    def describe(self, size: int, devices: list[Any]) -> tuple[Callable[..., Any], Any]:
         """Return the function and its arguments' shapes on devices that need not be present."""
         f, start, place = self._construct(size, devices)
         args = jax.eval_shape(start)

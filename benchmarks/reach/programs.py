@@ -27,7 +27,7 @@ from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing
 from jaxgpu.physics.nbody.forces import hilo, pairs
 from jaxgpu.physics.nbody.planets import Ensemble, Planetary, WisdomHolman
 from jaxgpu.render import Camera, depth_image
-from jaxgpu.studies.robot_front.task import swimming
+from jaxgpu.studies.robot_front.task import swimmer_policies
 
 
 def _bessel(f: Callable[..., Any], n: int) -> Made:
@@ -159,7 +159,7 @@ def _liquid_gradient(n: int) -> Made:
 
     def height(v: Any, state: Any) -> Any:
         (body,) = state.bodies
-        moving = dataclasses.replace(state, bodies=(body.updated(v=body.v + v),))
+        moving = dataclasses.replace(state, bodies=(body.replace(v=body.v + v),))
         end, _ = continuum.rollout(scene, moving, 1, substeps=4)
         return jnp.mean(end.bodies[0].x[:, 1])
 
@@ -222,10 +222,10 @@ def _depth_images(size: int, n: int) -> Made:
 
 def _policy_generation(n: int) -> Made:
     """Make a generation of n policies on the swimmer, with 4 steps (1,000 if n >= 1,024)."""
-    problem = swimming(1000 if n >= 1024 else 4).problem()
+    problem = swimmer_policies(1000 if n >= 1024 else 4).problem()
     spec = multi.NSGA3(multi.das_dennis(2, n - 1))
-    step = partial(protocol.generation, spec, problem)
-    return step, lambda: (protocol.begin(spec, problem, KEY), KEY)
+    step = partial(protocol.advance_search, spec, problem)
+    return step, lambda: (protocol.init_search(spec, problem, KEY), KEY)
 
 
 def _force_field_step(n: int) -> Made:
@@ -267,7 +267,7 @@ _CMA = partial(single.CMAES, factor="cholesky")
 _LSHADE = lambda n: single.LSHADE(8000, pop_size=n)
 _PSM = "surgical/psm-reach"
 
-ALONE = (
+SINGLE_DEVICE = (
     Program("log_iv", partial(_bessel, numerics.log_iv), 4096, 1 << 20, **_POINTS),
     Program("log_kv", partial(_bessel, numerics.log_kv), 4096, 1 << 20, **_POINTS),
     Program("log_iv, its slope", _grad_log_iv, 4096, 1 << 20, **_POINTS),

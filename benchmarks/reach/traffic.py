@@ -68,7 +68,7 @@ def _shape_elements(shape: str) -> int:
     return prod(int(n) for n in shape.split(",") if n)
 
 
-def moved(computations: Computations, row: Instruction, rows: Rows) -> int:
+def moved_bytes(computations: Computations, row: Instruction, rows: Rows) -> int:
     """Return the bytes that a launch reads and writes."""
     if row.op != "fusion":
         return _unfused_bytes(row, rows)
@@ -144,7 +144,7 @@ def _max_elements(kind: str) -> int:
     return max((_shape_elements(shape) for _, shape in _TYPE.findall(kind)), default=1)
 
 
-def received(row: Instruction, rows: Rows) -> int:
+def received_bytes(row: Instruction, rows: Rows) -> int:
     """Return the bytes that a device receives; the type of a `-start` also holds its operand."""
     if not row.op.endswith("-start") or row.op == "all-reduce-start":
         return size(row.type)

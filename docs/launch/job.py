@@ -11,7 +11,7 @@ import numpy as np
 
 import jaxgpu
 from jaxgpu.devices import mesh
-from jaxgpu.devices.processes import leads
+from jaxgpu.devices.processes import is_leader
 from jaxgpu.runs.loop import run
 
 DT, SOFTENING = 1e-3, 0.05
@@ -39,11 +39,11 @@ def measure(state):
 def main(bodies: int = 4096, steps: int = 1000) -> None:
     """Join the processes, place the bodies, run."""
     jaxgpu.distributed()  # the launcher says where the others are
-    devices = mesh.devices()  # of all processes
+    devices = mesh.make_mesh()  # of all processes
     x = np.random.default_rng(0).normal(size=(bodies, 3)).astype(np.float32)  # the same everywhere
-    state = mesh.split({"x": x, "v": np.zeros_like(x)}, devices, axis=0)
+    state = mesh.shard({"x": x, "v": np.zeros_like(x)}, devices, axis=0)
     result = run(step, state, steps, measure=measure, out="out", resume=True)
-    if leads():
+    if is_leader():
         print(f"{jax.process_count()} processes, {devices.size} devices")
         print(result)
 

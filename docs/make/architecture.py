@@ -29,7 +29,7 @@ PLAN = {
     "numerics": (1, 4, 20, 24, "#fef3e0"),
     "core": (5, 5, 0, 24, "#e8eef7"),
 }
-ROOMS = {"inputs", "devices", "runs"}  # subpackages of the core
+CORE_PARTS = {"inputs", "devices", "runs"}  # subpackages of the core
 CORE = "Specs and states, the loop, checkpoints, ranges, devices: what all others stand on"
 PART, GAP, EDGE = 42, 20, 16  # a 24th of the width, gap between two domains, margin
 LINE, CHAR, HEAD, FLOOR = 18, 6.1, 30, 38  # text line, character, title, space between rows
@@ -50,14 +50,14 @@ def modules() -> dict[tuple[str, ...], Path]:
 def pillar(module: tuple[str, ...], files: dict) -> str:
     """Return the box that a module is drawn in; modules directly in `jaxgpu` are the core."""
     at_top = files.get(module, Path("x.py")).parent == ROOT / "jaxgpu"
-    if len(module) < 2 or module[1] in ROOMS or at_top:
+    if len(module) < 2 or module[1] in CORE_PARTS or at_top:
         return "core"
     if module[1] in SPLIT:
         return module[2] if len(module) > 2 else "core"
     return "studies" if module[1] == "report" else module[1]  # reports belong to studies
 
 
-def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
+def find_imports(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
     """Return the names that a file imports from the package, with relative imports resolved."""
     package = module if file.stem == "__init__" else module[:-1]
     found = set()
@@ -71,7 +71,7 @@ def imported(module: tuple[str, ...], file: Path) -> set[tuple[str, ...]]:
     return {address for address in found if address[0] == "jaxgpu"}
 
 
-def house() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
+def find_domains() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
     """Return the contents of each domain (subpackages with module counts) and its imports."""
     files = {module: file for module, file in modules().items() if module != ("jaxgpu", "cli")}
     rooms: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -82,15 +82,15 @@ def house() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
         folder = module if file.stem == "__init__" else module[:-1]
         room = folder[depth] if len(folder) > depth else ""
         rooms[here][room] += [file.stem] if file.stem != "__init__" else []
-        for address in imported(module, file):
+        for address in find_imports(module, file):
             while address not in files and len(address) > 1:
                 address = address[:-1]
             below[here].add(pillar(address, files))
         below[here] -= {here, "core"}
-    return {name: listed(holds) for name, holds in rooms.items()}, below
+    return {name: list_contents(holds) for name, holds in rooms.items()}, below
 
 
-def listed(rooms: dict[str, list[str]]) -> list[str]:
+def list_contents(rooms: dict[str, list[str]]) -> list[str]:
     """Return subpackages with module counts, then the count of other modules or all names."""
     found = [f"{room} {len(names)}" for room, names in sorted(rooms.items()) if room]
     alone = sorted(name for name in rooms[""] if not name.startswith("_"))
@@ -110,7 +110,7 @@ def subject(name: str, files: dict) -> str:
     return text.split("\n")[0].split(";")[0].rstrip(".")
 
 
-def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
+def reduce_imports(below: dict[str, set[str]]) -> dict[str, set[str]]:
     """Return the imports that no longer path implies (the transitive reduction)."""
 
     def find_reachable(name: str) -> set[str]:
@@ -122,7 +122,7 @@ def reduced(below: dict[str, set[str]]) -> dict[str, set[str]]:
     }
 
 
-def wrapped(words: list[str], width: float) -> list[str]:
+def wrap_words(words: list[str], width: float) -> list[str]:
     """Wrap words into lines of text that fit into a box of this width."""
     joined = " · ".join(word.replace(" ", "\u00a0") for word in words)
     return textwrap.wrap(joined, int((width - LINE) / CHAR), break_long_words=False)
@@ -130,7 +130,7 @@ def wrapped(words: list[str], width: float) -> list[str]:
 
 def main() -> None:
     """Write the picture."""
-    files, (rooms, below) = modules(), house()
+    files, (rooms, below) = modules(), find_domains()
     if strange := set(rooms) ^ set(PLAN):
         raise SystemExit(f"PLAN has no place for {strange}, or has one that is not needed")
     texts: dict[str, tuple[list[str], list[str]]] = {}
@@ -138,8 +138,8 @@ def main() -> None:
         width = (right - left) * PART - GAP
         about = textwrap.wrap(subject(name, files), int((width - LINE) / CHAR))
         holds = rooms[name]
-        texts[name] = about, holds if last > first else wrapped(holds, width)
-    tops = floors(texts)
+        texts[name] = about, holds if last > first else wrap_words(holds, width)
+    tops = row_tops(texts)
     boxes = {
         name: (
             EDGE + left * PART + GAP / 2,
@@ -152,7 +152,7 @@ def main() -> None:
     shapes = [box(name, *texts[name], boxes[name], PLAN[name][4]) for name in PLAN]
     arrows = [
         arrow(boxes[name], boxes[other])
-        for name, lower in reduced(below).items()
+        for name, lower in reduce_imports(below).items()
         for other in sorted(lower)
     ]
     width, height = 24 * PART + 2 * EDGE, tops[-1] - FLOOR + EDGE
@@ -167,7 +167,7 @@ def main() -> None:
     )
 
 
-def floors(texts: dict[str, tuple[list[str], list[str]]]) -> list[int]:
+def row_tops(texts: dict[str, tuple[list[str], list[str]]]) -> list[int]:
     """Return the top of each row, so that every domain has space for its text, then the bottom."""
     tops = [EDGE]
     for floor in range(1 + max(last for _, last, *_ in PLAN.values())):

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from bessel_errors import markdown, rows
-from bessel_table import Table, shipped
+from bessel_table import Table, load_tables
 
 PAGE = Path(__file__).parents[1] / "bessel.md"
 
@@ -25,7 +25,7 @@ def main() -> None:
     before, rest = text.split("<!-- accuracy -->\n")
     after = rest.split("<!-- end of accuracy -->\n")[1]
     marks = ("<!-- accuracy -->\n", "\n<!-- end of accuracy -->\n")
-    PAGE.write_text(before + marks[0] + markdown(rows(shipped())) + marks[1] + after)
+    PAGE.write_text(before + marks[0] + markdown(rows(load_tables())) + marks[1] + after)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.numerics import log_iv, log_kv
-from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
-from jaxgpu.report.drawing import follows_page
+from jaxgpu.render.palette import BLUE, GRAY, ORANGE, report_style
+from jaxgpu.report.drawing import follow_page
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "bessel_map.svg"
 EDGES = [0, 1, 2, 4, 16, 1e3, 1e6, 1e12, np.inf]
@@ -52,7 +52,7 @@ def peers(v: np.ndarray, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarra
     """Return log I and log K of each library at the points, in float64."""
     special = import_module("scipy.special")
     tfp = import_module("tensorflow_probability.substrates.jax")
-    ours = in_float64(lambda: (np.asarray(log_iv(v, x)), np.asarray(log_kv(v, x))))()
+    ours = with_float64(lambda: (np.asarray(log_iv(v, x)), np.asarray(log_kv(v, x))))()
     with np.errstate(all="ignore"):
         scipy = np.log(special.ive(v, x)) + x, np.log(special.kve(v, x)) - x
 
@@ -60,7 +60,7 @@ def peers(v: np.ndarray, x: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarra
         i, k = tfp.math.log_bessel_ive(v, x), tfp.math.log_bessel_kve(v, x)
         return np.asarray(i) + x, np.asarray(k) - x
 
-    return {"jaxgpu": ours, "SciPy": scipy, "TFP": in_float64(run_tfp)()}
+    return {"jaxgpu": ours, "SciPy": scipy, "TFP": with_float64(run_tfp)()}
 
 
 def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:
@@ -70,12 +70,12 @@ def errors(value: np.ndarray, reference: tuple, size: np.ndarray) -> np.ndarray:
     return np.array(apart) / (2.0**-53 * size)
 
 
-@styled
+@report_style
 def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
     """Save the picture: one column per library, one row per function."""
     plt, colors = import_module("matplotlib.pyplot"), import_module("matplotlib.colors")
     scale = colors.ListedColormap([colors.to_rgba(*shade) for shade in SHADES])
-    scale.set_bad(GREY)
+    scale.set_bad(GRAY)
     norm = colors.BoundaryNorm(range(len(EDGES)), scale.N)
     drawing, axes = plt.subplots(2, 3, figsize=(9.5, 6), sharex=True, sharey=True)
     for column, (name, maps) in zip(axes.T, found.items()):
@@ -97,7 +97,7 @@ def draw(side: np.ndarray, found: dict[str, list[np.ndarray]]) -> None:
     file = io.BytesIO()
     with import_module("matplotlib").rc_context({"svg.hashsalt": PICTURE.stem}):
         drawing.savefig(file, format="svg", dpi=120, metadata={"Date": None}, transparent=True)
-    PICTURE.write_bytes(follows_page(file.getvalue()))
+    PICTURE.write_bytes(follow_page(file.getvalue()))
 
 
 def main() -> None:

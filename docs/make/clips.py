@@ -18,9 +18,9 @@ import optax
 from jaxgpu import rl
 from jaxgpu.render import Camera, gif
 from jaxgpu.render.capsules import INKS
-from jaxgpu.rl.animation import film
+from jaxgpu.rl.animation import render_frames
 from jaxgpu.rl.envs.surgical.arms import STAR
-from jaxgpu.rl.envs.surgical.centre import AHEAD, Centre
+from jaxgpu.rl.envs.surgical.center import AHEAD, Center
 from jaxgpu.rl.envs.surgical.contact import ContactTask
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.peg_transfer import PegTransfer
@@ -48,15 +48,15 @@ CLASSIC = {  # center of the picture, x and z, and distance of the camera, m
 TRAY = Camera((0.18, -0.27, -0.04), (-0.01, 0.0, -0.16), (0.0, 0.0, 1.0), 0.52, SIZE, SIZE)
 
 
-def led(env: Any) -> Any:
+def damped_states(env: Any) -> Any:
     """Return states [steps] of an episode under damped least squares on the actuated joints."""
     if isinstance(env, SurgicalGymReach):
-        return sent(env)
+        return target_states(env)
     at = "target" if hasattr(env.reset(jax.random.key(0))[0], "v") else "q"
     low, high = env.arm.working_range(jnp.float32)
 
     def residual(state: Any, q: Any) -> Any:
-        if isinstance(env, Centre):
+        if isinstance(env, Center):
             off = env.goal_in_camera(replace(state, q=q)) - jnp.array([0.0, 0.0, AHEAD])
             return jnp.append(off, 0.1 * (q[3] - state.goal_roll))
         tip, _ = forward_kinematics(env.arm, q)
@@ -76,7 +76,7 @@ def led(env: Any) -> Any:
     return jax.jit(lambda s: jax.lax.scan(move, s, length=min(int(env.max_steps), 96))[1])(start)
 
 
-def sent(env: SurgicalGymReach) -> Any:
+def target_states(env: SurgicalGymReach) -> Any:
     """Return states of an episode with joint targets that place the tip at the goal."""
     goal = env.reset(jax.random.key(SEED))[0].goal
     count, scale, offset = env.arm.joints, np.array(env.model.scale), np.array(env.model.offset)
@@ -102,7 +102,7 @@ def sent(env: SurgicalGymReach) -> Any:
     return jax.jit(lambda s: jax.lax.scan(move, s, length=384)[1])(start)
 
 
-def planned(env: Any) -> Any:
+def waypoint_states(env: Any) -> Any:
     """Return states [steps] of an episode through waypoints: above, at, grasp, lift, goal."""
     state, _ = jax.jit(env.reset)(jax.random.key(SEED))
     where, across = (np.asarray(x) for x in env.grasp_pose(state.position, state.object_yaw))
@@ -125,7 +125,7 @@ def planned(env: Any) -> Any:
     return jax.tree.map(lambda *x: jnp.stack(x), *states)
 
 
-def scripted(env: Any) -> Any:
+def script_states(env: Any) -> Any:
     """Return states [T] of an episode under the task's own script."""
 
     def move(state: Any, _: None) -> tuple[Any, Any]:
@@ -136,11 +136,11 @@ def scripted(env: Any) -> Any:
     return jax.jit(lambda state: jax.lax.scan(move, state, length=2 * FRAMES)[1])(state)
 
 
-def learnt(name: str) -> Any:
+def policy_states(name: str) -> Any:
     """Return states [T] of an episode under the first policy of the study `classic-control`."""
     row = next(row for row in ROWS if row.task == name)
     env: Any = rl.make(name)
-    learner, updates = row.learner, PARTS * row.every(1.0)
+    learner, updates = row.learner, PARTS * row.interval(1.0)
     state, _ = jax.jit(lambda key: rl.learn(env, learner, key, updates))(jax.random.key(SEED))
     act = learner.policy(env, state)
 
@@ -157,7 +157,7 @@ def learnt(name: str) -> Any:
     return jax.tree.map(lambda x: x[: int(np.sum(~np.asarray(over))) + 8], states)
 
 
-def poured() -> bytes:
+def pouring_clip() -> bytes:
     """Return the animation of a plan after sixteen steps of Adam."""
     env: Any = rl.make("matter/pouring")
     state, _ = jax.jit(env.reset)(jax.random.key(0))
@@ -169,18 +169,18 @@ def poured() -> bytes:
     return gif(draw(jax.tree.map(lambda a: a[::2], states.matter)), seconds=0.08)
 
 
-def drawn(name: str) -> bytes:
+def make_clip(name: str) -> bytes:
     """Return the clip of an environment."""
     if name == "matter/pouring":
-        return poured()
+        return pouring_clip()
     env: Any = rl.make(name)
     title = name.partition("/")[2] or name
     if title in CLASSIC:
-        states = learnt(name)
+        states = policy_states(name)
     elif isinstance(env, ContactTask):
-        states = scripted(env)
+        states = script_states(env)
     else:
-        states = planned(env) if isinstance(env, PickPlace) else led(env)
+        states = waypoint_states(env) if isinstance(env, PickPlace) else damped_states(env)
     every = max(1, states.t.shape[0] // FRAMES)
     states = jax.tree.map(lambda x: x[::every], states)
     usual = (TALL, 0.03) if getattr(env, "arm", None) is STAR else (ARM, 0.006)
@@ -190,7 +190,7 @@ def drawn(name: str) -> bytes:
     if title in CLASSIC:
         x, z, away = CLASSIC[title]
         camera = Camera((x, -away, z + 0.4), (x, 0.0, z), (0.0, 0.0, 1.0), 0.6, SIZE, SIZE)
-    return gif(film(env, states, camera, **options), 0.09, INKS)
+    return gif(render_frames(env, states, camera, **options), 0.09, INKS)
 
 
 def main(names: list[str]) -> None:
@@ -198,7 +198,7 @@ def main(names: list[str]) -> None:
     surgical = [name for name in rl.names() if name.startswith("surgical/")]
     for name in names or [*CLASSIC, *surgical, "matter/pouring"]:
         file = PICTURES / f"{name.rpartition('/')[2]}.gif"
-        file.write_bytes(drawn(name))
+        file.write_bytes(make_clip(name))
         print(f"{file.name}: {file.stat().st_size / 1e3:.0f} kB", flush=True)
 
 

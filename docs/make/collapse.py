@@ -12,21 +12,30 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from collapse_experiments import COLUMNS, FRONT, HEIGHT, column, dam, delayed, laws, measures
+from collapse_experiments import (
+    COLUMNS,
+    FRONT,
+    HEIGHT,
+    best_delay,
+    column,
+    dam_break,
+    laws,
+    measures,
+)
 
-from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, SERIES, styled
-from jaxgpu.report.drawing import follows_page
+from jaxgpu.render.palette import BLUE, GRAY, INK, ORANGE, SERIES, report_style
+from jaxgpu.report.drawing import follow_page
 
 PICTURES = Path(__file__).parents[1] / "pictures"
 
 
-@styled
+@report_style
 def draw_dam() -> None:
     """Draw front and height over time, at three resolutions."""
     drawing, (left, right) = _make_panels(2)
     for cells, style in ((8, ":"), (16, "--"), (32, "-")):
-        time, front, _ = dam(cells, 5, 3.4)
-        error, lag = delayed(time, front)
+        time, front, _ = dam_break(cells, 5, 3.4)
+        error, lag = best_delay(time, front)
         raw = np.mean(np.interp(FRONT[0], time, front) / FRONT[1] - 1)
         left.plot(time, front, style, color=BLUE, label=f"{cells} cells a width")
         print(f"{cells} cells: front {raw:+.1%}; after a delay of {lag:.2f}: {error:.1%}")
@@ -34,7 +43,7 @@ def draw_dam() -> None:
     left.plot(*FRONT, "o", ms=4, color=INK, mfc="none", label="Martin & Moyce, table 2")
     left.set(xlabel="t √(2g / a)", ylabel="front x / a", xlim=(0, 3.5), ylim=(1, 4.7))
     for cells, style in ((8, ":"), (16, "--")):
-        time, _, top = dam(cells, 19, 10.6)
+        time, _, top = dam_break(cells, 19, 10.6)
         time = time / np.sqrt(2)
         right.plot(time, top, style, color=BLUE, label=f"{cells} cells a width")
         error = np.abs(np.interp(HEIGHT[0], time, top) - HEIGHT[1]).mean()
@@ -44,11 +53,11 @@ def draw_dam() -> None:
     _save(drawing, (left, right), "dam_break")
 
 
-@styled
+@report_style
 def draw_sand() -> None:
     """Draw the deposits of four columns, and their run-outs and heights with the fitted laws."""
     drawing, (left, right) = _make_panels(2)
-    for which, colour, name, kink in ((0, INK, "run-out", 2.3), (1, GREY, "height", 1.15)):
+    for which, colour, name, kink in ((0, INK, "run-out", 2.3), (1, GRAY, "height", 1.15)):
         for low, high in ((0.3, kink - 1e-6), (kink, 6)):  # the branches do not meet
             right.loglog((low, high), [laws(a)[which] for a in (low, high)], color=colour)
         right.plot([], [], color=colour, label=f"{name}, Lube et al.")
@@ -69,8 +78,8 @@ def draw_sand() -> None:
         run, deep, _ = measures(column(1.0, n, None), n)
         print(f"a = 1 without grains, {n} cells: {run:.3f}, {deep:.3f} two grains deep")
     left.set(xlabel="x / L", ylabel="y / L", xlim=(0, None), ylim=(0, None))
-    right.plot([], [], "o", color=GREY, label="run-out, two grains deep")
-    right.plot([], [], "^", mfc="none", color=GREY, label="height (small: half the cells)")
+    right.plot([], [], "o", color=GRAY, label="run-out, two grains deep")
+    right.plot([], [], "^", mfc="none", color=GRAY, label="height (small: half the cells)")
     right.set(xlabel="a = height / width at the start", ylabel="run-out / L, height / L")
     plain = import_module("matplotlib.ticker")
     for axis, ticks in ((right.xaxis, (0.3, 0.5, 1, 2, 4, 6)), (right.yaxis, (0.3, 0.5, 1, 2, 4))):
@@ -92,7 +101,7 @@ def _save(drawing, axes, name: str) -> None:
     file = io.BytesIO()
     with import_module("matplotlib").rc_context({"svg.hashsalt": name}):
         drawing.savefig(file, format="svg", dpi=120, metadata={"Date": None}, transparent=True)
-    (PICTURES / f"{name}.svg").write_bytes(follows_page(file.getvalue()))
+    (PICTURES / f"{name}.svg").write_bytes(follow_page(file.getvalue()))
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ import tyro
 from jax import Array, lax
 
 from jaxgpu.devices.precision import reassociation
-from jaxgpu.physics.nbody import Cluster, Hermite, Pairing, kroupa, plummer, virial
+from jaxgpu.physics.nbody import Cluster, Hermite, Pairing, kroupa, plummer, virialize
 from jaxgpu.physics.nbody.clusters import cluster
 from jaxgpu.physics.nbody.measure import diagnostics
 from jaxgpu.physics.nbody.models import quantile
-from jaxgpu.studies.cluster_tracers.measures import smooth
+from jaxgpu.studies.cluster_tracers.measures import running_median
 
 type Advance = Callable[[Cluster, cluster.State], tuple[cluster.State, dict[str, Array]]]
 
@@ -69,7 +69,7 @@ def _initial_cluster(
         share = (jax.random.permutation(by_mass, stars) + 0.5) / stars
         solar = quantile(kroupa(0.08, heaviest), share)
         m = solar / solar.sum()
-        x, v = virial(x, v, m)
+        x, v = virialize(x, v, m)
     pairing = Pairing(close=1 / stars, slots=min(stars // 2, 64))
     spec = Cluster(Hermite(eta, pairing=pairing), edge=_FAR)
     return spec, jax.jit(Cluster.init)(spec, x, v, m)
@@ -105,7 +105,7 @@ def _collapse_times(
             end = min(latest, int(np.ceil(share * hard)))
     spec.check(now)
     core, energy = (np.concatenate([row[name] for row in rows]) for name in ("core", "energy"))
-    smallest = (np.argmin(smooth(core[:, None])[:, 0]) + 1) / 8
+    smallest = (np.argmin(running_median(core[:, None])[:, 0]) + 1) / 8
     return (smallest, hard), abs(energy / energy[0] - 1).max()
 
 

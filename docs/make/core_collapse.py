@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import tyro
 
-from jaxgpu.physics.nbody import Hermite, evolve, kroupa, plummer, virial
-from jaxgpu.physics.nbody.models import draw
+from jaxgpu.physics.nbody import Hermite, evolve, kroupa, plummer, virialize
+from jaxgpu.physics.nbody.models import sample_masses
 
 
 def main(
@@ -33,9 +33,9 @@ def main(
         (x, v), m = plummer(key, stars), jnp.full(stars, 1 / stars)
         if heaviest:
             law = kroupa(0.08, heaviest)
-            solar = draw(jax.random.fold_in(key, 1), law, stars)
+            solar = sample_masses(jax.random.fold_in(key, 1), law, stars)
             m = solar / solar.sum()
-            x, v = virial(x, v, m)
+            x, v = virialize(x, v, m)
     before, since = 0, 0.0
     print(" time   dE/E now   largest  pairs  blocks a unit  CPU s a unit")
     for t in stages:

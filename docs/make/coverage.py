@@ -12,13 +12,13 @@ from typing import Any
 import examples
 import fields
 
-WAYS = {
+LABELS = {
     "own": "with one of their own",
     "used": "used in another's or on a page",
     "returned": "returned by a function that has one",
     "derived": "base classes of one that has one",
 }
-SPARED = {name for names in examples.SPARED.values() for name in names}
+EXEMPT = {name for names in examples.EXEMPT.values() for name in names}
 
 
 @functools.cache
@@ -28,14 +28,14 @@ def public() -> dict[str, Any]:
 
 
 @functools.cache
-def found() -> dict[str, tuple[str, str]]:
+def find_examples() -> dict[str, tuple[str, str]]:
     """Return the source of each public name's example, and the kind of the example."""
-    return examples.covered(public())
+    return examples.find_coverage(public())
 
 
 def link(name: str) -> str:
     """Return the line of an entry that links its example; empty if the entry contains it."""
-    where, way = found().get(name, ("", "own"))
+    where, way = find_examples().get(name, ("", "own"))
     if way == "own":
         return ""
     file = examples.ROOT / where
@@ -46,11 +46,11 @@ def link(name: str) -> str:
     return f"*Example:* in :py:obj:`{where}`"
 
 
-def textless() -> list[str]:
+def missing_texts() -> list[str]:
     """Return the fields without a text."""
     missing = []
     for module in examples.modules():
-        for name in examples.own(module):
+        for name in examples.definitions(module):
             thing = inspect.unwrap(getattr(module, name))
             if isinstance(thing, type):
                 bare = [row.name for row in fields.fields(thing) if not row.text]
@@ -60,9 +60,11 @@ def textless() -> list[str]:
 
 def gaps(entries: set[str] | None = None) -> list[str]:
     """Return a line per missing item; entries are checked only if Sphinx has made them."""
-    lines = [f"no text: {name}" for name in textless()]
+    lines = [f"no text: {name}" for name in missing_texts()]
     lines += [
-        f"no example: {name}" for name in public() if name not in found() and name not in SPARED
+        f"no example: {name}"
+        for name in public()
+        if name not in find_examples() and name not in EXEMPT
     ]
     if entries is not None:
         lines += [f"no entry: {name}" for name in public() if name not in entries]
@@ -71,10 +73,13 @@ def gaps(entries: set[str] | None = None) -> list[str]:
 
 def main() -> None:
     """Print the counts and the gaps."""
-    ways = [way for _, way in found().values()]
-    said = ", ".join(f"{ways.count(way)} {word}" for way, word in WAYS.items())
-    print(f"{len(public())} public functions and classes, {len(found())} with an example: {said}")
-    print("\n".join(f"{len(names)} {why}" for why, names in examples.SPARED.items()))
+    ways = [way for _, way in find_examples().values()]
+    said = ", ".join(f"{ways.count(way)} {word}" for way, word in LABELS.items())
+    print(
+        f"{len(public())} public functions and classes, {len(find_examples())} with an example: "
+        f"{said}"
+    )
+    print("\n".join(f"{len(names)} {why}" for why, names in examples.EXEMPT.items()))
     lines = gaps()
     print("\n".join(lines))
     sys.exit(bool(lines))

@@ -28,7 +28,7 @@ PAGES = [
     ROOT / "README.md",
 ]
 # names without an example here, by reason
-SPARED = {
+EXEMPT = {
     "commands, whose examples are in docs/studies.md": [
         f"jaxgpu.cli.{name}"
         for name in ("main", "list_", "watch_", "report_", "info", "cite", "run_study")
@@ -51,13 +51,13 @@ SPARED = {
     ],
     "parts of a mechanism, which `rigid.load` makes of a file": [
         *(
-            f"jaxgpu.physics.rigid.models.model.{name}"
+            f"jaxgpu.physics.rigid.models.mechanism.{name}"
             for name in """Actuators Bodies Equalities Freedoms Geoms Joints Option Pairs Sites
             Tendons""".split()
         ),
         "jaxgpu.physics.rigid.collision.kernels.Kernel",
         "jaxgpu.physics.rigid.collision.shape.Shape",
-        "jaxgpu.physics.rigid.collision.shape.Touch",
+        "jaxgpu.physics.rigid.collision.shape.Collision",
     ],
 }
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -84,7 +84,7 @@ def module(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def own(of: ModuleType) -> list[str]:
+def definitions(of: ModuleType) -> list[str]:
     """Return the public functions and classes that a module defines, in source order."""
     tree = ast.parse(inspect.getsource(of))
     kinds = ast.FunctionDef | ast.ClassDef
@@ -104,7 +104,7 @@ def public() -> dict[str, Any]:
                 if callable(thing):
                     found[f"{thing.__module__}.{thing.__name__}"] = thing
         elif module.__name__.count(".") == 1:
-            found |= {f"{module.__name__}.{n}": getattr(module, n) for n in own(module)}
+            found |= {f"{module.__name__}.{n}": getattr(module, n) for n in definitions(module)}
     return found
 
 
@@ -161,7 +161,7 @@ def _resolve(node: ast.expr, known: dict[str, Any]) -> Any:
     return None
 
 
-def returned(thing: Any) -> list[Any]:
+def return_classes(thing: Any) -> list[Any]:
     """Return the classes in a function's return annotation."""
     if isinstance(thing, type) or not hasattr(thing, "__annotations__"):
         return []
@@ -185,7 +185,7 @@ def _annotation_classes(annotation: Any, thing: Any) -> list[Any]:
     return [one for one in found if isinstance(one, type)]
 
 
-def covered(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
+def find_coverage(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Return the source and kind of the example of each name that has one.
 
     The kinds are `own`, `used`, `returned` and `derived`.
@@ -207,7 +207,7 @@ def covered(names: dict[str, Any]) -> dict[str, tuple[str, str]]:
     while grown:
         grown = False
         for name in list(found):
-            kinds = [(kind, "returned") for kind in made_by(names[name])]
+            kinds = [(kind, "returned") for kind in made_classes(names[name])]
             kinds += [(kind, "derived") for kind in getattr(names[name], "__mro__", ())]
             kinds += [(kind, "derived") for kind in protocols if _has_methods(names[name], kind)]
             for kind, way in kinds:
@@ -224,7 +224,7 @@ def _has_methods(thing: Any, protocol: type) -> bool:
     return isinstance(thing, type) and all(callable(getattr(thing, name, None)) for name in wanted)
 
 
-def made_by(thing: Any) -> list[Any]:
+def made_classes(thing: Any) -> list[Any]:
     """Return the classes that a function or the methods of a class return."""
     if isinstance(thing, type):
         methods = [m for n, m in vars(thing).items() if callable(m) and not n.startswith("_")]
@@ -232,5 +232,5 @@ def made_by(thing: Any) -> list[Any]:
             _annotation_classes(kind, thing)
             for kind in vars(thing).get("__annotations__", {}).values()
         ]
-        return [kind for one in [*map(returned, methods), *fields] for kind in one]
-    return returned(thing)
+        return [kind for one in [*map(return_classes, methods), *fields] for kind in one]
+    return return_classes(thing)

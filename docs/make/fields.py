@@ -36,7 +36,7 @@ def fields(cls: type) -> list[Field]:
         if base.__module__.startswith("jaxgpu"):
             found |= _declared_fields(base)
     kept = _instance_fields(cls, found)
-    among = dict(ranges.table(cls)) if dataclasses.is_dataclass(cls) else {}
+    among = dict(ranges.field_ranges(cls)) if dataclasses.is_dataclass(cls) else {}
     return [dataclasses.replace(found[n], among=among.get(n, "")) for n in kept]
 
 

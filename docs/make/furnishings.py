@@ -110,7 +110,7 @@ def plans(source):
     return found
 
 
-def distilled(folder):
+def make_statistics(folder):
     """Return all statistics as one JSON value."""
     base = Path(folder) / "procthor"
     read = lambda name: json.loads((base / "databases" / name).read_text())
@@ -137,6 +137,6 @@ def distilled(folder):
 
 
 if __name__ == "__main__":
-    text = json.dumps(distilled(sys.argv[1]), separators=(",", ":"))
+    text = json.dumps(make_statistics(sys.argv[1]), separators=(",", ":"))
     TARGET.write_text(text.replace('],"', '],\n"').replace('},"', '},\n"') + "\n")
     print(TARGET, TARGET.stat().st_size)

@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from PIL import Image
 
 ROOT = Path(__file__).parents[2]
-BOOKS = ROOT / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 PAGES = ROOT / "docs" / "shown"
 THUMBNAILS = ROOT / "docs" / "pictures" / "gallery"
 LARGEST, WIDTH = 60_000, 320  # maximum bytes of a picture, pixels of a thumbnail
@@ -34,7 +34,7 @@ PILLARS = {
 }
 
 
-def small(png: bytes) -> bytes:
+def compress(png: bytes) -> bytes:
     """Compress a picture to at most `LARGEST` bytes: with fewer colors, then fewer pixels."""
     image, colours = Image.open(io.BytesIO(png)).convert("RGB"), 256
     while len(png) > LARGEST:
@@ -57,7 +57,7 @@ def run(file: Path) -> None:
         cell.metadata.pop("execution", None)
         for out in cell.get("outputs", []):
             if "image/png" in out.get("data", {}):
-                png = small(base64.b64decode(out.data["image/png"]))
+                png = compress(base64.b64decode(out.data["image/png"]))
                 out.data["image/png"] = base64.b64encode(png).decode()
     book.metadata["cpu_seconds"] = round(seconds)
     nbformat.write(book, file)
@@ -89,7 +89,7 @@ def gallery() -> str:
     for pillar, names in PILLARS.items():
         lines += [f"## {pillar}", "", "| | |", "|---|---|"]
         for name in names.split():
-            book = nbformat.read(BOOKS / f"{name}.ipynb", as_version=4)
+            book = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
             seconds = book.metadata.get("cpu_seconds", "?")
             link = f"[**{title(book)}**](../notebooks/{name}.ipynb)"
             lines.append(f"| ![](pictures/gallery/{name}.png) | {link}<br>{seconds} s |")
@@ -128,17 +128,17 @@ def page(name: str, book: Any) -> str:
 def pages() -> None:
     """Write the pages of all notebooks; they are not committed."""
     PAGES.mkdir(exist_ok=True)
-    for file in BOOKS.glob("*.ipynb"):
+    for file in NOTEBOOKS.glob("*.ipynb"):
         book = nbformat.read(file, as_version=4)
         (PAGES / f"{file.stem}.md").write_text(page(file.stem, book))
 
 
 def main() -> None:
     """Run the requested notebooks, and write the gallery."""
-    names = sys.argv[1:] or sorted(file.stem for file in BOOKS.glob("*.ipynb"))
+    names = sys.argv[1:] or sorted(file.stem for file in NOTEBOOKS.glob("*.ipynb"))
     THUMBNAILS.mkdir(exist_ok=True)
     for name in names:
-        file = BOOKS / f"{name}.ipynb"
+        file = NOTEBOOKS / f"{name}.ipynb"
         try:
             run(file)
         except Exception as error:  # the other notebooks still run

@@ -20,10 +20,10 @@ from jaxgpu.studies.pareto_fronts import races
 SEEDS, GENERATIONS = 11, 250
 
 
-def wrapped(name: str) -> Any:
+def wrap_problem(name: str) -> Any:
     """Return the problem in pymoo's protocol, with all members in one call."""
     base: Any = import_module("pymoo.core.problem").Problem
-    ours = races.RACES[name].made()
+    ours = races.RACES[name].make_problem()
     values = jax.jit(lambda x: ours.evaluate(x))
     low, high = (np.asarray(b, float) for b in (ours.box.lower, ours.box.upper))
 
@@ -45,7 +45,9 @@ def runs(name: str) -> tuple[np.ndarray, np.ndarray]:
     values, violations = [], []
     for seed in range(SEEDS):
         algorithm = peer(ref_dirs=directions, pop_size=races.MEMBERS)
-        algorithm.setup(wrapped(name), termination=("n_gen", GENERATIONS), seed=seed, verbose=False)
+        algorithm.setup(
+            wrap_problem(name), termination=("n_gen", GENERATIONS), seed=seed, verbose=False
+        )
         for generation in range(1, GENERATIONS + 1):
             algorithm.next()
             if generation % races.EVERY == 0:
@@ -78,7 +80,7 @@ def main() -> None:
         volumes = np.array(
             [[volume(f[s, i], violation[s, i], low, high) for i in steps] for s in range(SEEDS)]
         )
-        middle = fronts[races.middle(volumes)]
+        middle = fronts[races.median_seed(volumes)]
         for part, value in zip(races.Peer.__dataclass_fields__, (low, high, volumes, middle)):
             found[f"{name} {part}"] = np.asarray(value, np.float32)
         print(name, low, high, np.median(volumes[:, -1]), flush=True)

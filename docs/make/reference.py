@@ -23,16 +23,18 @@ def page(module: ModuleType, names: list[str]) -> str:
     title = module.__name__
     lines = [f"# {title}", "", "```{eval-rst}", f".. automodule:: {title}", "```", ""]
     if exports := getattr(module, "__all__", ()):
-        rows = [exported(module, name) for name in sorted(exports, key=str.lower)]
+        rows = [export_row(module, name) for name in sorted(exports, key=str.lower)]
         lines += ["## What it exports", "", "| name | what it is |", "|---|---|", *rows, ""]
     below = [name for name in names if name.rpartition(".")[0] == title]
     if below:
-        rows = [f"| [{name.rpartition('.')[2]}]({name}.md) | {said(name)} |" for name in below]
+        rows = [f"| [{name.rpartition('.')[2]}]({name}.md) | {summary(name)} |" for name in below]
         lines += ["## Its modules", "", "| module | what is in it |", "|---|---|", *rows, ""]
         lines += ["```{toctree}", ":hidden:", "", *below, "```", ""]
     made = entries(module)
     if len(made) > 1 and not exports:
-        rows = [f"| {{py:obj}}`{n} <{title}.{n}>` | {escaped(text)} |" for n, text, _ in made]
+        rows = [
+            f"| {{py:obj}}`{n} <{title}.{n}>` | {escape_markdown(text)} |" for n, text, _ in made
+        ]
         lines += ["| name | what it is |", "|---|---|", *rows, ""]
     for name, _, directive in made:
         lines += [f"## {name}", "", "```{eval-rst}", *directive, "```", ""]
@@ -50,17 +52,17 @@ def entries(module: ModuleType) -> list[tuple[str, str, list[str]]]:
             directive += ["   :members:"] if kind == "class" else []
             text = fields.first_sentence(getattr(module, node.name))
             found.append((node.name, text, [*directive, ""]))
-        for name in assigned(node):
+        for name in assigned_names(node):
             text = fields.comments(lines, node.lineno - 1, (node.end_lineno or node.lineno) - 1)
             first = lines[node.lineno - 1]
             whole = first if node.lineno == node.end_lineno else f"{first.split('=')[0]}= ..."
             directive = [f".. py:data:: {name}", f"   :module: {module.__name__}", ""]
             directive += [f"   ``{whole.split('  #')[0].strip()}``", ""]
-            found.append((name, text, [*directive, f"   {plain(text)}", ""]))
+            found.append((name, text, [*directive, f"   {escape_rst(text)}", ""]))
     return found
 
 
-def assigned(node: ast.stmt) -> list[str]:
+def assigned_names(node: ast.stmt) -> list[str]:
     """Return the public names that a statement of a module assigns to values and types."""
     targets = []
     if isinstance(node, ast.Assign):
@@ -73,14 +75,14 @@ def assigned(node: ast.stmt) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def exported(package: ModuleType, name: str) -> str:
+def export_row(package: ModuleType, name: str) -> str:
     """Return the table row of an exported name, linked to its definition."""
     thing = getattr(package, name)
     if isinstance(thing, ModuleType):
-        return f"| [{name}]({thing.__name__}.md) | {said(thing.__name__)} |"
+        return f"| [{name}]({thing.__name__}.md) | {summary(thing.__name__)} |"
     home = definition(package, name)
     text = dict((n, text) for n, text, _ in entries(home)).get(name, "")
-    return f"| {{py:obj}}`{name} <{home.__name__}.{name}>` | {escaped(text)} |"
+    return f"| {{py:obj}}`{name} <{home.__name__}.{name}>` | {escape_markdown(text)} |"
 
 
 def definition(package: ModuleType, name: str) -> ModuleType:
@@ -95,18 +97,18 @@ def definition(package: ModuleType, name: str) -> ModuleType:
     return package
 
 
-def said(module: str) -> str:
+def summary(module: str) -> str:
     """Return the first sentence of a module."""
-    return escaped(fields.first_sentence(examples.module(module)))
+    return escape_markdown(fields.first_sentence(examples.module(module)))
 
 
-def plain(text: str) -> str:
+def escape_rst(text: str) -> str:
     """Escape text so that only backquotes are markup to Sphinx."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(p if p.startswith("`") else re.sub(r"([|*_])", r"\\\1", p) for p in parts)
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text so that only backquotes are markup to Markdown."""
     parts = re.split(r"(`[^`]*`)", text)
     mark = lambda part: re.sub(r"([|*_$<\[\]{}])", r"\\\1", part)

@@ -28,7 +28,7 @@ def rows() -> dict[str, dict]:
     return {name: row for name, row in found.items() if name.startswith("scaling, ")}
 
 
-def measured(found: dict[str, dict]) -> str:
+def measured_table(found: dict[str, dict]) -> str:
     """Return the table of milliseconds per step on each team, wall and CPU, and of bytes sent."""
     names = [contender["name"] for contender in found["scaling, rows, strong"]["results"]]
     lines = ["| program | " + " | ".join(names) + " | bytes a step |"]
@@ -37,7 +37,9 @@ def measured(found: dict[str, dict]) -> str:
         for kind in ("strong", "weak"):
             row = found[f"scaling, {program}, {kind}"]
             spent = [(one["wall"][1], one["answer"]["cpu"]) for one in row["results"]]
-            cells = [" / ".join(short(1e3 * s / row["amount"]) for s in pair) for pair in spent]
+            cells = [
+                " / ".join(format_number(1e3 * s / row["amount"]) for s in pair) for pair in spent
+            ]
             sent = f"{row['results'][3]['answer']['bytes a step']:,.0f}"
             lines.append(f"| {program}, {kind} | " + " | ".join([*cells, sent]) + " |")
     row = found["scaling, rows, strong"]
@@ -57,7 +59,7 @@ def measured(found: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
-def computed(found: dict[str, dict]) -> str:
+def modeled_table(found: dict[str, dict]) -> str:
     """Return the table of milliseconds per step on GPUs, and of the fraction spent on work."""
     sent = {
         p: found[f"scaling, {p}, strong"]["results"][3]["answer"]["bytes a step"] for p in PROGRAMS
@@ -66,17 +68,17 @@ def computed(found: dict[str, dict]) -> str:
     lines += ["|---" * (len(GPUS) + 1) + "|"]
     for count in (1 << 16, 1 << 18, 1 << 20):
         alone, load = count**2 / PAIRS, sent["bodies"] * count / BODIES
-        times = [(alone / n, gathered(load, n)) for n in GPUS]
+        times = [(alone / n, gather_seconds(load, n)) for n in GPUS]
         lines.append(line(f"bodies, {count:,} in all, {load / 1e6:.2g} MB a step", times))
     load = sent["network"]
-    times = [(LAUNCHES * LAUNCH, 2 * gathered(load, n)) for n in GPUS]
+    times = [(LAUNCHES * LAUNCH, 2 * gather_seconds(load, n)) for n in GPUS]
     lines.append(line(f"network, a minibatch on each, {load / 1e3:.3g} kB a step", times))
-    times = [(10e-3, gathered(sent["rows"], n)) for n in GPUS]
+    times = [(10e-3, gather_seconds(sent["rows"], n)) for n in GPUS]
     lines.append(line(f"rows, 10 ms of them on each, {sent['rows']:.0f} B of a measure", times))
     return "\n".join(lines)
 
 
-def gathered(load: float, gpus: int) -> float:
+def gather_seconds(load: float, gpus: int) -> float:
     """Return the seconds until each GPU has gathered all bytes, starting with its own part."""
     begin, rate = IN if gpus <= 8 else BETWEEN
     return 0.0 if gpus == 1 else begin + load * (gpus - 1) / gpus / rate
@@ -85,18 +87,18 @@ def gathered(load: float, gpus: int) -> float:
 def line(name: str, times: list[tuple[float, float]]) -> str:
     """Return a table row: milliseconds, and the fraction spent on work."""
     cells = [
-        f"{short(1e3 * (work + talk))} ms, {100 * work / (work + talk):.0f} %"
+        f"{format_number(1e3 * (work + talk))} ms, {100 * work / (work + talk):.0f} %"
         for work, talk in times
     ]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
-def short(number: float) -> str:
+def format_number(number: float) -> str:
     """Format a number to three digits, without an exponent."""
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
-def filled(page: str, name: str, text: str) -> str:
+def fill_page(page: str, name: str, text: str) -> str:
     """Return the page with a text between the marks of a name."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = page.partition(begin)
@@ -106,7 +108,9 @@ def filled(page: str, name: str, text: str) -> str:
 def main() -> int:
     """Write or check the page and return the exit code."""
     found, page = rows(), PAGE.read_text()
-    new = filled(filled(page, "measured", measured(found)), "computed", computed(found))
+    new = fill_page(
+        fill_page(page, "measured", measured_table(found)), "computed", modeled_table(found)
+    )
     if "--check" in sys.argv:
         return int(new != page)
     PAGE.write_text(new)

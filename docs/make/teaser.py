@@ -196,7 +196,7 @@ PANELS = {
 }
 
 
-def drawn(axes: Any, title: str, panel: Panel, i: int) -> None:
+def draw_frame(axes: Any, title: str, panel: Panel, i: int) -> None:
     """Draw one frame of one panel."""
     axes.clear()
     axes.axis("off")
@@ -215,7 +215,7 @@ def main() -> None:
     film = []
     for i in range(FRAMES):
         for ax, (title, panel) in zip(axes.flat, panels.values()):
-            drawn(ax, title, panel, i)
+            draw_frame(ax, title, panel, i)
         fig.canvas.draw()
         film.append(np.asarray(fig.canvas.buffer_rgba())[..., :3].copy())
     film += [film[-1]] * 6
@@ -223,7 +223,7 @@ def main() -> None:
     for name, (_, panel) in panels.items():
         fig, ax = plt.subplots(figsize=(2.4, 1.8), dpi=100, facecolor=PAPER)
         fig.subplots_adjust(0, 0, 1, 1)
-        drawn(ax, "", panel, FRAMES * 2 // 3)
+        draw_frame(ax, "", panel, FRAMES * 2 // 3)
         fig.savefig(PICTURES / "cards" / f"{name}.png", facecolor=PAPER)
         plt.close(fig)
 

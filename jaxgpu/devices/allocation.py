@@ -1,7 +1,7 @@
 """Memory that a function would allocate, found by tracing it before it allocates anything.
 
-`bounded` wraps functions on the host that make arrays of a size chosen by the caller: the stars of
-a cluster, the initial states of environments, the start of a search.
+`limit_memory` wraps functions on the host that make arrays of a size chosen by the caller: the
+stars of a cluster, the initial states of environments, the start of a search.
 """
 
 import functools
@@ -25,7 +25,7 @@ _LOCALS_FACTOR = 1.25
 _peak_cache: OrderedDict[Any, int] = OrderedDict()
 
 
-def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
+def limit_memory[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     """Wrap `f` so that it raises before it allocates more than 90 % of the free memory.
 
     Each call is traced first, once per combination of sizes and shapes, which computes nothing.
@@ -34,27 +34,27 @@ def bounded[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     Raises:
         TypeError: `f` is not callable.
 
-    >>> noise = bounded(lambda key, count: jax.random.normal(key, (count,)))
+    >>> noise = limit_memory(lambda key, count: jax.random.normal(key, (count,)))
     >>> noise(jax.random.key(0), 3).shape
     (3,)
     >>> noise(jax.random.key(0), 10**15)
     Traceback (most recent call last):
     MemoryError: <lambda>: needs ... GB, and ... GB are free; ...
     """
-    arguments.function("bounded: f", f)
+    arguments.function("limit_memory: f", f)
 
     @functools.wraps(f)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        if calls.seen(args, kwargs):
+        if calls.can_check(args, kwargs):
             name = getattr(f, "__qualname__", "a call").rpartition("<locals>.")[2].lstrip("_")
             need = _cached_peak_bytes(f, (args, kwargs))
-            calls.when_known(lambda: memory.room(name, int(_LOCALS_FACTOR * need)))
+            calls.defer_check(lambda: memory.check_size(name, int(_LOCALS_FACTOR * need)))
         return f(*args, **kwargs)
 
     return wrapped
 
 
-def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
+def peak_bytes(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     """Return the peak bytes of a call of `f`, without its arguments; nothing is computed.
 
     It sums the arrays that are alive at the same time, with a separate result for each operation. A
@@ -64,10 +64,10 @@ def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
         TypeError: `f` does not take these arguments, or inspects computed values, so that it cannot
             be traced.
 
-    >>> needed(lambda n: jnp.sum(2 * jnp.ones(n, jnp.float32)), 1000)
+    >>> peak_bytes(lambda n: jnp.sum(2 * jnp.ones(n, jnp.float32)), 1000)
     8000
     """
-    arguments.function("needed: f", f)
+    arguments.function("peak_bytes: f", f)
     try:
         return _trace_peak_bytes(f, *args, **kwargs)
     except MemoryError:
@@ -75,7 +75,7 @@ def needed(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     except Exception as error:
         cause = " ".join(str(error).split())[:200]
         raise TypeError(
-            f"needed: f cannot be traced with these arguments; give those of a right call "
+            f"peak_bytes: f cannot be traced with these arguments; give those of a right call "
             f"({type(error).__name__}, {cause})"
         ) from error
 
@@ -154,4 +154,4 @@ def _scratch_bytes(eqn: Any) -> int:
     if eqn.primitive.name != "sort":
         return 0
     axis = eqn.params["dimension"]
-    return memory.SORTED * sum(v.aval.shape[axis] for v in eqn.invars)
+    return memory.SORT_BYTES * sum(v.aval.shape[axis] for v in eqn.invars)

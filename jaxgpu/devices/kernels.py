@@ -19,13 +19,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 # threads per program on a GPU; arrays in its registers have a multiple of it
 WARPGROUP = 128
 _HOPPER_CAPABILITY = 9.0  # compute capability
 # names of the custom calls of kernels in a compiled program
-CALLS = {"cuda": "mosaic_gpu_v2", "tpu": "tpu_custom_call"}
+CALL_TARGETS = {"cuda": "mosaic_gpu_v2", "tpu": "tpu_custom_call"}
 # target chip if none is present: its name, its cores, JAX's name of its platform
 _TARGET_CHIPS = {"cuda": ("NVIDIA H100", 132, "gpu"), "tpu": ("TPU v5 lite", 1, "tpu")}
 
@@ -36,7 +36,7 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
     >>> len(export_checks())
     2
     """
-    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS.values()]
+    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in CALL_TARGETS.values()]
 
 
 def gpu_takes_kernels() -> bool:
@@ -50,7 +50,7 @@ def gpu_takes_kernels() -> bool:
     return float(getattr(jax.local_devices()[0], "compute_capability", 0)) >= _HOPPER_CAPABILITY
 
 
-@explained
+@explain_errors
 def on_gpu(
     body: Callable[..., None],
     out: jax.ShapeDtypeStruct,
@@ -62,7 +62,8 @@ def on_gpu(
     """Return a function of arrays that runs `body(*inputs, output)` in each program of a grid.
 
     Args:
-        body: a function of references to arrays in device memory; see `row` and `spread`.
+        body: a function of references to arrays in device memory; see `load_row` and
+            `broadcast_like`.
         out: shape and dtype of the output array.
         grid: number of programs along each axis, of 128 threads each.
         names: of the axes; `jax.lax.axis_index(name)` is the index of the program.
@@ -70,8 +71,8 @@ def on_gpu(
 
     >>> def add_one(x, out):
     ...     at = (jax.lax.axis_index("tile"),)
-    ...     values = row(x, at)
-    ...     out[at] = values + spread(jnp.float32(1.0), values)
+    ...     values = load_row(x, at)
+    ...     out[at] = values + broadcast_like(jnp.float32(1.0), values)
     >>> kernel = on_gpu(
     ...     add_one, jax.ShapeDtypeStruct((2, 128), jnp.float32), (2,), ("tile",), interpret=True
     ... )
@@ -90,7 +91,7 @@ def on_gpu(
     return run
 
 
-def row(ref: Any, where: tuple[Any, ...]) -> Array:
+def load_row(ref: Any, where: tuple[Any, ...]) -> Array:
     """Load a multiple of 128 values of a reference at `where`, distributed over the threads."""
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
@@ -98,8 +99,8 @@ def row(ref: Any, where: tuple[Any, ...]) -> Array:
     return plgpu.load(at, layout=_strided_layout(at.shape))
 
 
-def spread(value: Array, like: Array) -> Array:
-    """Broadcast a number to all threads, in the shape and layout of a `row`."""
+def broadcast_like(value: Array, like: Array) -> Array:
+    """Broadcast a number to all threads, in the shape and layout of a `load_row`."""
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
     return plgpu.layout_cast(jnp.broadcast_to(value, like.shape), _strided_layout(like.shape))
@@ -118,21 +119,21 @@ def window(start: Any, size: int) -> Any:
     return pl.ds(start, size)
 
 
-def program(axis: int) -> Array:
+def program_id(axis: int) -> Array:
     """Return the index of this program along an axis of the grid, on a TPU."""
     from jax.experimental import pallas as pl
 
     return pl.program_id(axis)
 
 
-def when(condition: Any) -> Callable[[Callable[[], None]], None]:
+def run_when(condition: Any) -> Callable[[Callable[[], None]], None]:
     """Decorate a function that a kernel runs only if `condition` holds."""
     from jax.experimental import pallas as pl
 
     return pl.when(condition)
 
 
-@explained
+@explain_errors
 def on_tpu(
     body: Callable[..., None],
     out: jax.ShapeDtypeStruct,
@@ -158,7 +159,7 @@ def on_tpu(
 
     >>> def sums(x, out, total):
     ...     zeros = jnp.zeros(total.shape, total.dtype)
-    ...     when(program(0) == 0)(lambda: total.__setitem__(..., zeros))
+    ...     run_when(program_id(0) == 0)(lambda: total.__setitem__(..., zeros))
     ...     total[...] += x[window(0, 8), window(0, 128)]
     ...     out[...] = total[...]
     >>> x = jnp.ones((24, 128))

@@ -37,7 +37,7 @@ _UNALLOCATED = {
     "broadcast",
 }  # operations that allocate no memory
 _TOP_K = re.compile(r'custom-call\((%[\w.-]+)\), custom_call_target="TopK"')
-SORTED = 16  # scratch bytes of the CPU's sort per number, of any type
+SORT_BYTES = 16  # scratch bytes of the CPU's sort per number, of any type
 _TOP_K_BYTES = 4  # scratch bytes of the CPU's `top_k` per number
 _BYTES = ranges.Range(least=0, whole=True, one=True)
 _NEGLIGIBLE_BYTES = 1 << 16  # bytes; smaller requests are not checked
@@ -51,7 +51,7 @@ _GROUPS = {
 }
 
 
-def forecast(compiled: Any) -> int:
+def estimate_peak(compiled: Any) -> int:
     """Return the peak bytes of a compiled program: arguments + results + temporaries.
 
     `compiled` is the result of `jax.jit(f).lower(...).compile()`; donated buffers count once. On
@@ -67,13 +67,13 @@ def forecast(compiled: Any) -> int:
 
     >>> import jax.numpy as jnp
     >>> program = jax.jit(lambda x: x + 1).lower(jnp.zeros(1000, jnp.float32)).compile()
-    >>> forecast(program)
+    >>> estimate_peak(program)
     8000
     """
     if not hasattr(compiled, "memory_analysis"):
         raise TypeError(
-            f"memory.forecast: compiled={arguments.shown(compiled)}; it must be a program; "
-            "compile it by jax.jit(f).lower(...).compile()"
+            f"memory.estimate_peak: compiled={arguments.format_value(compiled)}; it must be a "
+            "program; compile it by jax.jit(f).lower(...).compile()"
         )
     if compiled not in _estimates:
         need = compiled.memory_analysis()
@@ -95,7 +95,7 @@ def _scratch_bytes(compiled: Any) -> int:
     largest, text = 0, compiled.as_text() or ""
     for kinds, axis in _SORT.findall(text):
         shapes = [shape.split(",") for shape in _SHAPE.findall(kinds)]
-        largest = max(largest, SORTED * sum(int(shape[int(axis)]) for shape in shapes))
+        largest = max(largest, SORT_BYTES * sum(int(shape[int(axis)]) for shape in shapes))
     for ranked in _TOP_K.findall(text):
         if found := re.search(rf"{re.escape(ranked)} = \w+\[([\d,]+)\]", text):
             largest = max(largest, _TOP_K_BYTES * int(found[1].split(",")[-1]))
@@ -129,7 +129,7 @@ def _array_bytes(kind: str, shape: str) -> int:
     )
 
 
-def available(device: Any = None) -> int:
+def free_bytes(device: Any = None) -> int:
     """Return the free bytes of `device` (default: the first device of this process).
 
     On the CPU it is the minimum of the free memory of the machine and of the remainder of each
@@ -139,14 +139,14 @@ def available(device: Any = None) -> int:
     Raises:
         TypeError: `device` is not one of `jax.local_devices()`.
 
-    >>> available() > 10**6
+    >>> free_bytes() > 10**6
     True
     """
     device = jax.local_devices()[0] if device is None else device
     if not hasattr(device, "memory_stats"):
-        found = arguments.shown(device)
+        found = arguments.format_value(device)
         raise TypeError(
-            f"memory.available: device={found}; it must be a device; take one of jax.devices()"
+            f"memory.free_bytes: device={found}; it must be a device; take one of jax.devices()"
         )
     stats = device.memory_stats()
     if stats is None:  # the CPU backend has no statistics
@@ -165,7 +165,7 @@ def _remaining_bytes(root: Path) -> Iterator[int]:
                 yield max(0, most - getattr(psutil.Process().memory_info(), held, 0))
 
 
-@functools.lru_cache(maxsize=8)  # building the paths took half of the time of `available`
+@functools.lru_cache(maxsize=8)  # building the paths took half of the time of `free_bytes`
 def _control_groups(text: str, root: Path) -> list[tuple[str, int]]:
     """Return the folder and the version of each control group of a process and its parents."""
     found = []
@@ -216,10 +216,10 @@ def check(compiled: Any, name: str, held: int = 0) -> None:
     >>> double = jax.jit(lambda x: 2 * x)
     >>> check(double.lower(jax.ShapeDtypeStruct((10,), "float32")).compile(), "double")
     """
-    room(name, max(0, forecast(compiled) - held))
+    check_size(name, max(0, estimate_peak(compiled) - held))
 
 
-def room(name: str, size: int, advice: str = "") -> None:
+def check_size(name: str, size: int, advice: str = "") -> None:
     """Raise if `size` bytes are more than 90 % of the free memory.
 
     Args:
@@ -231,15 +231,15 @@ def room(name: str, size: int, advice: str = "") -> None:
         MemoryError: with both sizes.
         TypeError: `size` is not an integer, or `name` is not a string.
 
-    >>> room("a map of the sky", 10**18)
+    >>> check_size("a map of the sky", 10**18)
     Traceback (most recent call last):
     MemoryError: a map of the sky: needs 1000000000.00 GB, and ... GB are free; make the problem...
     """
-    arguments.word("memory.room: name", name)
-    ranges.refuse("memory.room: size", size, _BYTES)
+    arguments.word("memory.check_size: name", name)
+    ranges.refuse("memory.check_size: size", size, _BYTES)
     if size < _NEGLIGIBLE_BYTES:
         return
-    free = available()
+    free = free_bytes()
     if size > _USABLE_FRACTION * free:
         raise MemoryError(
             f"{name}: needs {size / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; "

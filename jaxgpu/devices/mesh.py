@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxgpu.inputs import arguments, ranges, references
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.trace_context import tracing
 
 from . import precision
@@ -28,29 +28,29 @@ _VECTOR_SIZES = (
 )  # numbers of components of a vector, a quaternion or a point of phase space
 
 
-@explained
-def devices(count: int | None = None, axis: str = "batch") -> Mesh:
+@explain_errors
+def make_mesh(count: int | None = None, axis: str = "batch") -> Mesh:
     """Return a one-axis mesh of the first `count` devices (default: all, of all processes).
 
     Raises:
         ValueError: there are fewer devices than requested.
         TypeError: `count` is not an integer, or `axis` is not a string.
     """
-    ranges.refuse("mesh.devices: count", count, _COUNT)
-    axis = arguments.word("mesh.devices: axis", axis)
+    ranges.refuse("mesh.make_mesh: count", count, _COUNT)
+    axis = arguments.word("mesh.make_mesh: axis", axis)
     found = jax.devices()
     count = len(found) if count is None else int(count)
     if count > len(found):
         raise ValueError(
-            f"mesh.devices: {count} devices asked for; there are {len(found)}; on a CPU set "
+            f"mesh.make_mesh: {count} devices asked for; there are {len(found)}; on a CPU set "
             "JAX_NUM_CPU_DEVICES before jax starts"
         )
     return Mesh(np.asarray(found[:count]), (axis,), axis_types=(AxisType.Auto,))
 
 
-@explained
+@explain_errors
 @on_host
-def flat(name: str, mesh: Any) -> Mesh:
+def check_mesh(name: str, mesh: Any) -> Mesh:
     """Check that a mesh has one axis and return it with automatic sharding (`AxisType.Auto`).
 
     XLA then propagates shardings; JAX's own `jax.make_mesh` makes explicit axes by default. The
@@ -64,23 +64,23 @@ def flat(name: str, mesh: Any) -> Mesh:
         TypeError: `mesh` is not a mesh.
         ValueError: a mesh of several axes.
 
-    >>> flat("swarm: mesh", jax.make_mesh((1,), ("batch",))).axis_types
+    >>> check_mesh("swarm: mesh", jax.make_mesh((1,), ("batch",))).axis_types
     (Auto,)
     """
     if not isinstance(mesh, Mesh):
-        found = arguments.shown(mesh)
-        raise TypeError(f"{name}={found}; it must be a mesh; make it by mesh.devices()")
+        found = arguments.format_value(mesh)
+        raise TypeError(f"{name}={found}; it must be a mesh; make it by mesh.make_mesh()")
     if len(mesh.axis_names) != 1:
         raise ValueError(
             f"{name} has the axes {', '.join(mesh.axis_names)}; it must have one; make it by "
-            "mesh.devices()"
+            "mesh.make_mesh()"
         )
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
 
 
-@explained
+@explain_errors
 @on_host
-def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
+def shard(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
     """Shard one axis of every array of `tree` over `mesh`, whose size must divide it.
 
     All arrays must have the same length along that axis, which is the axis of bodies, members,
@@ -92,7 +92,7 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
         axis: the axis to shard; negative ones count from the last. By default it is the first, and
             an axis that looks like the components of a vector raises an error.
 
-    >>> split({"x": np.zeros((6, 3)), "m": np.ones(6)}, devices(1))["x"].shape
+    >>> shard({"x": np.zeros((6, 3)), "m": np.ones(6)}, make_mesh(1))["x"].shape
     (6, 3)
 
     Raises:
@@ -100,24 +100,24 @@ def split(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
             not divide, or one that looks like the components of a vector.
         TypeError: a leaf is not numeric, `axis` is not an integer, or `mesh` is not a mesh.
     """
-    mesh = flat("mesh.split: mesh", mesh)
-    arguments.arrays("mesh.split: tree", tree)
-    ranges.refuse("mesh.split: axis", axis, _AXIS)
+    mesh = check_mesh("mesh.shard: mesh", mesh)
+    arguments.arrays("mesh.shard: tree", tree)
+    ranges.refuse("mesh.shard: axis", axis, _AXIS)
     named, axis = axis is not None, 0 if axis is None else int(axis)
     shapes = _check_divisible(
-        "mesh.split", tree, mesh, axis, "put it on every device by mesh.replicate"
+        "mesh.shard", tree, mesh, axis, "put it on every device by mesh.replicate"
     )
     for shape in shapes:
         if not named and mesh.size > 1 and shape[0] in _VECTOR_SIZES and max(shape) > shape[0]:
             raise ValueError(
-                f"mesh.split: the first axis of an array of shape {shape} looks like the "
+                f"mesh.shard: the first axis of an array of shape {shape} looks like the "
                 "components of a vector, which must not be torn apart; name the axis that is spread"
             )
     spec = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
     return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, spec(leaf))), tree)
 
 
-@explained
+@explain_errors
 @on_host
 def replicate(tree: Any, mesh: Mesh) -> Any:
     """Put all of `tree` on every device of `mesh`.
@@ -127,17 +127,17 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
         ValueError: a mesh of several axes.
 
     >>> import jax.numpy as jnp
-    >>> replicate(jnp.zeros(3), devices(1)).sharding.is_fully_replicated
+    >>> replicate(jnp.zeros(3), make_mesh(1)).sharding.is_fully_replicated
     True
     """
-    mesh = flat("mesh.replicate: mesh", mesh)
+    mesh = check_mesh("mesh.replicate: mesh", mesh)
     arguments.arrays("mesh.replicate: tree", tree)
     return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, PartitionSpec())), tree)
 
 
-@explained
+@explain_errors
 @on_host
-def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]:
+def map_shards(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]:
     """Make `f` compute a batch in shards, one per device, without communication.
 
     A loop in `f` runs on each device as often as its own shard requires; a loop over a batch that
@@ -150,7 +150,7 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
         mesh: of one axis, whose size divides the batch.
         axis: the axis of the batch, in all arguments and results.
 
-    >>> square = over(jax.vmap(lambda x: x * x), devices(1))
+    >>> square = map_shards(jax.vmap(lambda x: x * x), make_mesh(1))
     >>> square(np.arange(4.0)).tolist()
     [0.0, 1.0, 4.0, 9.0]
 
@@ -160,9 +160,9 @@ def over(f: Callable[..., Any], mesh: Mesh, axis: int = 0) -> Callable[..., Any]
         ValueError: a mesh of several axes, an axis below 0; at a call: an array without this axis,
             axes of different lengths, or one that the mesh does not divide.
     """
-    arguments.function("mesh.over: f", f)
-    mesh = flat("mesh.over: mesh", mesh)
-    ranges.refuse("mesh.over: axis", axis, _AXIS_FROM_0)
+    arguments.function("mesh.map_shards: f", f)
+    mesh = check_mesh("mesh.map_shards: mesh", mesh)
+    ranges.refuse("mesh.map_shards: axis", axis, _AXIS_FROM_0)
     # a spec is passed as an argument, so other numbers in it use the same program
     function, carried = f, ()
     if inspect.ismethod(f) and not jax.tree_util.all_leaves([f.__self__]):
@@ -177,9 +177,11 @@ def _call_sharded(
     mesh: Mesh, axis: int, function: Callable[..., Any], carried: tuple[Any, ...], *batch: Any
 ) -> Any:
     """Return `function(*carried, *batch)`, computed with one shard of the batch per device."""
-    if not jax.tree.leaves(arguments.arrays("mesh.over: the batch", batch)):
-        raise TypeError("mesh.over: the batch holds no array; give the function one to spread")
-    _check_divisible("mesh.over", batch, mesh, axis, "let the function close over it")
+    if not jax.tree.leaves(arguments.arrays("mesh.map_shards: the batch", batch)):
+        raise TypeError(
+            "mesh.map_shards: the batch holds no array; give the function one to spread"
+        )
+    _check_divisible("mesh.map_shards", batch, mesh, axis, "let the function close over it")
     spread = PartitionSpec(*[None] * axis, *mesh.axis_names)
     # outside of a program an array may be on one device, as another program left it
     put = lambda x: x if isinstance(x, Tracer) else place(x, NamedSharding(mesh, spread))
@@ -203,7 +205,7 @@ def _make_shard_map(
     return jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=spread, check_vma=False)
 
 
-_call_sharded_reassociated = precision.reassociated(_call_sharded)
+_call_sharded_reassociated = precision.allow_reassociation(_call_sharded)
 
 
 def _check_divisible(

@@ -37,19 +37,19 @@ _OPTIONS: dict[str, Options] = {
 }
 
 
-def in_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
+def with_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     """Make `f` compute with float64 enabled, without changing the global flag.
 
     Under `jax.enable_x64(True)` constants and NumPy arrays keep their 64 bits, so the result is
     bitwise identical whether the caller's flag is on or off, under jit, vmap and grad.
 
-    >>> in_float64(lambda: jnp.asarray(1 / 3))().dtype
+    >>> with_float64(lambda: jnp.asarray(1 / 3))().dtype
     dtype('float64')
 
     Raises:
         TypeError: `f` is not callable.
     """
-    arguments.function("precision.in_float64: f", f)
+    arguments.function("precision.with_float64: f", f)
 
     @functools.wraps(f)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,13 +59,13 @@ def in_float64[**P, R](f: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def smallest(dtype: Any) -> float:
+def safe_tiny(dtype: Any) -> float:
     """Return the smallest positive number safe in guards of `dtype` on every device, >= 1e-38.
 
     On a TPU a float64 is a pair of float32 with their exponents: a smaller number is 0 there, and
     its reciprocal infinite.
 
-    >>> smallest(jnp.float32) == smallest(jnp.float64) == float(jnp.finfo(jnp.float32).tiny)
+    >>> safe_tiny(jnp.float32) == safe_tiny(jnp.float64) == float(jnp.finfo(jnp.float32).tiny)
     True
 
     Raises:
@@ -75,8 +75,8 @@ def smallest(dtype: Any) -> float:
         return max(float(jnp.finfo(kind).tiny) for kind in (dtype, jnp.float32))
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"precision.smallest: dtype={arguments.shown(dtype)}; it must be a type of floating "
-            "numbers; give jnp.float32 or jnp.float64"
+            f"precision.safe_tiny: dtype={arguments.format_value(dtype)}; it must be a type of "
+            "floating numbers; give jnp.float32 or jnp.float64"
         ) from error
 
 
@@ -115,7 +115,7 @@ def platform() -> str:
 
 @functools.cache
 def options(where: str) -> Options:
-    """Return the compiler options of a step marked by `reassociated`, for the outermost `jax.jit`.
+    """Return compiler options for the `jax.jit` around a step marked by `allow_reassociation`.
 
     They are tested once on the default platform: its XLA must know the options, and `isnan(inf *
     0)` must still hold (for values known at run time; `x - x` and a literal `x * 0` may be folded
@@ -143,7 +143,7 @@ def options(where: str) -> Options:
         return {}
 
 
-def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
+def allow_reassociation[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     """Mark `step` so that `jaxgpu.runs.run` compiles it with the `options` of its platform.
 
     On a CPU its sums may be reordered; on CUDA its loops become one graph.
@@ -151,13 +151,13 @@ def reassociated[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     Raises:
         TypeError: `step` is not callable.
     """
-    return arguments.marked("precision.reassociated: step", step, _MARK)
+    return arguments.mark_step("precision.allow_reassociation: step", step, _MARK)
 
 
 def options_of(function: Any) -> Options | None:
     """Return the compiler options for a program around `function`; None if it is not marked.
 
-    >>> options_of(reassociated(jnp.sin)) == options(platform()), options_of(jnp.sin)
+    >>> options_of(allow_reassociation(jnp.sin)) == options(platform()), options_of(jnp.sin)
     (True, None)
     """
     return options(platform()) if getattr(function, _MARK, False) else None

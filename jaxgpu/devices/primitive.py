@@ -17,7 +17,7 @@ from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 # a tangent or a gradient; None stands for one that is zero or not requested
 type Maybe = Array | None
@@ -54,7 +54,7 @@ def primitive(
         spread: True if `batch` gets copies of unbatched arguments. If False, it gets them as they
             are, and the mask of batched arguments as `copied`, a tuple of booleans.
         jvp: `jvp(args, tangents, out, **static)` returns the tangent of the value (with `several` a
-            list). A zero tangent is passed as None, and may be returned as None; see `filled`.
+            list). A zero tangent is passed as None, and may be returned as None; see `fill_zeros`.
             Without a rule, differentiation raises NotImplementedError.
         transpose: `transpose(ct, args, **static)` returns a list of one gradient per argument.
             Arguments whose gradient is requested are None, zero cotangents are filled in, and
@@ -86,12 +86,12 @@ def primitive(
     return p.bind
 
 
-@explained
-def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
+@explain_errors
+def fill_zeros(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
     """Return the tangents of `args`; replace None by zeros.
 
     >>> import jax.numpy as jnp
-    >>> filled([None, jnp.ones(2)], [jnp.zeros(3), jnp.zeros(2)])[0].tolist()
+    >>> fill_zeros([None, jnp.ones(2)], [jnp.zeros(3), jnp.zeros(2)])[0].tolist()
     [0.0, 0.0, 0.0]
     """
     return [
@@ -100,12 +100,12 @@ def filled(tangents: Sequence[Maybe], args: Sequence[Array]) -> list[Array]:
     ]
 
 
-@explained
-def constant(tangents: Sequence[Maybe]) -> bool:
+@explain_errors
+def is_constant(tangents: Sequence[Maybe]) -> bool:
     """Return True if all of these tangents are zero.
 
     >>> import jax.numpy as jnp
-    >>> constant([None, None]), constant([None, jnp.ones(2)])
+    >>> is_constant([None, None]), is_constant([None, jnp.ones(2)])
     (True, False)
     """
     return all(t is None for t in tangents)
@@ -122,7 +122,7 @@ def jvp_of(form: Callable[..., Any]) -> Jvp:
     """
 
     def rule(args: Sequence[Array], tangents: Sequence[Maybe], out: Any, /, **static: Any) -> Any:
-        return jax.jvp(partial(form, **static), tuple(args), tuple(filled(tangents, args)))[1]
+        return jax.jvp(partial(form, **static), tuple(args), tuple(fill_zeros(tangents, args)))[1]
 
     return rule
 

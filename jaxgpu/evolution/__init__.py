@@ -9,9 +9,9 @@ over generations, `solve` the single call that does everything. The algorithms a
 
 from . import indicators, multi, pareto, problems, single, space
 from .problem import Box, Problem, box
-from .protocol import Algorithm, Evolution, Search, evolve, run, search, step
+from .protocol import Algorithm, Evolution, SearchState, evolve, run, search, step
 from .solve import Solution, minimize
-from .stochastic import Drawn, Objective, Stochastic
+from .stochastic import NoisyFunction, NoisyProblem, Objective
 from .variables import Boolean, Categorical, Integer, Permutation, Real
 
 __all__ = [
@@ -19,16 +19,16 @@ __all__ = [
     "Boolean",
     "Box",
     "Categorical",
-    "Drawn",
+    "NoisyFunction",
     "Evolution",
     "Integer",
     "Objective",
     "Permutation",
     "Problem",
     "Real",
-    "Search",
+    "SearchState",
     "Solution",
-    "Stochastic",
+    "NoisyProblem",
     "box",
     "evolve",
     "indicators",

@@ -59,10 +59,10 @@ def eliminate_duplicates(population: Population, box: Box | None = None) -> tupl
     """
     rows = population.x
     if box is not None and box.encoding is not None:
-        rows = jax.vmap(box.encoding.words)(rows)
+        rows = jax.vmap(box.encoding.identifier)(rows)
     else:
         rows = jnp.where(rows == 0, jnp.zeros_like(rows), rows)  # -0 is 0
-    order = jnp.argsort(hashes(rows), stable=True)
+    order = jnp.argsort(row_hashes(rows), stable=True)
     rows = rows[order]
     again = _equals_previous(rows, 1) | _equals_previous(rows, 2)
     copy = jnp.zeros_like(again).at[order].set(again, unique_indices=True)
@@ -70,7 +70,7 @@ def eliminate_duplicates(population: Population, box: Box | None = None) -> tupl
     return f, jnp.where(copy, jnp.inf, population.violation)
 
 
-def hashes(rows: Array) -> Array:
+def row_hashes(rows: Array) -> Array:
     """Return a hash of each row; bitwise equal rows have equal hashes. [N, K] -> [N] uint32."""
     words = jax.lax.bitcast_convert_type(rows, jnp.uint32).reshape(rows.shape[0], -1)
     # each column has an odd multiplier; all that is needed is that equal rows have equal sums
@@ -94,7 +94,7 @@ def key_from(*arrays: Array) -> Array:
     """
     key = jax.random.key(0)
     for rows in arrays:
-        key = jax.random.fold_in(key, jnp.sum(hashes(rows), dtype=jnp.uint32))
+        key = jax.random.fold_in(key, jnp.sum(row_hashes(rows), dtype=jnp.uint32))
     return key
 
 

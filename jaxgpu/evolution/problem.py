@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree, size, static
-from jaxgpu.inputs.kinds import refuse_unbound
+from jaxgpu.inputs.type_hints import check_arity
 
 _UNTRACEABLE = (
     jax.errors.TracerArrayConversionError,
@@ -56,11 +56,11 @@ class Problem:
         >>> print(sphere.evaluate(jnp.array([[1.0, 1.0], [jnp.nan, 0.0]]))[0].ravel())
         [ 2. inf]
         """
-        x, d = floats("evaluate: x", x), np.shape(self.box.lower)[-1]
+        x, d = as_floats("evaluate: x", x), np.shape(self.box.lower)[-1]
         if x.ndim != 2 or x.shape[1] != d:
             raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
         encoding = self.box.encoding
-        if encoding is not None and not callable(getattr(encoding, "read", None)):
+        if encoding is not None and not callable(getattr(encoding, "decode", None)):
             kind = type(encoding).__name__
             raise TypeError(f"evaluate: box.encoding is a {kind}; it must be a space's, or None")
 
@@ -74,15 +74,15 @@ class Problem:
                 f"evaluate: the function returns {f.shape[1]} objectives; the problem says "
                 f"{self.objectives}"
             )
-        return sound(f, violation)
+        return replace_nan(f, violation)
 
     def outcome(self, x: Array) -> tuple[Array, Any]:
         """Return objectives [m] and the violation [], or None, of one decision vector [D]."""
-        point = x if self.box.encoding is None else self.box.encoding.read(x)
+        point = x if self.box.encoding is None else self.box.encoding.decode(x)
         return outcome(self.function, point, x.dtype)
 
 
-@explained
+@explain_errors
 def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
     """Return a box with the same bounds for `count` variables, in the default float type.
 
@@ -92,10 +92,10 @@ def box(lower: float, upper: float, count: int, dtype: Any = None) -> Box:
     ranges.refuse("box: count", count, ranges.Range(least=1, whole=True, one=True))
     dtype = jnp.zeros(0).dtype if dtype is None else dtype
     made = Box(jnp.full(count, lower, dtype), jnp.full(count, upper, dtype))
-    return bounded("box", made)
+    return check_box("box", made)
 
 
-def ready(name: str, problem: Problem) -> Problem:
+def check_problem(name: str, problem: Problem) -> Problem:
     """Check a problem and return it with bounds of one float type.
 
     Values are compared with their ranges if they are known, on the host; shapes always.
@@ -111,11 +111,11 @@ def ready(name: str, problem: Problem) -> Problem:
         found = _describe_type(problem.function)
         raise TypeError(f"{name}: Problem.function={found}; it must be a function of a vector [D]")
     ranges.check(name, problem)
-    within = bounded(name, problem.box)
+    within = check_box(name, problem.box)
     return problem if within is problem.box else dataclasses.replace(problem, box=within)
 
 
-def bounded(name: str, box: Box) -> Box:
+def check_box(name: str, box: Box) -> Box:
     """Check a box and return it with bounds [D] of one float type."""
     ranges.check(name, box)
     lower, upper = (jnp.asarray(bound) for bound in (box.lower, box.upper))
@@ -124,14 +124,16 @@ def bounded(name: str, box: Box) -> Box:
             f"{name}: Box.lower has shape {list(lower.shape)}, Box.upper {list(upper.shape)}; both "
             "must be [D], with at least one variable"
         )
-    dtype = wider(lower, upper)
-    when_known(lambda low, high: ordered(f"{name}: Box", low, high, dtype), box.lower, box.upper)
+    dtype = widest_float(lower, upper)
+    defer_check(
+        lambda low, high: check_order(f"{name}: Box", low, high, dtype), box.lower, box.upper
+    )
     if lower.dtype == upper.dtype == dtype and lower is box.lower and upper is box.upper:
         return box
     return Box(lower.astype(dtype), upper.astype(dtype), box.encoding)
 
 
-def ordered(name: str, lower: Any, upper: Any, dtype: Any) -> None:
+def check_order(name: str, lower: Any, upper: Any, dtype: Any) -> None:
     """Raise if bounds are reversed, or if their distance is not finite in the given dtype."""
     with np.errstate(over="ignore"):
         low, high = (np.asarray(bound).astype(dtype) for bound in (lower, upper))
@@ -155,7 +157,7 @@ def _format_index(at: tuple[int, ...]) -> str:
     return f" at {[int(i) for i in at]}" if at else ""
 
 
-def sound(f: Array, violation: Array) -> tuple[Array, Array]:
+def replace_nan(f: Array, violation: Array) -> tuple[Array, Array]:
     """Return values [N, m] and violations [N] with infinity in both where either has a NaN."""
     broken = jnp.any(jnp.isnan(f), axis=1) | jnp.isnan(violation)
     violation = jnp.where(broken, jnp.inf, jnp.maximum(violation, 0))
@@ -170,19 +172,19 @@ def outcome(function: Callable[[Any], Any], x: Any, dtype: Any = None) -> tuple[
         ValueError: its output has the wrong shape.
     """
     dtype = x.dtype if dtype is None else dtype
-    out = traced(function, x)
+    out = call_objective(function, x)
     if isinstance(out, tuple) and len(out) != 2:
         raise TypeError(
             f"objective: it returns a tuple of {len(out)}; it must be f or (f, violation), with "
             "several objectives in one array, jnp.stack([f1, f2, f3])"
         )
     f, violation = out if isinstance(out, tuple) else (out, None)
-    return valued(f, violation, dtype)
+    return check_outcome(f, violation, dtype)
 
 
-def traced(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_objective(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a user's objective; raise an explained error if JAX cannot trace or call it."""
-    refuse_unbound("objective", function, *arguments)
+    check_arity("objective", function, *arguments)
     try:
         return function(*arguments)
     except _UNTRACEABLE as error:
@@ -192,16 +194,16 @@ def traced(function: Callable[..., Any], *arguments: Any) -> Any:
         ) from error
 
 
-def valued(f: Any, violation: Any, dtype: Any) -> tuple[Array, Any]:
+def check_outcome(f: Any, violation: Any, dtype: Any) -> tuple[Array, Any]:
     """Return objectives [m] and the violation [], or None, as arrays of a float type."""
-    f = jnp.atleast_1d(floats("objective: f", f)).astype(dtype)
+    f = jnp.atleast_1d(as_floats("objective: f", f)).astype(dtype)
     if f.ndim != 1 or f.shape[0] < 1:
         raise ValueError(
             f"objective: f has shape {list(f.shape)}; it must be a scalar or [objectives]"
         )
     if violation is None:
         return f, None
-    violation = floats("objective: violation", violation).astype(dtype)
+    violation = as_floats("objective: violation", violation).astype(dtype)
     if violation.shape != ():
         raise ValueError(
             f"objective: violation has shape {list(violation.shape)}; it must be one number, the "
@@ -210,19 +212,19 @@ def valued(f: Any, violation: Any, dtype: Any) -> tuple[Array, Any]:
     return f, violation
 
 
-def wider(*arrays: Array) -> Any:
+def widest_float(*arrays: Array) -> Any:
     """Return the widest float type of the arrays; the default one if none holds floats."""
     kinds = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
     return max(kinds, key=lambda kind: kind.itemsize) if kinds else jnp.zeros(0).dtype
 
 
-def whole_numbers(name: str, **values: Any) -> None:
+def check_integers(name: str, **values: Any) -> None:
     """Raise if one of the sizes of a problem is not an integer."""
     for which, value in values.items():
         ranges.refuse(f"{name}: {which}", value, ranges.Range(whole=True, one=True))
 
 
-def floats(name: str, value: Any) -> Array:
+def as_floats(name: str, value: Any) -> Array:
     """Convert the value to an array of floats; raise if it does not hold real numbers."""
     try:
         a = None if value is None else jnp.asarray(value)

@@ -35,9 +35,9 @@ from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxgpu.devices import allocation
-from jaxgpu.devices.mesh import flat, replicate
+from jaxgpu.devices.mesh import check_mesh, replicate
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs import Keep, Resume, Run
 from jaxgpu.runs.equal_functions import find_equal
@@ -45,8 +45,8 @@ from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import run as run_steps
 
 from .population import Population
-from .problem import Problem, floats, ready, sound
-from .stochastic import Stochastic, stochastic
+from .problem import Problem, as_floats, check_problem, replace_nan
+from .stochastic import AnyProblem, NoisyProblem, check_stochastic
 
 _GENERATIONS = ranges.Range(least=0, whole=True, one=True)
 
@@ -94,7 +94,7 @@ class PopulationAlgorithm[S](Algorithm[S]):
         return self.pop_size
 
 
-def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P) -> P:
+def check_inputs[P: Problem | NoisyProblem](name: str, spec: Any, key: Any, problem: P) -> P:
     """Return the problem as arrays, after checking the spec, the key and it; skip traced values.
 
     Args:
@@ -103,9 +103,9 @@ def checked[P: Problem | Stochastic](name: str, spec: Any, key: Any, problem: P)
     _check_algorithm(name, spec)
     ranges.check(type(spec).__name__, spec)
     arguments.key(f"{name}: key", key)
-    if isinstance(problem, Stochastic):
-        return stochastic(name, problem)
-    return ready(name, problem)
+    if isinstance(problem, NoisyProblem):
+        return check_stochastic(name, problem)
+    return check_problem(name, problem)
 
 
 def _check_algorithm(name: str, spec: Any) -> None:
@@ -114,7 +114,7 @@ def _check_algorithm(name: str, spec: Any) -> None:
         raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
 
 
-def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
+def check_mesh_size(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
     """Return the mesh, whose size must divide the candidates of a generation; None for one device.
 
     Raises:
@@ -123,7 +123,7 @@ def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
     """
     if mesh is None:
         return None
-    mesh, count = flat(f"{name}: mesh", mesh), int(spec.batch_size)
+    mesh, count = check_mesh(f"{name}: mesh", mesh), int(spec.batch_size)
     if count % mesh.size:
         raise ValueError(
             f"{name}: mesh of {mesh.size} devices for {type(spec).__name__}, which evaluates "
@@ -133,14 +133,14 @@ def divided(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
     return mesh
 
 
-def told(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[Array, ...]:
+def check_tell(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[Array, ...]:
     """Return the arguments of `tell` as arrays x [N, D], f [N, m], violation [N], without NaN.
 
     Raises:
         ValueError: a shape differs from that of the output of `ask`.
         TypeError: the values are not real numbers.
     """
-    x, f = floats("tell: x", x), floats("tell: f", f)
+    x, f = as_floats("tell: x", x), as_floats("tell: f", f)
     shape = spec.batch_size, state.box.lower.shape[0]
     if x.shape != shape:
         raise ValueError(f"tell: x has shape {list(x.shape)}; ask gave {list(shape)}")
@@ -149,13 +149,13 @@ def told(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> tuple[A
     if f.shape != (shape[0], m):
         raise ValueError(f"tell: f has shape {list(f.shape)}; it must be {[shape[0], m]}")
     violation = jnp.zeros(shape[0], x.dtype) if violation is None else violation
-    violation = floats("tell: violation", violation)
+    violation = as_floats("tell: violation", violation)
     if violation.shape != shape[:1]:
         raise ValueError(
             f"tell: violation has shape {list(violation.shape)}; it must be {[shape[0]]}, of each "
             "candidate the total"
         )
-    return x, *sound(f.astype(x.dtype), violation.astype(x.dtype))
+    return x, *replace_nan(f.astype(x.dtype), violation.astype(x.dtype))
 
 
 def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
@@ -169,56 +169,57 @@ def check_pop_size(name: str, pop_size: Any, even: bool = False) -> None:
 
 
 @pytree
-class Search[S]:
+class SearchState[S]:
     """State of a search: that of the algorithm and that of the problem."""
 
     state: S  # state of the algorithm
     failed: Array  # [] number of evaluations so far that gave nan
-    objective: Any = ()  # state of a `Stochastic` problem's objective; () for a `Problem`
+    objective: Any = ()  # state of a `NoisyProblem` problem's objective; () for a `Problem`
 
 
-@explained
-def begin[S](spec: Algorithm[S], problem: Problem | Stochastic, key: Array) -> Search[S]:
+@explain_errors
+def init_search[S](spec: Algorithm[S], problem: AnyProblem, key: Array) -> SearchState[S]:
     """Return the search before its first generation.
 
     >>> import jax
     >>> from jaxgpu.evolution import multi, problems
-    >>> search = jax.jit(begin)(multi.NSGA2(pop_size=20), problems.zdt1(5), jax.random.key(0))
+    >>> search = jax.jit(init_search)(multi.NSGA2(pop_size=20), problems.zdt1(5), jax.random.key(0))
     >>> search.state.population.x.shape
     (20, 5)
     """
-    if isinstance(problem, Stochastic):
-        return Search(spec.init(key, problem.plain()), jnp.int32(0), problem.init())
-    return Search(spec.init(key, problem), jnp.int32(0))
+    if isinstance(problem, NoisyProblem):
+        return SearchState(spec.init(key, problem.to_problem()), jnp.int32(0), problem.init())
+    return SearchState(spec.init(key, problem), jnp.int32(0))
 
 
-@explained
-def generation[S](
+@explain_errors
+def advance_search[S](
     spec: Algorithm[S],
-    problem: Problem | Stochastic,
-    search: Search[S],
+    problem: AnyProblem,
+    search: SearchState[S],
     key: Array,
     mesh: Mesh | None = None,
-) -> Search[S]:
+) -> SearchState[S]:
     """Advance the search by one generation: ask, evaluate, tell.
 
     mesh: devices that evaluate a share of the candidates each.
 
     >>> import jax
-    >>> from jaxgpu.evolution import Drawn, Stochastic, box, multi
+    >>> from jaxgpu.evolution import NoisyFunction, NoisyProblem, box, multi
     >>> spec, key = multi.NSGA2(pop_size=20), jax.random.key(0)
-    >>> shaken = Drawn(lambda x, key: jnp.stack([x[0], x[1]]) + jax.random.normal(key))
-    >>> problem = Stochastic(box(0.0, 1.0, 2), shaken, 2)
-    >>> both = jax.jit(lambda key: generation(spec, problem, begin(spec, problem, key), key))
+    >>> shaken = NoisyFunction(lambda x, key: jnp.stack([x[0], x[1]]) + jax.random.normal(key))
+    >>> problem = NoisyProblem(box(0.0, 1.0, 2), shaken, 2)
+    >>> start = jax.jit(lambda key: init_search(spec, problem, key))
+    >>> both = jax.jit(lambda key: advance_search(spec, problem, start(key), key))
     >>> both(key).state.population.f.shape
     (20, 2)
     """
     x, f, violation, objective = _evaluate(spec, problem, search, key, mesh)
     failed = search.failed + jnp.sum(violation == jnp.inf, dtype=jnp.int32)
-    return Search(spec.tell(search.state, x, f, violation), failed, objective)
+    return SearchState(spec.tell(search.state, x, f, violation), failed, objective)
 
 
-@explained
+@explain_errors
 def step[S](
     spec: Algorithm[S], problem: Problem, state: S, key: Array, mesh: Mesh | None = None
 ) -> S:
@@ -233,14 +234,14 @@ def step[S](
     >>> state.population.f.shape
     (20, 2)
     """
-    if isinstance(problem, Stochastic):
+    if isinstance(problem, NoisyProblem):
         raise TypeError(
             "step: problem is a Stochastic, whose objective has a state too; call begin and "
             "generation, which carry both"
         )
     _check_algorithm("step", spec)
     try:
-        x, f, violation, _ = _evaluate(spec, problem, Search(state, jnp.int32(0)), key, mesh)
+        x, f, violation, _ = _evaluate(spec, problem, SearchState(state, jnp.int32(0)), key, mesh)
         return spec.tell(state, x, f, violation)
     except (AttributeError, IndexError) as error:
         shapes = lambda tree: jax.tree.map(jnp.shape, tree)
@@ -255,8 +256,8 @@ def step[S](
 
 def _evaluate(
     spec: Algorithm,
-    problem: Problem | Stochastic,
-    search: Search,
+    problem: AnyProblem,
+    search: SearchState,
     key: Array,
     mesh: Mesh | None,
 ) -> tuple[Array, Array, Array, Any]:
@@ -265,7 +266,7 @@ def _evaluate(
     The barriers keep the compiler from computing a value a second time, within `tell`, with
     different rounding: the ranked values are those evaluated, on one device and on many.
     """
-    if isinstance(problem, Stochastic):
+    if isinstance(problem, NoisyProblem):
         ask_key, draw_key = jax.random.split(key)
         x = lax.optimization_barrier(spec.ask(search.state, ask_key))
         given = problem, x, draw_key, search.objective
@@ -277,12 +278,12 @@ def _evaluate(
 
 
 def _evaluate_draws(
-    mesh: Mesh, problem: Stochastic, x: Array, key: Array, state: Any
+    mesh: Mesh, problem: NoisyProblem, x: Array, key: Array, state: Any
 ) -> tuple[Array, Array, Any]:
     """Evaluate a share on each device; return values, violations and next state on all of them."""
     (axis,) = mesh.axis_names
 
-    def share(problem: Stochastic, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
+    def share(problem: NoisyProblem, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
         return problem.evaluate(lax.optimization_barrier(x), key, state, axis)
 
     everywhere = PartitionSpec()
@@ -313,15 +314,15 @@ def _evaluate_shards(problem: Problem, x: Array, mesh: Mesh) -> tuple[Array, Arr
     return values[:, :-1], values[:, -1]
 
 
-@explained
+@explain_errors
 def search[S](
     spec: Algorithm[S],
-    problem: Problem | Stochastic,
+    problem: AnyProblem,
     key: Array,
     generations: int | Array,
     *,
     mesh: Mesh | None = None,
-) -> Search[S]:
+) -> SearchState[S]:
     """Run some generations and return the search: a pure function to `jit`, `vmap` and shard.
 
     Args:
@@ -332,37 +333,38 @@ def search[S](
         mesh: devices that evaluate a share of each generation; see `run`.
 
     >>> import jax
-    >>> from jaxgpu.evolution import Drawn, Stochastic, box, single
-    >>> noisy = Drawn(lambda x, key: jnp.sum(x * x) + jax.random.normal(key))
-    >>> problem, spec = Stochastic(box(-5.0, 5.0, 4), noisy), single.SNES(8)
+    >>> from jaxgpu.evolution import NoisyFunction, NoisyProblem, box, single
+    >>> noisy = NoisyFunction(lambda x, key: jnp.sum(x * x) + jax.random.normal(key))
+    >>> problem, spec = NoisyProblem(box(-5.0, 5.0, 4), noisy), single.SNES(8)
     >>> found = jax.jit(search)(spec, problem, jax.random.key(0), 200)
     >>> bool(jnp.max(jnp.abs(found.state.mean)) < 0.1)
     True
     """
-    problem, mesh = checked("search", spec, key, problem), divided("search", spec, mesh)
+    problem = check_inputs("search", spec, key, problem)
+    mesh = check_mesh_size("search", spec, mesh)
     ranges.refuse("search: generations", generations, _GENERATIONS)
     return _run_search(spec, problem, key, generations, mesh)
 
 
 def _run_search[S](
     spec: Algorithm[S],
-    problem: Problem | Stochastic,
+    problem: AnyProblem,
     key: Array,
     generations: int | Array,
     mesh: Mesh | None,
-) -> Search[S]:
+) -> SearchState[S]:
     first, rest = jax.random.split(key)
 
-    def advance(i: Array, search: Search[S]) -> Search[S]:
-        return generation(spec, problem, search, jax.random.fold_in(rest, i), mesh)
+    def advance(i: Array, search: SearchState[S]) -> SearchState[S]:
+        return advance_search(spec, problem, search, jax.random.fold_in(rest, i), mesh)
 
-    return lax.fori_loop(0, generations, advance, begin(spec, problem, first))
+    return lax.fori_loop(0, generations, advance, init_search(spec, problem, first))
 
 
-@explained
+@explain_errors
 def evolve[S](
     spec: Algorithm[S],
-    problem: Problem | Stochastic,
+    problem: AnyProblem,
     key: Array,
     generations: int | Array,
     *,
@@ -372,17 +374,18 @@ def evolve[S](
 
     Seeds, hyper-parameters and bounds can all be batch axes:
     `jax.vmap(lambda key: evolve(spec, problem, key, 250))(jax.random.split(key, 100))`. With
-    `jaxgpu.devices.mesh.over` the batch is distributed over several devices.
+    `jaxgpu.devices.mesh.map_shards` the batch is distributed over several devices.
 
     Args:
         spec: the algorithm.
-        problem: the problem to minimise; for a `Stochastic` one, `search` also returns the state of
-            the objective.
+        problem: the problem to minimise; for a `NoisyProblem` one, `search` also returns the
+            state of the objective.
         key: random key of the whole run.
         generations: number of generations.
         mesh: devices that evaluate a share of each generation; see `run`.
     """
-    problem, mesh = checked("evolve", spec, key, problem), divided("evolve", spec, mesh)
+    problem = check_inputs("evolve", spec, key, problem)
+    mesh = check_mesh_size("evolve", spec, mesh)
     ranges.refuse("evolve: generations", generations, _GENERATIONS)
     return _run_search(spec, problem, key, generations, mesh).state
 
@@ -392,14 +395,14 @@ class Evolution[S](Run[S]):
     """The state of an algorithm after a run, with its history and timing."""
 
     failed: int  # number of evaluations that gave nan, or an infinite violation
-    objective: Any  # state of a `Stochastic` problem's objective; () for a `Problem`
+    objective: Any  # state of a `NoisyProblem` problem's objective; () for a `Problem`
 
 
-@explained
+@explain_errors
 @on_host
 def run[S](
     spec: Algorithm[S],
-    problem: Problem | Stochastic,
+    problem: AnyProblem,
     key: Array,
     generations: int,
     *,
@@ -433,7 +436,7 @@ def run[S](
     >>> search.failed, search.history["f"].shape  # minimum of either objective, from the start on
     (0, (11, 2))
     """
-    problem, mesh = checked("run", spec, key, problem), divided("run", spec, mesh)
+    problem, mesh = check_inputs("run", spec, key, problem), check_mesh_size("run", spec, mesh)
     ranges.refuse("run: generations", generations, _GENERATIONS)
     if isinstance(problem, Problem):
         problem = replace(problem, function=find_equal(problem.function))
@@ -461,23 +464,19 @@ def run[S](
 
 
 # jitted for its cache; the compiled function has the names that are stored in run folders
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
-def _start_search(spec: Algorithm, key: Array, problem: Problem | Stochastic) -> Search:
-    return begin(spec, problem, key)
+def _start_search(spec: Algorithm, key: Array, problem: AnyProblem) -> SearchState:
+    return init_search(spec, problem, key)
 
 
 def _step_search(
-    spec: Algorithm,
-    problem: Problem | Stochastic,
-    mesh: Mesh | None,
-    search: Search,
-    key: Array,
-) -> Search:
-    return generation(spec, problem, search, key, mesh)
+    spec: Algorithm, problem: AnyProblem, mesh: Mesh | None, search: SearchState, key: Array
+) -> SearchState:
+    return advance_search(spec, problem, search, key, mesh)
 
 
-def _apply_to_algorithm(f: Callable[[Any], Any], search: Search) -> Any:
+def _apply_to_algorithm(f: Callable[[Any], Any], search: SearchState) -> Any:
     return f(search.state)
 
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.ranges import Range, refuse
 from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.equal_functions import find_equal
@@ -18,10 +18,10 @@ from jaxgpu.runs.equal_functions import find_equal
 from . import multi, protocol, single
 from . import space as spaces
 from .multi import das_dennis, layers_for
-from .pareto import nondominated
+from .pareto import is_non_dominated
 from .problem import Box, Problem
 from .protocol import Algorithm, Evolution
-from .stochastic import Objective, Stochastic
+from .stochastic import NoisyProblem, Objective
 
 _SHOWN, _WIDTH = 9, 60  # maximum number of variables in a summary, and of characters of each
 
@@ -68,7 +68,7 @@ def _format_leaf(leaf: np.ndarray) -> str:
     return " ".join(np.array2string(leaf, precision=6).split())[:_WIDTH]
 
 
-@explained
+@explain_errors
 @on_host
 def minimize(
     function: Callable[[Any], Any] | Objective,
@@ -132,8 +132,8 @@ def minimize(
     problem = spaces.problem(find_equal(function), space, at_once)
     spec = _default_algorithm(problem) if algorithm is None else algorithm
     key = jax.random.key(seed)
-    problem = protocol.checked("minimize", spec, key, problem)
-    mesh = protocol.divided("minimize", spec, mesh)
+    problem = protocol.check_inputs("minimize", spec, key, problem)
+    mesh = protocol.check_mesh_size("minimize", spec, mesh)
     count = spec.batch_size
     if evaluations < 2 * count:
         raise ValueError(
@@ -178,7 +178,7 @@ def minimize(
     )
 
 
-def _best_points(problem: Problem | Stochastic, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def _best_points(problem: Problem | NoisyProblem, state: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the best point of a state, or the front of K points, with values and violations."""
     if problem.objectives == 1 and hasattr(state, "best"):
         best = state.best
@@ -200,15 +200,15 @@ def _decode_on_host(box: Box, x: jax.Array) -> tuple[Any, np.ndarray]:
 
 
 # jitted for their caches, so a second call compiles nothing
-_nondominated = jax.jit(nondominated)
+_nondominated = jax.jit(is_non_dominated)
 
 
 @jax.jit
 def _decode_points(encoding: spaces.Encoding, x: jax.Array) -> tuple[Any, jax.Array]:
-    return jax.vmap(encoding.read)(x), jax.vmap(encoding.words)(x)
+    return jax.vmap(encoding.decode)(x), jax.vmap(encoding.identifier)(x)
 
 
-def _default_algorithm(problem: Problem | Stochastic) -> Algorithm:
+def _default_algorithm(problem: Problem | NoisyProblem) -> Algorithm:
     m, d = problem.objectives, problem.box.lower.shape[0]
     if m == 1:
         return single.Restarts(single.default_pop_size(max(d, 2)), doublings=5)

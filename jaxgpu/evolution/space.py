@@ -9,8 +9,8 @@ from jax import Array, lax
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.fresh_calls import fresh_traces
 
-from .problem import Box, Problem, box, traced, valued
-from .stochastic import Objective, Stochastic
+from .problem import Box, Problem, box, call_objective, check_outcome
+from .stochastic import NoisyProblem, Objective
 from .variables import Boolean, Categorical, Integer, Permutation, Real
 
 VARIABLES = (Real, Integer, Categorical, Boolean, Permutation)
@@ -38,32 +38,32 @@ def dimension(space: Any) -> int:
     return sum(one.size() for one in _variables(space)[0])
 
 
-def read(space: Any, u: Array) -> Any:
+def decode(space: Any, u: Array) -> Any:
     """Return the point of the space that u [D] in the unit box encodes.
 
     >>> space = {"n": Integer(1, 4), "flag": Boolean()}
-    >>> {k: v.item() for k, v in read(space, jnp.array([0.9, 0.6])).items()}
+    >>> {k: v.item() for k, v in decode(space, jnp.array([0.9, 0.6])).items()}
     {'flag': True, 'n': 3}
     """
     found, tree = _variables(space)
     sizes = [one.size() for one in found]
     if u.shape != (sum(sizes),):
-        raise ValueError(f"read: u has shape {list(u.shape)}; the space takes [{sum(sizes)}]")
+        raise ValueError(f"decode: u has shape {list(u.shape)}; the space takes [{sum(sizes)}]")
     values, at = [], 0
     for one, count in zip(found, sizes):
-        values.append(one.read(u[at : at + count]))
+        values.append(one.decode(u[at : at + count]))
         at += count
     return jax.tree.unflatten(tree, values)
 
 
-def words(space: Any, u: Array) -> Array:
+def identifier(space: Any, u: Array) -> Array:
     """Return an identifier [K] uint32 of the point that u [D] encodes; equal only for equal points.
 
     >>> u = jnp.array([[0.1, 0.9], [0.2, 0.8], [0.9, 0.1]])  # the first two encode the same order
-    >>> print(jax.vmap(lambda u: words(Permutation(2), u))(u).tolist())
+    >>> print(jax.vmap(lambda u: identifier(Permutation(2), u))(u).tolist())
     [[0, 1], [0, 1], [1, 0]]
     """
-    return jnp.concatenate([_to_words(leaf) for leaf in jax.tree.leaves(read(space, u))])
+    return jnp.concatenate([_to_words(leaf) for leaf in jax.tree.leaves(decode(space, u))])
 
 
 def _to_words(value: Array) -> Array:
@@ -81,16 +81,16 @@ class Encoding:
 
     space: Any  # pytree of variables
 
-    def read(self, u: Array) -> Any:
+    def decode(self, u: Array) -> Any:
         """Return the point of the space that u [D] encodes."""
-        return read(self.space, u)
+        return decode(self.space, u)
 
-    def words(self, u: Array) -> Array:
+    def identifier(self, u: Array) -> Array:
         """Return an identifier [K] uint32 of the point, equal only for equal points."""
-        return words(self.space, u)
+        return identifier(self.space, u)
 
 
-def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | Stochastic:
+def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | NoisyProblem:
     """Return the problem of minimising a function over a space, on the unit box.
 
     Args:
@@ -109,17 +109,17 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
             f"problem: function={function!r}; it must be a function of one point of the space"
         )
     found, tree = _variables(space)
-    fixed = [one.prepared() if isinstance(one, Real | Integer) else one for one in found]
+    fixed = [one.as_arrays() if isinstance(one, Real | Integer) else one for one in found]
     plain = box(0.0, 1.0, sum(one.size() for one in fixed))
     unit = Box(plain.lower, plain.upper, Encoding(jax.tree.unflatten(tree, fixed)))
     if isinstance(function, Objective):
         key, state = jax.random.key(0), function.init()
         f = jax.eval_shape(lambda x: _sample_objectives(unit, function, x, key, state), unit.lower)
-        return Stochastic(unit, function, f.shape[0], at_once)
+        return NoisyProblem(unit, function, f.shape[0], at_once)
     if at_once is not None:
         raise ValueError(
             f"problem: at_once={at_once} with a function; it must be None but for an Objective; of "
-            "a function of a point and a key make one by evolution.Drawn(function)"
+            "a function of a point and a key make one by evolution.NoisyFunction(function)"
         )
     made = Problem(unit, function)
     with fresh_traces(_outcome, made, unit.lower):
@@ -129,9 +129,9 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
 
 def _sample_objectives(box: Box, objective: Objective, x: Array, key: Array, state: Any) -> Array:
     """Return the objectives [m] at a vector of the box; the caller needs only their number."""
-    out = traced(objective.evaluate, box.encoding.read(x), key, state)
+    out = call_objective(objective.evaluate, box.encoding.decode(x), key, state)
     f = out[0] if isinstance(out, tuple) and out else out
-    return valued(f, None, x.dtype)[0]
+    return check_outcome(f, None, x.dtype)[0]
 
 
 # jitted only for its cache: a function is traced once, however often it is minimised

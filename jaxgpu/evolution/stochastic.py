@@ -1,10 +1,10 @@
 """Random objectives with a state: noise, episodes, running statistics.
 
-An `Objective` is a spec with three methods, and `Stochastic` is the problem of minimising it over a
-box. All candidates of a generation are evaluated with the same key (common random numbers), so
-chance favours none, and from the same state. Their observations are passed to `update` together and
-in order, so the next state does not depend on the number of candidates evaluated in one batch nor
-on the number of devices.
+An `Objective` is a spec with three methods, and `NoisyProblem` is the problem of minimising it
+over a box. All candidates of a generation are evaluated with the same key (common random numbers),
+so chance favours none, and from the same state. Their observations are passed to `update` together
+and in order, so the next state does not depend on the number of candidates evaluated in one batch
+nor on the number of devices.
 """
 
 from abc import ABC, abstractmethod
@@ -19,11 +19,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree, size, static
 from jaxgpu.runs.program import refuse_changed
 
-from .problem import Box, Problem, bounded, floats, sound, traced, valued
+from .problem import Box, Problem, as_floats, call_objective, check_box, check_outcome, replace_nan
 
 
 class Objective(ABC):
@@ -56,7 +56,7 @@ class Objective(ABC):
         Args:
             x: decision vector [D], or the point of a space that it encodes.
             key: key of the generation, the same for all its candidates; a key of this candidate
-                only if `Stochastic.common` is false.
+                only if `NoisyProblem.common` is false.
             state: output of `init` or `update`.
         Returns:
             The objectives, [] or [m], to minimise; the total constraint violation (at most 0 if all
@@ -75,10 +75,10 @@ class Objective(ABC):
 
 
 @pytree
-class Drawn(Objective):
+class NoisyFunction(Objective):
     """An objective given by a function of a point and a key, without a state.
 
-    >>> noisy = Drawn(lambda x, key: (x - 2.0) ** 2 + 0.1 * jax.random.normal(key))
+    >>> noisy = NoisyFunction(lambda x, key: (x - 2.0) ** 2 + 0.1 * jax.random.normal(key))
     >>> from jaxgpu.evolution import Real, minimize
     >>> abs(float(minimize(noisy, Real(-5.0, 5.0), 2000).x) - 2.0) < 0.1
     True
@@ -89,20 +89,20 @@ class Drawn(Objective):
 
     def evaluate(self, x: Any, key: Array, state: Any) -> tuple[Any, Any, Any]:
         """Return the values of the function; there is no observation."""
-        out = traced(self.function, x, key)
+        out = call_objective(self.function, x, key)
         f, violation = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
         return f, violation, ()
 
 
 @pytree
-class Stochastic:
+class NoisyProblem:
     """An objective to minimise over a box, the random counterpart of `Problem`.
 
     `evolution.run`, `search` and `minimize` take it where they take a `Problem`.
 
-    >>> noisy = Drawn(lambda x, key: jnp.sum(x * x) + jax.random.normal(key))
+    >>> noisy = NoisyFunction(lambda x, key: jnp.sum(x * x) + jax.random.normal(key))
     >>> from jaxgpu.evolution import box
-    >>> problem = Stochastic(box(-1.0, 1.0, 2), noisy, at_once=2)
+    >>> problem = NoisyProblem(box(-1.0, 1.0, 2), noisy, at_once=2)
     >>> x = jnp.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     >>> f, violation, state = problem.evaluate(x, jax.random.key(0), problem.init())
     >>> print((f - f[:1]).round(3).ravel())  # the same noise for all candidates
@@ -121,7 +121,7 @@ class Stochastic:
         """Return the first state of the objective."""
         if not isinstance(self.objective, Objective):
             kind = type(self.objective).__name__
-            raise TypeError(f"Stochastic: objective is a {kind}; it must be an Objective")
+            raise TypeError(f"NoisyProblem: objective is a {kind}; it must be an Objective")
         return jax.tree.map(jnp.asarray, self.objective.init())
 
     def evaluate(
@@ -141,7 +141,7 @@ class Stochastic:
         Returns:
             [N, m], [N] and the state.
         """
-        x, d = floats("evaluate: x", x), np.shape(self.box.lower)[-1]
+        x, d = as_floats("evaluate: x", x), np.shape(self.box.lower)[-1]
         if x.ndim != 2 or x.shape[1] != d:
             raise ValueError(f"evaluate: x has shape {list(x.shape)}; it must be [N, {d}]")
         arguments.arrays("evaluate: state", state)
@@ -164,7 +164,7 @@ class Stochastic:
         refuse_changed("objective: update", state, after)
         broken = jnp.any(jnp.stack([jnp.bool_(False), *map(_has_nan, jax.tree.leaves(after))]))
         after = jax.tree.map(lambda old, new: jnp.where(broken, old, new), state, after)
-        return *sound(f, violation), after
+        return *replace_nan(f, violation), after
 
     def outcome(self, x: Array, key: Array, state: Any) -> tuple[Array, Array, Any]:
         """Return objectives [m], violation [] and observation of one decision vector [D].
@@ -173,15 +173,15 @@ class Stochastic:
             TypeError: JAX cannot trace the objective, or it does not return real numbers.
             ValueError: its output has the wrong shape.
         """
-        point = x if self.box.encoding is None else self.box.encoding.read(x)
-        out = traced(self.objective.evaluate, point, key, state)
+        point = x if self.box.encoding is None else self.box.encoding.decode(x)
+        out = call_objective(self.objective.evaluate, point, key, state)
         if not isinstance(out, tuple) or len(out) != 3:
             kind = f"a tuple of {len(out)}" if isinstance(out, tuple) else type(out).__name__
             raise TypeError(
                 f"objective: evaluate returns {kind}; it must be (f, violation, seen), with None "
                 "and () where there are no constraints and nothing was seen"
             )
-        f, violation = valued(out[0], out[1], x.dtype)
+        f, violation = check_outcome(out[0], out[1], x.dtype)
         if f.shape[0] != self.objectives:
             raise ValueError(
                 f"evaluate: the objective returns {f.shape[0]} objectives; the problem says "
@@ -191,37 +191,41 @@ class Stochastic:
         return f, violation, jax.tree.map(jnp.asarray, out[2])
 
     @on_host
-    def plain(self) -> Problem:
+    def to_problem(self) -> Problem:
         """Return a problem with the box and the number of objectives, without a callable function.
 
         >>> from jaxgpu.evolution import box, single
-        >>> problem = Stochastic(box(-1.0, 1.0, 3), Drawn(lambda x, key: jnp.sum(x)))
-        >>> jax.jit(single.CMAES(8).init)(jax.random.key(0), problem.plain()).best.x.shape
+        >>> problem = NoisyProblem(box(-1.0, 1.0, 3), NoisyFunction(lambda x, key: jnp.sum(x)))
+        >>> jax.jit(single.CMAES(8).init)(jax.random.key(0), problem.to_problem()).best.x.shape
         (3,)
         """
         return Problem(self.box, _raise_if_called, self.objectives)
 
 
-@explained
+type AnyProblem = Problem | NoisyProblem
+
+
+@explain_errors
 @on_host
-def stochastic(name: str, problem: Stochastic) -> Stochastic:
-    """Check a `Stochastic` problem and return it with bounds of one float type.
+def check_stochastic(name: str, problem: NoisyProblem) -> NoisyProblem:
+    """Check a `NoisyProblem` problem and return it with bounds of one float type.
 
     Args:
         name: name of the called function, with which error messages begin.
 
     >>> from jaxgpu.evolution import box
-    >>> stochastic("run", Stochastic(box(-1.0, 1.0, 3), jnp.sum))
+    >>> check_stochastic("run", NoisyProblem(box(-1.0, 1.0, 3), jnp.sum))
     Traceback (most recent call last):
-    TypeError: run: Stochastic.objective is a function; it must be an Objective; ...
+    TypeError: run: NoisyProblem.objective is a function; it must be an Objective; ...
     """
     if not isinstance(problem.objective, Objective):
         raise TypeError(
-            f"{name}: Stochastic.objective is a {type(problem.objective).__name__}; it must be an "
-            "Objective; of a function of a point and a key it is evolution.Drawn(function)"
+            f"{name}: NoisyProblem.objective is a {type(problem.objective).__name__}; it must "
+            "be an Objective; of a function of a point and a key it is "
+            "evolution.NoisyFunction(function)"
         )
     ranges.check(name, problem)
-    within = bounded(name, problem.box)
+    within = check_box(name, problem.box)
     return problem if within is problem.box else replace(problem, box=within)
 
 

@@ -21,10 +21,10 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import on_host
+from jaxgpu.inputs.explanations import on_host
 from jaxgpu.inputs.fields import number, pytree, size, static
 
-from .problem import ordered
+from .problem import check_order
 
 _CELLS = 1 << 22  # number of integer values that one coordinate of the box can distinguish
 _LEAST, _MOST = -(2**31), 2**31 - 1
@@ -48,7 +48,7 @@ class Real:
         dtype = jax.dtypes.canonicalize_dtype(float)
         if not _check_bounds("Real", self):
             return
-        ordered("Real", self.lower, self.upper, dtype)
+        check_order("Real", self.lower, self.upper, dtype)
         low, high = (np.asarray(b, np.float64) for b in (self.lower, self.upper))
         if self.logarithmic and (low <= 0).any():
             raise ValueError(
@@ -62,13 +62,13 @@ class Real:
             )
 
     @on_host
-    def prepared(self) -> "Real":
+    def as_arrays(self) -> "Real":
         """Return the variable with arrays as bounds, which can be operands of a program."""
         dtype = jax.dtypes.canonicalize_dtype(float)
         low, high = (jnp.asarray(bound, dtype) for bound in (self.lower, self.upper))
         return Real(low, high, self.shape, self.logarithmic)
 
-    def read(self, u: Array) -> Array:
+    def decode(self, u: Array) -> Array:
         """Return the value encoded by u [size] of the unit box."""
         u = u.reshape(_shape(self))
         low, high = (jnp.asarray(b, u.dtype) for b in (self.lower, self.upper))
@@ -101,10 +101,10 @@ class Integer:
     def check(self) -> None:
         """Raise if bounds are not 32-bit integers, reversed, or of the wrong shape."""
         if _check_bounds("Integer", self):
-            ordered("Integer", self.lower, self.upper, np.int64)
+            check_order("Integer", self.lower, self.upper, np.int64)
 
     @on_host
-    def prepared(self) -> "Integer":
+    def as_arrays(self) -> "Integer":
         """Return the variable with arrays as bounds, which can be operands of a program."""
         low, high = (jnp.asarray(bound, jnp.int32) for bound in (self.lower, self.upper))
         return Integer(low, high, self.shape, self._is_wide())
@@ -118,7 +118,7 @@ class Integer:
         return bool((count > _CELLS).any())
 
     @on_host
-    def read(self, u: Array) -> Array:
+    def decode(self, u: Array) -> Array:
         """Return the value encoded by u [size] of the unit box, int32."""
         low, high = (jnp.asarray(b, jnp.int32) for b in (self.lower, self.upper))
         if self._is_wide():
@@ -131,14 +131,14 @@ class Integer:
 
 def _decode_wide(first: Array, second: Array, low: Array, high: Array) -> Array:
     """Return the value in a wide range: a 32-bit position in it, times the number of values."""
-    to_unsigned = lambda i: lax.bitcast_convert_type(i, jnp.uint32)
+    to_uint32 = lambda i: lax.bitcast_convert_type(i, jnp.uint32)
     top = (1 << 24) - 1
     a, b = (jnp.clip(u * (1 << 24), 0, top).astype(jnp.int32) for u in (first, second))
     # repeating the bits of a reaches both bounds exactly; b moves the result by <= 2^21 of 2^32
-    place = to_unsigned((a << 8) | (a >> 16)) + to_unsigned((b - a) >> 3)
-    count = to_unsigned(high) - to_unsigned(low) + 1  # 2^32 wraps to 0
+    place = to_uint32((a << 8) | (a >> 16)) + to_uint32((b - a) >> 3)
+    count = to_uint32(high) - to_uint32(low) + 1  # 2^32 wraps to 0
     cell = jnp.where(count == 0, place, _high_word(place, count))
-    return lax.bitcast_convert_type(to_unsigned(low) + cell, jnp.int32)
+    return lax.bitcast_convert_type(to_uint32(low) + cell, jnp.int32)
 
 
 def _high_word(a: Array, b: Array) -> Array:
@@ -207,7 +207,7 @@ class Categorical:
         ranges.check("Categorical", self)
         _check_shape("Categorical", self.shape)
 
-    def read(self, u: Array) -> Array:
+    def decode(self, u: Array) -> Array:
         """Return the category encoded by u [size] of the unit box, int32."""
         return jnp.argmax(u.reshape(*self.shape, self.count), axis=-1).astype(jnp.int32)
 
@@ -226,7 +226,7 @@ class Boolean:
         """Raise if the shape is invalid."""
         _check_shape("Boolean", self.shape)
 
-    def read(self, u: Array) -> Array:
+    def decode(self, u: Array) -> Array:
         """Return the value encoded by u [size] of the unit box."""
         return u.reshape(self.shape) >= 0.5
 
@@ -245,6 +245,6 @@ class Permutation:
         """Raise if the number of items is invalid."""
         ranges.check("Permutation", self)
 
-    def read(self, u: Array) -> Array:
+    def decode(self, u: Array) -> Array:
         """Return the permutation encoded by u [size] of the unit box, [count] int32."""
         return jnp.argsort(u, stable=True).astype(jnp.int32)

@@ -4,13 +4,13 @@ Read `vectors` first (vectors as tuples of arrays, so that XLA fuses across comp
 (a few functions on arrays [..., 3]). Then read `rotations` (angles, and quaternions w x y z) and
 `sdf` (shapes by signed distance; long or round shapes are aligned with the last axis, z in 3-D).
 `sockets` and `threads` have blocks with a hole, bolts and nuts, `meshes` closed meshes as such
-shapes, and `fill` the points that fill shapes. `rays` has the distances along rays to simple
+shapes, and `point_grid` the points that fill shapes. `rays` has the distances along rays to simple
 shapes, `solids` scenes of such shapes in arrays.
 """
 
 from . import rays, rotations, rows, sdf, sockets, solids, threads, vectors
-from .fill import fill_box
-from .meshes import voxels
+from .meshes import voxelize
+from .point_grid import fill_box
 
 __all__ = [
     "fill_box",
@@ -22,5 +22,5 @@ __all__ = [
     "solids",
     "threads",
     "vectors",
-    "voxels",
+    "voxelize",
 ]

@@ -13,8 +13,8 @@ import numpy as np
 
 from jaxgpu.devices import memory
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.arguments import shown
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.arguments import format_value
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.extras import extra
 
 from .sdf import Voxels
@@ -22,9 +22,9 @@ from .sdf import Voxels
 FORMATS = (".stl", ".obj", ".ply", ".off", ".glb", ".gltf")
 
 
-@explained
+@explain_errors
 @on_host
-def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
+def voxelize(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     """Return the signed distance of a closed mesh on a grid, float32, in the mesh's own frame.
 
     Args:
@@ -41,17 +41,17 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
 
     >>> import trimesh
     >>> import jax.numpy as jnp
-    >>> ball = voxels(trimesh.creation.icosphere(radius=1.0), spacing=0.25, margin=0.5)
+    >>> ball = voxelize(trimesh.creation.icosphere(radius=1.0), spacing=0.25, margin=0.5)
     >>> round(float(ball.distance(tuple(jnp.array([1.4, 0.0, 0.0])))), 1)
     0.4
     """
-    trimesh = extra("trimesh", "mesh", "voxels")
-    name = "voxels"
+    trimesh = extra("trimesh", "mesh", "voxelize")
+    name = "voxelize"
     if isinstance(mesh, str | Path):
-        name, mesh = f"voxels: {Path(mesh).name}", _read(trimesh, Path(mesh))
+        name, mesh = f"voxelize: {Path(mesh).name}", _read(trimesh, Path(mesh))
     if not isinstance(mesh, trimesh.Trimesh):
         raise TypeError(
-            f"{name}: mesh={shown(mesh)}; it must be a trimesh.Trimesh or a file of one"
+            f"{name}: mesh={format_value(mesh)}; it must be a trimesh.Trimesh or a file of one"
         )
     ranges.numbers(f"{name}: spacing", spacing, (), above=0, unit="m")
     ranges.numbers(f"{name}: margin", margin, (), least=0, unit="m")
@@ -71,7 +71,7 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
     reach = max(margin, 2 * spacing)
     lower, upper = mesh.bounds[0] - reach, mesh.bounds[1] + reach
     counts = np.ceil((upper - lower) / spacing).astype(int) + 1
-    memory.room(f"{name}: spacing={spacing:g}", 80 * math.prod(counts.tolist()), "widen it")
+    memory.check_size(f"{name}: spacing={spacing:g}", 80 * math.prod(counts.tolist()), "widen it")
     axes = [a + np.arange(n) * spacing for a, n in zip(lower, counts)]
     points = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], 1)
     outside = -trimesh.proximity.signed_distance(mesh, points)
@@ -81,7 +81,7 @@ def voxels(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
 
 def _read(trimesh: Any, file: Path) -> Any:
     """Read the mesh in a file; no XML reader is started, regardless of the file's content."""
-    said = f"voxels: {file.name}"
+    said = f"voxelize: {file.name}"
     if file.suffix.lower() not in FORMATS:
         raise ValueError(f"{said}: format {file.suffix!r}; it must be {', '.join(FORMATS)}")
     if not file.is_file():

@@ -32,7 +32,7 @@ def box(eye: Vec, way: Vec, half: Vec) -> Array:
     """
     low = tuple(-h - e for e, h in zip(eye, half))
     high = tuple(h - e for e, h in zip(eye, half))
-    return slabs(low, high, tuple(1 / away_from_zero(w) for w in way))
+    return slabs(low, high, tuple(1 / avoid_zero(w) for w in way))
 
 
 def slabs(low: Vec, high: Vec, slope: Vec, branches: bool = False) -> Array:
@@ -48,7 +48,7 @@ def slabs(low: Vec, high: Vec, slope: Vec, branches: bool = False) -> Array:
     >>> float(slabs((2.0, -1.0, -1.0), (4.0, 1.0, 1.0), (jnp.float32(1), 1e9, 1e9)))
     2.0
     """
-    least, most = (less, greater) if branches else (jnp.minimum, jnp.maximum)
+    least, most = (fast_min, fast_max) if branches else (jnp.minimum, jnp.maximum)
     a = tuple(s * x for s, x in zip(slope, low))
     b = tuple(s * x for s, x in zip(slope, high))
     near, far = ([f(x, y) for x, y in zip(a, b)] for f in (least, most))
@@ -57,33 +57,33 @@ def slabs(low: Vec, high: Vec, slope: Vec, branches: bool = False) -> Array:
     return jnp.where((last >= first) & (first > 0), first, FAR)
 
 
-def less(a: Array, b: Array) -> Array:
+def fast_min(a: Array, b: Array) -> Array:
     """Return the smaller of two numbers in one instruction; `jnp.minimum` also checks for nan.
 
-    >>> float(less(jnp.float32(1), jnp.float32(2)))
+    >>> float(fast_min(jnp.float32(1), jnp.float32(2)))
     1.0
     """
     return jnp.where(a < b, a, b)
 
 
-def greater(a: Array, b: Array) -> Array:
-    """Return the larger of two numbers, as `less`.
+def fast_max(a: Array, b: Array) -> Array:
+    """Return the larger of two numbers, as `fast_min`.
 
-    >>> float(greater(jnp.float32(1), jnp.float32(2)))
+    >>> float(fast_max(jnp.float32(1), jnp.float32(2)))
     2.0
     """
     return jnp.where(a > b, a, b)
 
 
-def entry(low: Vec, high: Vec, slope: Vec) -> Vec:
+def slab_entries(low: Vec, high: Vec, slope: Vec) -> Vec:
     """Return where rays enter each of three slabs, for the arguments of `slabs`: 3 x [...] m."""
     return tuple(jnp.minimum(s * x, s * y) for s, x, y in zip(slope, low, high))
 
 
-def away_from_zero(w: Array) -> Array:
+def avoid_zero(w: Array) -> Array:
     """Return the component of a direction, at least `PARALLEL` from 0, with its sign kept.
 
-    >>> float(away_from_zero(jnp.zeros(()))) > 0
+    >>> float(avoid_zero(jnp.zeros(()))) > 0
     True
     """
     return jnp.where(jnp.abs(w) < PARALLEL, jnp.where(w < 0, -PARALLEL, PARALLEL), w)
@@ -155,7 +155,7 @@ def plane(normal: Vec, height: Array, eye: Vec, way: Vec) -> Array:
     >>> float(plane(up, one, eye, way))
     2.5
     """
-    t = (height - dot(normal, eye)) / away_from_zero(dot(normal, way))
+    t = (height - dot(normal, eye)) / avoid_zero(dot(normal, way))
     return jnp.where((t > 0) & (t < FAR), t, FAR)
 
 

@@ -12,7 +12,7 @@ from . import vectors
 from .vectors import Mat, Vec, matvec, transpose
 
 
-def upright(d: int, dtype) -> Array:
+def identity(d: int, dtype) -> Array:
     """Return the identity rotation: angle 0 or quaternion 1."""
     return jnp.zeros(1, dtype) if d == 2 else jnp.zeros(4, dtype).at[0].set(1)
 
@@ -50,7 +50,7 @@ def product(a, b) -> Vec:
     )
 
 
-def from_vector(angle: Array) -> Vec:
+def from_rotvec(angle: Array) -> Vec:
     """Return the unit quaternion of a rotation vector [3, ...]: an axis times the angle, rad."""
     half = 0.5 * angle
     square = jnp.sum(half * half, 0)
@@ -80,12 +80,12 @@ def from_matrix(R: Array) -> Array:
     return unit(outer[jnp.argmax(jnp.diagonal(outer))])
 
 
-def turned(turn: Array, a: Vec) -> Vec:
+def rotate(turn: Array, a: Vec) -> Vec:
     """Rotate a vector from the body frame to the space frame."""
     return matvec(matrix(turn), a)
 
 
-def unturned(turn: Array, a: Vec) -> Vec:
+def rotate_inverse(turn: Array, a: Vec) -> Vec:
     """Rotate a vector from the space frame to the body frame."""
     return matvec(transpose(matrix(turn)), a)
 
@@ -104,11 +104,11 @@ def moment(arm: Vec, p: Vec) -> Vec:
     return vectors.cross(arm, p)
 
 
-def rotated(turn: Array, spin: Array, dt) -> Array:
+def integrate(turn: Array, spin: Array, dt) -> Array:
     """Return the orientation after dt at constant angular velocity, exactly."""
     if turn.shape == (1,):
         return turn + dt * spin
-    return unit(jnp.stack(product(from_vector(dt * spin), turn)))
+    return unit(jnp.stack(product(from_rotvec(dt * spin), turn)))
 
 
 def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
@@ -119,22 +119,22 @@ def momentum(turn: Array, spin: Array, inertia: Array) -> Array:
     return _apply_principal_moments(turn, spin, inertia)
 
 
-def spin_of(turn: Array, momentum: Array, inertia: Array) -> Array:
+def angular_velocity(turn: Array, momentum: Array, inertia: Array) -> Array:
     """Return the angular velocity [3], rad/s, of an angular momentum: the inverse of `momentum`.
 
-    >>> turn, moments = upright(3, jnp.float32), jnp.array([1.0, 2.0, 4.0])
-    >>> spin_of(turn, momentum(turn, jnp.array([1.0, 5.0, 2.0]), moments), moments)
+    >>> turn, moments = identity(3, jnp.float32), jnp.array([1.0, 2.0, 4.0])
+    >>> angular_velocity(turn, momentum(turn, jnp.array([1.0, 5.0, 2.0]), moments), moments)
     Array([1., 5., 2.], dtype=float32)
     """
     return _apply_principal_moments(turn, momentum, 1 / inertia)
 
 
 def _apply_principal_moments(turn: Array, a: Array, moments: Array) -> Array:
-    own = unturned(turn, tuple(a))
-    return jnp.stack(turned(turn, tuple(moments[i] * w for i, w in enumerate(own))))
+    own = rotate_inverse(turn, tuple(a))
+    return jnp.stack(rotate(turn, tuple(moments[i] * w for i, w in enumerate(own))))
 
 
-def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
+def free_rotation(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
     """Return the orientation [4] after dt of a body on which no torque acts, in space.
 
     The energy is |L|^2 c / 2, where c is the middle of the three 1 / I, plus a term per principal
@@ -147,9 +147,9 @@ def drifted(turn: Array, momentum: Array, inertia: Array, dt) -> Array:
     rates = 1 / inertia
     low, high = jnp.minimum(rates[0], rates[1]), jnp.maximum(rates[0], rates[1])
     middle = jnp.maximum(low, jnp.minimum(high, rates[2]))
-    turn = rotated(turn, middle * momentum, dt)
+    turn = integrate(turn, middle * momentum, dt)
     for axis, share in ((0, 0.5), (1, 0.5), (2, 1.0), (1, 0.5), (0, 0.5)):
-        own = unturned(turn, tuple(momentum))[axis]
+        own = rotate_inverse(turn, tuple(momentum))[axis]
         turn = _rotate_about_body_axis(turn, axis, share * dt * (rates[axis] - middle) * own)
     return unit(turn)
 

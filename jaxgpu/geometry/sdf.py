@@ -174,7 +174,7 @@ class Union:
 
 
 @pytree
-class Outside:
+class Complement:
     """The complement of a shape, e.g. the wall of a vessel."""
 
     shape: Any  # the inverted shape, any of this module
@@ -192,7 +192,7 @@ class Intersection:
 
     def distance(self, x: Vec) -> Array:
         """Return the signed distance from the surface, m."""
-        return Outside(Union(tuple(Outside(shape) for shape in self.shapes))).distance(x)
+        return Complement(Union(tuple(Complement(shape) for shape in self.shapes))).distance(x)
 
 
 @pytree

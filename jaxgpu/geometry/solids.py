@@ -15,7 +15,7 @@ from jaxgpu.inputs.fields import pytree
 from . import rotations
 from .vectors import Vec, length
 
-GONE = 1e6  # m, distance to which an absent box is moved, beyond the range of rays
+ABSENT_DEPTH = 1e6  # m, distance to which an absent box is moved, beyond the range of rays
 
 
 @pytree
@@ -32,7 +32,7 @@ class Boxes:
     turn: Array  # [N] angles about z, rad, or [N, 4] quaternions (w, x, y, z)
 
     @property
-    def there(self) -> Array:
+    def is_present(self) -> Array:
         """Mask of the boxes that are present: [N]."""
         return jnp.all(self.half >= 0, -1)
 
@@ -45,20 +45,20 @@ class Boxes:
 
     def distance(self, x: Array) -> Array:
         """Return distances [N] from a point [3] to the boxes, m: 0 inside; infinite if absent."""
-        ranges.finite("Boxes.distance", x=x)
-        off = inside(self.axes(), tuple(x[i] - self.centre[..., i] for i in range(3)))
+        ranges.check_finite("Boxes.distance", x=x)
+        off = to_box_frame(self.axes(), tuple(x[i] - self.centre[..., i] for i in range(3)))
         beyond = [jnp.maximum(jnp.abs(a) - self.half[..., i], 0) for i, a in enumerate(off)]
-        return jnp.where(self.there, length(beyond), jnp.inf)
+        return jnp.where(self.is_present, length(beyond), jnp.inf)
 
-    def kept(self) -> "Boxes":
+    def hide_absent(self) -> "Boxes":
         """Return the same boxes; absent ones become points, a thousand kilometres below."""
-        here = self.there[..., None]
-        below = jnp.array([[0.0, 0.0, -GONE]], self.centre.dtype)
+        here = self.is_present[..., None]
+        below = jnp.array([[0.0, 0.0, -ABSENT_DEPTH]], self.centre.dtype)
         centre = jnp.where(here, self.centre, below)
         return replace(self, centre=centre, half=jnp.where(here, self.half, 0))
 
 
-def inside(axes: tuple[Array, ...], v: Vec) -> Vec:
+def to_box_frame(axes: tuple[Array, ...], v: Vec) -> Vec:
     """Rotate a vector from the space frame to the frames of boxes with these `Boxes.axes`."""
     x, y, z = v
     if len(axes) == 2:
@@ -68,7 +68,7 @@ def inside(axes: tuple[Array, ...], v: Vec) -> Vec:
     return tuple(a[i] * x + a[i + 1] * y + a[i + 2] * z for i in (0, 3, 6))
 
 
-def outside(axes: tuple[Array, ...], v: Vec) -> Vec:
+def to_world_frame(axes: tuple[Array, ...], v: Vec) -> Vec:
     """Rotate a vector from the frames of boxes to the space frame."""
     x, y, z = v
     if len(axes) == 2:

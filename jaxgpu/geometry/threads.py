@@ -17,32 +17,32 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
 from .vectors import Vec, length
 
-TALL = math.sqrt(3) / 2  # height of the sharp triangle, in pitches
+TRIANGLE_HEIGHT = math.sqrt(3) / 2  # height of the sharp triangle, in pitches
 
 
-@explained
+@explain_errors
 def pitch_diameter(diameter: Array | float, pitch: Array | float) -> Array | float:
     """Return the diameter d2 at which ridge and groove are equally wide, m.
 
     >>> round(pitch_diameter(0.008, 0.00125), 6)
     0.007188
     """
-    return diameter - 0.75 * TALL * pitch
+    return diameter - 0.75 * TRIANGLE_HEIGHT * pitch
 
 
-@explained
+@explain_errors
 def minor_diameter(diameter: Array | float, pitch: Array | float) -> Array | float:
     """Return the diameter d1 at the root of the thread, m.
 
     >>> round(minor_diameter(0.008, 0.00125), 6)
     0.006647
     """
-    return diameter - 1.25 * TALL * pitch
+    return diameter - 1.25 * TRIANGLE_HEIGHT * pitch
 
 
 @pytree
@@ -88,7 +88,7 @@ class Nut:
         return jnp.maximum(outside, -thread_distance(x, self.diameter, self.pitch))
 
 
-@explained
+@explain_errors
 def thread_distance(x: Vec, diameter: Array | float, pitch: Array | float) -> Array:
     """Return the signed distance from an infinite thread's surface, m, negative in the ridge.
 

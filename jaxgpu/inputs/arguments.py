@@ -15,7 +15,7 @@ from jax.core import Tracer
 def word(name: str, value: Any, among: Collection[str] = ()) -> str:
     """Return the argument, a non-empty string and one of `among` unless that is empty.
 
-    >>> word("mesh.devices: axis", "batch")
+    >>> word("mesh.make_mesh: axis", "batch")
     'batch'
     >>> word("figure: mime", "tiff", ("png", "svg"))
     Traceback (most recent call last):
@@ -23,7 +23,7 @@ def word(name: str, value: Any, among: Collection[str] = ()) -> str:
     """
     need = " or ".join(map(repr, among)) or "a word"
     if not isinstance(value, str):
-        raise TypeError(f"{name}={shown(value)}; it must be {need}")
+        raise TypeError(f"{name}={format_value(value)}; it must be {need}")
     if not value or (among and value not in among):
         raise ValueError(f"{name}={value!r}; it must be {need}")
     return value
@@ -39,7 +39,7 @@ def path(name: str, value: Any, kind: str = "a folder") -> Path:
     TypeError: run: out=3; it must be the path of a folder
     """
     if not isinstance(value, str | Path):
-        raise TypeError(f"{name}={shown(value)}; it must be the path of {kind}")
+        raise TypeError(f"{name}={format_value(value)}; it must be the path of {kind}")
     if not str(value):
         raise ValueError(f"{name}=''; it must be the path of {kind}")
     return Path(value)
@@ -52,14 +52,14 @@ def function(name: str, value: Any, kind: str = "a function") -> Callable[..., A
     True
     """
     if not callable(value):
-        raise TypeError(f"{name}={shown(value)}; it must be {kind}")
+        raise TypeError(f"{name}={format_value(value)}; it must be {kind}")
     return value
 
 
-def marked[**P, R](name: str, step: Callable[P, R], mark: str) -> Callable[P, R]:
+def mark_step[**P, R](name: str, step: Callable[P, R], mark: str) -> Callable[P, R]:
     """Wrap the callable `step` in a function that has the attribute `mark`.
 
-    >>> marked("run: step", len, "slow").slow
+    >>> mark_step("run: step", len, "slow").slow
     True
     """
     function(name, step)
@@ -80,7 +80,7 @@ def flag(name: str, value: Any) -> bool:
     TypeError: run: resume='no'; it must be True or False
     """
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={shown(value)}; it must be True or False")
+        raise TypeError(f"{name}={format_value(value)}; it must be True or False")
     return bool(value)
 
 
@@ -93,7 +93,9 @@ def key(name: str, value: Any) -> Array:
     """
     old = getattr(value, "dtype", None) == jnp.uint32 and np.ndim(value) == 1
     if not old and not is_key(value):
-        raise TypeError(f"{name}={shown(value)}; it must be a key; make it by jax.random.key(seed)")
+        raise TypeError(
+            f"{name}={format_value(value)}; it must be a key; make it by jax.random.key(seed)"
+        )
     if not old and value.shape:
         raise ValueError(f"{name}=keys of shape {list(value.shape)}; it must be one key; take one")
     return value
@@ -109,7 +111,9 @@ def arrays(name: str, tree: Any) -> Any:
     for at, leaf in jax.tree.leaves_with_path(tree):
         if not is_key(leaf) and not _is_numeric(leaf):
             where = f"{name}{jax.tree_util.keystr(at)}"
-            raise TypeError(f"{where}={shown(leaf)}; it must be a number or an array of numbers")
+            raise TypeError(
+                f"{where}={format_value(leaf)}; it must be a number or an array of numbers"
+            )
     return tree
 
 
@@ -122,10 +126,10 @@ def is_key(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format an invalid value in at most 40 characters, for an error message.
 
-    >>> shown(None), shown(np.zeros((2, 3)))
+    >>> format_value(None), format_value(np.zeros((2, 3)))
     ('None', 'an array of shape [2, 3]')
     """
     if isinstance(value, Tracer):  # it has no value yet

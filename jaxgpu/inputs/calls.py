@@ -6,7 +6,7 @@ are compiled into it. Under `jit`, `vmap` and `grad` the function body runs as w
 that cannot be traced, or that returns anything but numbers, also runs as written, and so does each
 call that fails, so that its errors come from its body.
 
-Checks of values go through `when_known`. Inside of such a program a value is not known, so the
+Checks of values go through `defer_check`. Inside of such a program a value is not known, so the
 check is postponed. It runs before the program if it needs arguments only, and after it otherwise.
 Inside of a user's trace it does not run at all.
 """
@@ -27,7 +27,7 @@ from jax.core import Tracer
 from jax.extend.core import get_opaque_trace_state
 from jax.typing import ArrayLike
 
-from . import kinds
+from . import type_hints
 from .references import References, describe, nodes
 from .trace_context import tracing
 
@@ -52,7 +52,7 @@ _UNKNOWN: Any = object()
 _local = threading.local()  # `program`: the one that this thread traces for a call outside `jit`
 
 
-def when_known(check: Callable[..., Any], *values: Any) -> None:
+def defer_check(check: Callable[..., Any], *values: Any) -> None:
     """Run `check(*values)` once the values are known, and not at all in a user's trace.
 
     Args:
@@ -62,9 +62,9 @@ def when_known(check: Callable[..., Any], *values: Any) -> None:
     >>> def positive(x):
     ...     if x <= 0:
     ...         raise ValueError(f"root: x={x:g}; it must be above 0")
-    >>> when_known(positive, 2.0)
-    >>> jax.eval_shape(lambda x: when_known(positive, x), -2.0)
-    >>> when_known(positive, -2.0)
+    >>> defer_check(positive, 2.0)
+    >>> jax.eval_shape(lambda x: defer_check(positive, x), -2.0)
+    >>> defer_check(positive, -2.0)
     Traceback (most recent call last):
     ValueError: root: x=-2; it must be above 0
     """
@@ -76,10 +76,10 @@ def when_known(check: Callable[..., Any], *values: Any) -> None:
         check(*values)
 
 
-def seen(*values: Any) -> bool:
+def can_check(*values: Any) -> bool:
     """Return True if a check of these values will run: now, or after the program.
 
-    >>> seen(1.0), jax.jit(lambda x: jax.numpy.asarray(seen(x)))(1.0).item()
+    >>> can_check(1.0), jax.jit(lambda x: jax.numpy.asarray(can_check(x)))(1.0).item()
     (True, False)
     """
     return _current_trace() is not None or not any(
@@ -93,7 +93,7 @@ def _current_trace() -> "_TraceState | None":
     return program if program is not None and program.state == get_opaque_trace_state() else None
 
 
-class Compiled:
+class CompiledFunction:
     """Function whose calls from outside of `jit` run as one program.
 
     Args:
@@ -101,7 +101,7 @@ class Compiled:
         keeps: "all" or "specs": the arguments whose 64-bit values enable 64-bit types.
 
     >>> import jax.numpy as jnp
-    >>> double = Compiled(lambda x: 2.0 * x)
+    >>> double = CompiledFunction(lambda x: 2.0 * x)
     >>> double((jnp.ones(2),), {}).tolist()
     [2.0, 2.0]
     """
@@ -231,7 +231,7 @@ class Compiled:
 
     def _inspect_signature(self) -> None:
         """Make the program, not compiled yet, and find the arguments that may be arrays."""
-        hints = kinds.hints(self.function)
+        hints = type_hints.hints(self.function)
         self._names = list(inspect.signature(self.function).parameters) or [""]
         self._floats = {word for word, hint in hints.items() if _takes_numbers(hint)}
         returned = hints.get("return", Any)

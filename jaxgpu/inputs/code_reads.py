@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 # packages whose functions and classes do not change while a process runs
-FIXED = set(
+FIXED_PACKAGES = set(
     "jaxgpu jax jaxlib numpy scipy optax flax ml_dtypes math cmath functools operator itertools "
     "builtins typing collections dataclasses enum abc types numbers contextlib inspect re".split()
 )
@@ -52,7 +52,7 @@ def find_reads(code: types.CodeType) -> Reads:
             chains[chain] = None
         chain = (step.argval,) if step.opname in _LOAD_OPERATIONS else ()
         if step.opname == "IMPORT_NAME":
-            untracked |= step.argval.partition(".")[0] not in FIXED
+            untracked |= step.argval.partition(".")[0] not in FIXED_PACKAGES
         rebinds |= step.opname == "STORE_DEREF" and step.argval in code.co_freevars
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -62,35 +62,35 @@ def find_reads(code: types.CodeType) -> Reads:
     return Reads(tuple(chains), untracked, rebinds)
 
 
-class Contents(NamedTuple):
+class CodeContents(NamedTuple):
     """Bytecode, constants and names of a code object, without its location in the source."""
 
     parts: tuple[Any, ...]  # hashable: bytecode, constants, arguments and names of variables
 
 
 @functools.lru_cache(maxsize=4096)
-def contents(code: types.CodeType) -> Contents:
+def code_contents(code: types.CodeType) -> CodeContents:
     """Return all of a code object except its name, its docstring, its file and its lines.
 
     >>> def double(x):
     ...     "Return twice x."
     ...     return 2 * x
-    >>> contents(double.__code__) == contents((lambda x: 2 * x).__code__)
+    >>> code_contents(double.__code__) == code_contents((lambda x: 2 * x).__code__)
     True
-    >>> contents(double.__code__) == contents((lambda x: 2.0 * x).__code__)
+    >>> code_contents(double.__code__) == code_contents((lambda x: 2.0 * x).__code__)
     False
     """
     loaded = {x.arg for x in dis.get_instructions(code) if x.opcode in dis.hasconst}
     constants = [_tag_constant(x) for i, x in enumerate(code.co_consts) if i in loaded]
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     names = code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars
-    return Contents((code.co_code, code.co_exceptiontable, *constants, *counts, *names))
+    return CodeContents((code.co_code, code.co_exceptiontable, *constants, *counts, *names))
 
 
 def _tag_constant(value: Any) -> Any:
     """Return a constant with its type and repr: 2, 2.0 and True differ, as do 0.0 and -0.0."""
     if isinstance(value, types.CodeType):
-        return contents(value)
+        return code_contents(value)
     if isinstance(value, tuple):
         return tuple(map(_tag_constant, value))
     return type(value), repr(value)

@@ -6,8 +6,8 @@ from typing import Any, dataclass_transform
 
 import jax
 
-from .doors import explained, is_explained
-from .ranges import KEY, Range, refuse
+from .explanations import explain_errors, is_explained
+from .ranges import RANGE_KEY, Range, refuse
 
 
 def static(**kwargs: Any) -> Any:
@@ -34,7 +34,7 @@ def size(default: Any = dataclasses.MISSING, **bounds: Any) -> Any:
 def _make_ranged_field(metadata: dict[str, Any], default: Any, among: Range) -> Any:
     if default is not dataclasses.MISSING:
         refuse("pytree: default", default, among)
-    return dataclasses.field(default=default, metadata={**metadata, KEY: among})
+    return dataclasses.field(default=default, metadata={**metadata, RANGE_KEY: among})
 
 
 @dataclass_transform(
@@ -73,6 +73,6 @@ def _explain_method_errors(cls: type) -> None:
         if word.startswith("_") or abstract or is_explained(member):
             continue
         if isinstance(member, types.FunctionType):
-            setattr(cls, word, explained(member))
+            setattr(cls, word, explain_errors(member))
         elif isinstance(member, classmethod | staticmethod):
-            setattr(cls, word, type(member)(explained(member.__func__)))
+            setattr(cls, word, type(member)(explain_errors(member.__func__)))

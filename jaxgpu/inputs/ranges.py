@@ -1,7 +1,7 @@
 """Ranges of numbers: declared on the fields of a spec, checked where the spec is first used.
 
 A field made by `pytree.number` or `pytree.size` carries a `Range`. `check` traverses a spec and
-raises an error for the first value outside of its range; `table` lists the ranges for the
+raises an error for the first value outside of its range; `field_ranges` lists the ranges for the
 documentation.
 
 Only known values are checked. Traced arrays have no values yet, so invalid numbers are caught by
@@ -17,9 +17,9 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from . import calls, kinds
+from . import calls, type_hints
 
-KEY = "range"  # in the metadata of a dataclass field
+RANGE_KEY = "range"  # in the metadata of a dataclass field
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Range:
         if low > high or (low == high and open_ended):
             raise ValueError(f"Range: above {low:g} and below {high:g}; it must hold a number")
 
-    def fault(self, value: Any) -> str | None:
+    def violation(self, value: Any) -> str | None:
         """Describe `value` if it is invalid; None if it is valid or not known yet."""
         if value is None:
             return None if self.none else "None"
@@ -134,12 +134,15 @@ def check(name: str, spec: Any) -> None:
         kind = type(spec).__name__
         label = f"{name}: " if name.endswith(kind) else f"{name}: {kind}."
         for field in dataclasses.fields(spec):
-            value, hint = getattr(spec, field.name), kinds.hints(type(spec)).get(field.name, Any)
-            ranged = KEY in field.metadata
+            value, hint = (
+                getattr(spec, field.name),
+                type_hints.hints(type(spec)).get(field.name, Any),
+            )
+            ranged = RANGE_KEY in field.metadata
             if ranged:
-                refuse(label + field.name, value, field.metadata[KEY])
-            counts = ranged and field.metadata[KEY].whole and get_origin(hint) is tuple
-            if want := kinds.need(value, hint) if counts or not ranged else None:
+                refuse(label + field.name, value, field.metadata[RANGE_KEY])
+            counts = ranged and field.metadata[RANGE_KEY].whole and get_origin(hint) is tuple
+            if want := type_hints.requirement(value, hint) if counts or not ranged else None:
                 raise TypeError(f"{label}{field.name}={_format_value(value)}; it must be {want}")
             if not ranged:
                 check(name, value)
@@ -157,11 +160,11 @@ def refuse(name: str, value: Any, among: Range) -> None:
     Traceback (most recent call last):
     ValueError: Spring: stiffness=-1; it must be a finite number above 0, in N/m
     """
-    calls.when_known(lambda value: _check_known_value(name, value, among), value)
+    calls.defer_check(lambda value: _check_known_value(name, value, among), value)
 
 
 def _check_known_value(name: str, value: Any, among: Range) -> None:
-    if shown := among.fault(value):
+    if shown := among.violation(value):
         no_number = shown.startswith(("'", "None", "an array")) or " of type " in shown
         error = TypeError if no_number else ValueError
         raise error(f"{name}={shown}; it must be {among}")
@@ -213,20 +216,24 @@ def numbers(
     return array
 
 
-def table(cls: type) -> list[tuple[str, str]]:
+def field_ranges(cls: type) -> list[tuple[str, str]]:
     """Return the fields of a class and their ranges, for its documentation.
 
     >>> from jaxgpu.inputs.fields import number, pytree
     >>> @pytree
     ... class Spring:
     ...     stiffness: float = number(default=1.0, above=0, unit="N/m")
-    >>> table(Spring)
+    >>> field_ranges(Spring)
     [('stiffness', 'a finite number above 0, in N/m')]
     """
     if not dataclasses.is_dataclass(cls):
-        raise TypeError(f"ranges.table: cls={_format_value(cls)}; it must be a dataclass")
+        raise TypeError(f"ranges.field_ranges: cls={_format_value(cls)}; it must be a dataclass")
     fields = dataclasses.fields(cls)
-    return [(field.name, str(field.metadata[KEY])) for field in fields if KEY in field.metadata]
+    return [
+        (field.name, str(field.metadata[RANGE_KEY]))
+        for field in fields
+        if RANGE_KEY in field.metadata
+    ]
 
 
 def _has_values(value: Any) -> bool:
@@ -273,7 +280,7 @@ def _format_value(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def finite(name: str, **given: Any) -> None:
+def check_finite(name: str, **given: Any) -> None:
     """Raise if an argument holds a number that is not finite; traced values pass.
 
     Args:
@@ -283,7 +290,7 @@ def finite(name: str, **given: Any) -> None:
     Raises:
         ValueError: the first number that is not finite, or overflows in JAX's precision.
 
-    >>> finite("seen", x=(np.zeros(2), np.array([1.0, np.inf])))
+    >>> check_finite("seen", x=(np.zeros(2), np.array([1.0, np.inf])))
     Traceback (most recent call last):
     ValueError: seen: x[1]=inf at [1]; it must be a finite number
     """

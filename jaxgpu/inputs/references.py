@@ -24,7 +24,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.sharding import Mesh, PartitionSpec, Sharding
 
-from .code_reads import FIXED, contents, find_reads, operations
+from .code_reads import FIXED_PACKAGES, code_contents, find_reads, operations
 
 _RANDOM = "numpy.random"  # its generators are stateful
 _SCALAR_TYPES = frozenset((bool, int, str, bytes, type(None), type(...), type(NotImplemented)))
@@ -101,7 +101,7 @@ def is_fixed(thing: Any) -> bool:
     >>> is_fixed(np.sin), is_fixed(json.dumps)
     (True, False)
     """
-    return _top_level_package(thing) in FIXED
+    return _top_level_package(thing) in FIXED_PACKAGES
 
 
 def _top_level_package(thing: Any) -> str:
@@ -256,7 +256,7 @@ class _ReferenceWalk:
         if self._is_from_fixed_package(function):  # only the values of its closure may change
             named = function.__module__, function.__qualname__
             return self._append_parts(
-                named if self._lasting else contents(code)
+                named if self._lasting else code_contents(code)
             ) and self._note_cells(cells)
         self.foreign = True
         reads = find_reads(code)
@@ -266,7 +266,7 @@ class _ReferenceWalk:
                 self.note(constant)
         else:
             self._append_parts(
-                _IdentityReference(function) if reads.rebinds else contents(code),
+                _IdentityReference(function) if reads.rebinds else code_contents(code),
                 id(function.__globals__),
             )
         return (

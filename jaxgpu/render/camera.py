@@ -15,7 +15,7 @@ from jax import Array
 from jaxgpu.geometry import rows
 from jaxgpu.geometry.vectors import Vec, dot
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 from jaxgpu.inputs.fields import number, pytree, size
 
 RADIUS = ranges.Range(least=0, unit="m")
@@ -34,7 +34,7 @@ class Camera:
     height: int = size(default=240, least=1)  # pixels
 
     @property
-    def focal(self) -> Array:
+    def focal_length(self) -> Array:
         """Focal length, pixels."""
         return self.height / 2 / jnp.tan(self.angle / 2)
 
@@ -45,21 +45,23 @@ class Camera:
         right = rows.unit(rows.cross(ahead, up))
         return jnp.stack([right, rows.cross(ahead, right), ahead])
 
-    def seen(self, x: Array) -> Vec:
+    def to_camera_frame(self, x: Array) -> Vec:
         """Return points [..., 3], m, in camera coordinates: right, down and ahead, each [...].
 
         >>> ahead = Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0))
-        >>> [float(a) for a in ahead.seen(jnp.array([0.5, 1.0, 0.0]))]
+        >>> [float(a) for a in ahead.to_camera_frame(jnp.array([0.5, 1.0, 0.0]))]
         [0.5, -1.0, 2.0]
         """
-        ranges.finite("Camera.seen", x=x, eye=self.eye, target=self.target, up=self.up)
+        ranges.check_finite(
+            "Camera.to_camera_frame", x=x, eye=self.eye, target=self.target, up=self.up
+        )
         eye = jnp.asarray(self.eye, x.dtype)
         arm = tuple(x[..., i] - eye[i] for i in range(3))
         return tuple(dot(arm, tuple(axis)) for axis in self.axes(x.dtype))
 
     def slopes(self, row: Array, column: Array) -> tuple[Array, Array]:
         """Return a and b of the ray (a, b, 1), in camera coordinates, through a pixel's centre."""
-        f = jnp.asarray(self.focal, column.dtype)
+        f = jnp.asarray(self.focal_length, column.dtype)
         return (column + 0.5 - self.width / 2) / f, (row + 0.5 - self.height / 2) / f
 
     def rays(self, dtype: Any) -> tuple[Array, Array]:
@@ -70,7 +72,7 @@ class Camera:
         shape = (self.height, self.width)
         return jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
 
-    def places(self, depth: Array) -> Vec:
+    def unproject(self, depth: Array) -> Vec:
         """Return the points in space that pixels show at depths [H, W]: three arrays [H, W], m."""
         a, b = self.rays(depth.dtype)
         right, down, ahead = self.axes(depth.dtype)
@@ -81,13 +83,13 @@ class Camera:
         )
 
 
-def held(name: str, camera: Camera) -> None:
+def check_camera(name: str, camera: Camera) -> None:
     """Raise an error for a camera whose view direction is zero or parallel to `up`."""
     ranges.check(name, camera)
     for field in ("eye", "target", "up"):
         ranges.numbers(f"{name}: Camera.{field}", getattr(camera, field), (3,))
     places = (camera.eye, camera.target, camera.up)
-    when_known(partial(_check_view_direction, name), *places)
+    defer_check(partial(_check_view_direction, name), *places)
 
 
 def _check_view_direction(name: str, *places: Any) -> None:
@@ -99,7 +101,7 @@ def _check_view_direction(name: str, *places: Any) -> None:
         )
 
 
-def centres(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
+def check_points(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
     """Check points or colours [N, 3] and return them in floating point."""
     x = ranges.numbers(name, x, (axis, 3), **bounds)
     if x.shape[0] == 0:
@@ -107,7 +109,7 @@ def centres(name: str, x: Any, axis: int | str = "N", **bounds: Any) -> Array:
     return jnp.asarray(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.asarray(x, float)
 
 
-def sizes(name: str, radius: Any, x: Array) -> None:
+def check_radii(name: str, radius: Any, x: Array) -> None:
     """Raise an error for radii that are negative, not numbers, or not of shape [] or [N]."""
     ranges.refuse(name, radius, RADIUS)
     if jnp.shape(radius) not in ((), x.shape[:1]):

@@ -17,7 +17,7 @@ from jaxgpu.geometry.vectors import Vec, dot, unit
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import pytree
 
-from .camera import Camera, held
+from .camera import Camera, check_camera
 
 SUN = (0.35, -0.5, 0.79)  # direction towards it; up is +z
 SKY, STEEL, BLUE = (0.93, 0.95, 0.97), (0.42, 0.47, 0.55), (0.16, 0.38, 0.70)
@@ -38,7 +38,7 @@ class Capsules:
     floor: Array  # [] height, m
     tile: Array  # [] width of its tiles, m
 
-    @allocation.bounded
+    @allocation.limit_memory
     def picture(self, camera: Camera, fine: int = 2) -> Array:
         """Render an image [H, W, 3] in 0 ... 1, each pixel the mean of `fine` by `fine` rays.
 
@@ -48,7 +48,7 @@ class Capsules:
         >>> jax.jit(lambda: ball.picture(camera))().shape
         (240, 8, 3)
         """
-        held("Capsules.picture", camera)
+        check_camera("Capsules.picture", camera)
         ranges.numbers("Capsules.picture: radius", self.radius, above=0)
         ranges.numbers("Capsules.picture: tile", self.tile, (), above=0)
         size = (camera.height, camera.width)
@@ -67,7 +67,7 @@ class Capsules:
         image = lit * (1 - haze) + sky * haze
         return jnp.mean(image.reshape(size[0], fine, size[1], fine, 3), (1, 3))
 
-    @allocation.bounded
+    @allocation.limit_memory
     def depth(self, camera: Camera) -> Array:
         """Return the depth [H, W], m, at which each pixel's ray meets a capsule or the floor.
 
@@ -79,7 +79,7 @@ class Capsules:
         >>> round(float(jax.jit(lambda: ball.depth(camera))()[1, 1]), 3)
         3.0
         """
-        held("Capsules.depth", camera)
+        check_camera("Capsules.depth", camera)
         ranges.numbers("Capsules.depth: radius", self.radius, above=0)
         eye, there = self._rays(camera)
         along = tuple(a - b for a, b in zip(there, eye))
@@ -89,18 +89,18 @@ class Capsules:
     def _rays(self, camera: Camera) -> tuple[Vec, Vec]:
         """Return the origin of the rays of all pixels, and their points one metre ahead."""
         dtype = self.start.dtype
-        there = camera.places(jnp.ones((camera.height, camera.width), dtype))
+        there = camera.unproject(jnp.ones((camera.height, camera.width), dtype))
         return tuple(jnp.asarray(camera.eye, dtype)), there
 
     def _cast_rays(self, eye: Vec, way: Vec) -> tuple[Array, Array, Array]:
         """Return lengths of rays, a mask of rays that end on the floor, and their first capsule."""
-        body, which = meet(self, eye, way)
+        body, which = first_hit(self, eye, way)
         down = way[2] < -1e-6
         ground = jnp.where(down, (self.floor - eye[2]) / jnp.where(down, way[2], 1.0), FAR)
         return jnp.minimum(body, ground), ground < body, which
 
 
-def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
+def first_hit(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
     """Return the distance [...] of the first capsule along rays, m, `FAR` if none, and its index.
 
     Args:
@@ -115,7 +115,7 @@ def meet(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
 
 
 def _find_nearest_capsule(scene: Capsules, eye: Vec, way: Vec) -> tuple[Array, Array]:
-    """Return the results of `meet` without derivatives, with index 0 if there is none.
+    """Return the results of `first_hit` without derivatives, with index 0 if there is none.
 
     A CPU processes capsules one after the other and keeps two numbers per ray, an accelerator takes
     the minimum over all.

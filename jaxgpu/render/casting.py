@@ -20,16 +20,18 @@ from jax.custom_batching import sequential_vmap
 
 from jaxgpu.geometry import rays
 from jaxgpu.geometry.rays import FAR
-from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids, inside, outside
+from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids, to_box_frame, to_world_frame
 from jaxgpu.geometry.vectors import Vec, dot, length
 from jaxgpu.inputs.fields import pytree
 
-TOGETHER = 4  # boxes between two checks of the farthest pixel
-LAUNCH = 24  # boxes per launch on a GPU: fewer than 32 are a loop in one kernel, not a reduction
+BATCH_SIZE = 4  # boxes between two checks of the farthest pixel
+LAUNCH_SIZE = (
+    24  # boxes per launch on a GPU: fewer than 32 are a loop in one kernel, not a reduction
+)
 
 
 @pytree
-class Eye:
+class CameraRays:
     """Rays of a camera: unit vectors (a, b, 1) / length in the camera's axes."""
 
     at: Array  # [3] position, m
@@ -38,82 +40,82 @@ class Eye:
     b: Array  # [P] slopes down
     spread: Array  # [2] slopes of the edges of the image, to the right and down
 
-    def ahead(self) -> Array:
+    def depth_ratio(self) -> Array:
         """Return the depth per metre along each ray: [P]."""
         return 1 / jnp.sqrt(self.a * self.a + self.b * self.b + 1)
 
-    def ways(self) -> Vec:
+    def directions(self) -> Vec:
         """Return unit vectors along the rays, in space: 3 x [P]."""
         right, down, ahead = self.frame
-        share = self.ahead()
+        share = self.depth_ratio()
         return tuple(share * (self.a * right[i] + self.b * down[i] + ahead[i]) for i in range(3))
 
-    def place(self) -> Vec:
+    def origin(self) -> Vec:
         """Return the origin of the rays: 3 x []."""
         return tuple(self.at[i] for i in range(3))
 
 
 @jax.custom_jvp
-def first_distance(solids: Solids, eye: Eye) -> Array:
+def first_distance(solids: Solids, eye: CameraRays) -> Array:
     """Return the distance [P] to the first solid along each ray, m, `FAR` if there is none."""
-    forms = {"cpu": _cast_near_to_far, "cuda": in_turn, "rocm": in_turn}
-    return lax.platform_dependent(solids, eye, **forms, default=at_once)
+    forms = {"cpu": _cast_near_to_far, "cuda": cast_blocks, "rocm": cast_blocks}
+    return lax.platform_dependent(solids, eye, **forms, default=cast_all)
 
 
 @first_distance.defjvp
 def _first_distance_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     solids, eye = primals
     index = first_index(solids, eye)
-    recompute = lambda solids, eye: met(solids, eye, index)[0]
+    recompute = lambda solids, eye: surface_at_hit(solids, eye, index)[0]
     return jax.jvp(recompute, (solids, eye), tangents)
 
 
-def first_index(solids: Solids, eye: Eye) -> Array:
+def first_index(solids: Solids, eye: CameraRays) -> Array:
     """Return the index [P] of the first solid along each ray, -1 if there is none."""
     solids, eye = lax.stop_gradient((solids, eye))
-    forms = {"cpu": _cast_near_to_far_index, "cuda": in_turn_index, "rocm": in_turn_index}
-    return lax.platform_dependent(solids, eye, **forms, default=at_once_index)
+    forms = {"cpu": _cast_near_to_far_index, "cuda": cast_blocks_index, "rocm": cast_blocks_index}
+    return lax.platform_dependent(solids, eye, **forms, default=cast_all_index)
 
 
 @sequential_vmap
-def _cast_near_to_far(solids: Solids, eye: Eye) -> Array:
-    ways, start = eye.ways(), _hit_other_solids(solids, eye)[0]
+def _cast_near_to_far(solids: Solids, eye: CameraRays) -> Array:
+    ways, start = eye.directions(), _hit_other_solids(solids, eye)[0]
     table, near, _ = _sort_boxes(solids.boxes, eye)
     wide = tuple(w[None] for w in ways)
 
     def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         k, far = carry
-        rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
+        rows = lax.dynamic_slice_in_dim(table, k, BATCH_SIZE)
         hits = _box_hits(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
         for hit in hits:
-            far = rays.less(far, hit)
-        return k + TOGETHER, far
+            far = rays.fast_min(far, hit)
+        return k + BATCH_SIZE, far
 
     has_nearer_box = lambda carry: near[carry[0]] < _max_distance(carry[1])
     return lax.while_loop(has_nearer_box, body, (jnp.int32(0), start))[1]
 
 
 @sequential_vmap
-def _cast_near_to_far_index(solids: Solids, eye: Eye) -> Array:
-    ways, (start, index) = eye.ways(), _hit_other_solids(solids, eye)
+def _cast_near_to_far_index(solids: Solids, eye: CameraRays) -> Array:
+    ways, (start, index) = eye.directions(), _hit_other_solids(solids, eye)
     table, near, order = _sort_boxes(solids.boxes, eye)
     wide = tuple(w[None] for w in ways)
 
     def body(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         k, far, index = carry
-        rows = lax.dynamic_slice_in_dim(table, k, TOGETHER)
-        numbers = lax.dynamic_slice_in_dim(order, k, TOGETHER)
+        rows = lax.dynamic_slice_in_dim(table, k, BATCH_SIZE)
+        numbers = lax.dynamic_slice_in_dim(order, k, BATCH_SIZE)
         hits = _box_hits(tuple(rows[:, i, None] for i in range(rows.shape[1])), wide, True)
         for hit, number in zip(hits, numbers):
             index = jnp.where(hit < far, number, index)
-            far = rays.less(far, hit)
-        return k + TOGETHER, far, index
+            far = rays.fast_min(far, hit)
+        return k + BATCH_SIZE, far, index
 
     has_nearer_box = lambda carry: near[carry[0]] < _max_distance(carry[1])
     return lax.while_loop(has_nearer_box, body, (jnp.int32(0), start, index))[2]
 
 
-def in_turn(solids: Solids, eye: Eye) -> Array:
+def cast_blocks(solids: Solids, eye: CameraRays) -> Array:
     """Return distances [P] by the algorithm for GPUs; `_cast_near_to_far` finds the same."""
     far, rows, wide = _launch_blocks(solids, eye)
 
@@ -123,13 +125,13 @@ def in_turn(solids: Solids, eye: Eye) -> Array:
     return lax.scan(body, far[0], rows)[0]
 
 
-def in_turn_index(solids: Solids, eye: Eye) -> Array:
+def cast_blocks_index(solids: Solids, eye: CameraRays) -> Array:
     """Return the indices [P] of the first solids by the algorithm for GPUs."""
     found, rows, wide = _launch_blocks(solids, eye)
 
     def body(found: tuple[Array, Array], more: tuple[Array, Array]) -> tuple[Any, None]:
         far, index = found
-        hits, least = _box_hits(tuple(more[1][:, :, None]), wide), more[0] * LAUNCH
+        hits, least = _box_hits(tuple(more[1][:, :, None]), wide), more[0] * LAUNCH_SIZE
         nearer = jnp.min(hits, 0)
         index = jnp.where(nearer < far, least + jnp.argmin(hits, 0).astype(jnp.int32), index)
         return (jnp.minimum(far, nearer), index), None
@@ -138,65 +140,65 @@ def in_turn_index(solids: Solids, eye: Eye) -> Array:
     return lax.scan(body, found, (turns, rows))[0][1]
 
 
-def _launch_blocks(solids: Solids, eye: Eye) -> tuple[tuple[Array, Array], Array, Vec]:
-    """Return hits of other solids, rows [L, C, `LAUNCH`] of `_box_columns`, and rays 3 x [1, P].
+def _launch_blocks(solids: Solids, eye: CameraRays) -> tuple[tuple[Array, Array], Array, Vec]:
+    """Return hits of other solids, `_box_columns` [L, C, `LAUNCH_SIZE`], and rays 3 x [1, P].
 
     The last box is repeated to fill the last launch, which changes no minimum.
     """
     table = jnp.stack(_box_columns(solids.boxes, eye))
-    table = jnp.pad(table, ((0, 0), (0, -table.shape[1] % LAUNCH)), mode="edge")
-    rows = table.reshape(len(table), -1, LAUNCH).swapaxes(0, 1)
-    return _hit_other_solids(solids, eye), rows, tuple(w[None] for w in eye.ways())
+    table = jnp.pad(table, ((0, 0), (0, -table.shape[1] % LAUNCH_SIZE)), mode="edge")
+    rows = table.reshape(len(table), -1, LAUNCH_SIZE).swapaxes(0, 1)
+    return _hit_other_solids(solids, eye), rows, tuple(w[None] for w in eye.directions())
 
 
-def at_once(solids: Solids, eye: Eye) -> Array:
+def cast_all(solids: Solids, eye: CameraRays) -> Array:
     """Return distances [P] by the algorithm for TPUs; `_cast_near_to_far` finds the same."""
     start, hits = _hit_other_solids(solids, eye)[0], _all_box_hits(solids.boxes, eye)
     return jnp.minimum(start, jnp.min(hits, 0))
 
 
-def at_once_index(solids: Solids, eye: Eye) -> Array:
+def cast_all_index(solids: Solids, eye: CameraRays) -> Array:
     """Return the indices [P] of the first solids by the algorithm for TPUs."""
     (start, index), hits = _hit_other_solids(solids, eye), _all_box_hits(solids.boxes, eye)
     return jnp.where(jnp.min(hits, 0) < start, jnp.argmin(hits, 0).astype(jnp.int32), index)
 
 
-def _all_box_hits(boxes: Boxes, eye: Eye) -> Array:
+def _all_box_hits(boxes: Boxes, eye: CameraRays) -> Array:
     """Return distances [N, P] to all boxes, which are never stored but fused into a minimum."""
     # The barrier keeps values per box or per ray from being computed again for each pair.
-    columns, ways = lax.optimization_barrier((_box_columns(boxes, eye), eye.ways()))
+    columns, ways = lax.optimization_barrier((_box_columns(boxes, eye), eye.directions()))
     return _box_hits(tuple(c[:, None] for c in columns), tuple(w[None] for w in ways))
 
 
 def _box_hits(columns: tuple[Array, ...], ways: Vec, branches: bool = False) -> Array:
     """Return distances [N, P] along rays 3 x [1, P] to boxes with `_box_columns`, each [N, 1]."""
     low, high, axes = columns[:3], columns[3:6], columns[6:]
-    turned = inside(axes, ways)
+    turned = to_box_frame(axes, ways)
     # For upright boxes the last slope depends on the ray only: XLA hoists it out of the box loop.
-    slope = tuple(1 / rays.away_from_zero(w) for w in turned)
+    slope = tuple(1 / rays.avoid_zero(w) for w in turned)
     return rays.slabs(low, high, slope, branches)
 
 
-def _box_columns(boxes: Boxes, eye: Eye) -> tuple[Array, ...]:
+def _box_columns(boxes: Boxes, eye: CameraRays) -> tuple[Array, ...]:
     """Return lower and upper faces of boxes [N] relative to the eye, 3 arrays each, and axes."""
-    boxes = boxes.kept()
+    boxes = boxes.hide_absent()
     axes = boxes.axes()
-    off = inside(axes, tuple(boxes.centre[:, i] - eye.at[i] for i in range(3)))
+    off = to_box_frame(axes, tuple(boxes.centre[:, i] - eye.at[i] for i in range(3)))
     half = tuple(boxes.half[:, i] for i in range(3))
     low = tuple(o - h for o, h in zip(off, half))
     return (*low, *(o + h for o, h in zip(off, half)), *axes)
 
 
-def _sort_boxes(boxes: Boxes, eye: Eye) -> tuple[Array, Array, Array]:
+def _sort_boxes(boxes: Boxes, eye: CameraRays) -> tuple[Array, Array, Array]:
     """Return rows of `_box_columns` near to far, the distance of each from the eye, and its index.
 
-    There are `TOGETHER` additional rows at distance `FAR`, and so is a box that is out of view.
+    There are `BATCH_SIZE` additional rows at distance `FAR`, and so is a box that is out of view.
     Distances are rounded down: they share a word with the index of the box. Sorting these words as
     integers is three times as fast as sorting two arrays.
     """
     columns = _box_columns(boxes, eye)
     beyond = [jnp.maximum(jnp.maximum(columns[i], -columns[i + 3]), 0) for i in range(3)]
-    near = jnp.where(in_view(boxes, eye), length(beyond), FAR)
+    near = jnp.where(is_in_view(boxes, eye), length(beyond), FAR)
     count = near.shape[0]
     low = (1 << (count - 1).bit_length()) - 1
     # no sign bit is set, so that integer words sort like the floats
@@ -205,26 +207,26 @@ def _sort_boxes(boxes: Boxes, eye: Eye) -> tuple[Array, Array, Array]:
     order = word & low
     near = lax.bitcast_convert_type(word & ~low, jnp.float32).astype(near.dtype)
     # the search ends before the additional rows, or repeats the last box
-    more = (0, TOGETHER)
+    more = (0, BATCH_SIZE)
     table = jnp.pad(jnp.stack(columns, 1)[order], (more, (0, 0)), mode="edge")
     near = jnp.pad(near, more, constant_values=FAR)
     return table, near, jnp.pad(order, more, mode="edge")
 
 
-def in_view(boxes: Boxes, eye: Eye) -> Array:
+def is_in_view(boxes: Boxes, eye: CameraRays) -> Array:
     """Return a mask [N] of boxes whose bounding ball meets the viewing pyramid."""
     arm = tuple(boxes.centre[:, i] - eye.at[i] for i in range(3))
     right, down, ahead = (dot(arm, tuple(axis)) for axis in eye.frame)
     radius = length(tuple(boxes.half[:, i] for i in range(3)))
-    seen = boxes.there & (ahead > -radius)
+    seen = boxes.is_present & (ahead > -radius)
     for across, spread in zip((right, down), eye.spread):
         seen &= jnp.abs(across) - spread * ahead <= radius * jnp.sqrt(1 + spread * spread)
     return seen
 
 
-def _hit_other_solids(solids: Solids, eye: Eye) -> tuple[Array, Array]:
+def _hit_other_solids(solids: Solids, eye: CameraRays) -> tuple[Array, Array]:
     """Return distances to capsules and planes, at most `FAR`, and the index of the solid or -1."""
-    ways, place = eye.ways(), eye.place()
+    ways, place = eye.directions(), eye.origin()
     wide = tuple(w[None] for w in ways)
     far, index = jnp.full_like(ways[0], FAR), jnp.full(ways[0].shape, -1, jnp.int32)
     boxes, rods, _ = solids.counts
@@ -255,10 +257,10 @@ def _plane_hits(planes: Planes, place: Vec, ways: Vec) -> Array:
     return rays.plane(normal, planes.height[:, None], place, ways)
 
 
-def met(solids: Solids, eye: Eye, index: Array) -> tuple[Array, Vec]:
+def surface_at_hit(solids: Solids, eye: CameraRays, index: Array) -> tuple[Array, Vec]:
     """Return distance [P] of the solids `index`, m, and normals 3 x [P]; `FAR` and 0 for -1."""
     count, rods, _ = solids.counts
-    ways, place = eye.ways(), eye.place()
+    ways, place = eye.directions(), eye.origin()
     far, normal = _surface_at_box(solids.boxes, eye, ways, jnp.clip(index, 0, count - 1))
     if solids.rods is not None:
         pick = jnp.clip(index - count, 0, rods - 1)
@@ -280,22 +282,24 @@ def met(solids: Solids, eye: Eye, index: Array) -> tuple[Array, Vec]:
     return jnp.where(none, FAR, far), tuple(jnp.where(none, 0, n) for n in normal)
 
 
-def _surface_at_box(boxes: Boxes, eye: Eye, ways: Vec, pick: Array) -> tuple[Array, Vec]:
+def _surface_at_box(boxes: Boxes, eye: CameraRays, ways: Vec, pick: Array) -> tuple[Array, Vec]:
     # One gather of rows: a gather per column costs eight times as much.
     found = jnp.stack(_box_columns(boxes, eye), 1)[pick]
     low, high, axes = (
         tuple(found[:, i] for i in part)
         for part in (range(3), range(3, 6), range(6, found.shape[1]))
     )
-    turned = inside(axes, ways)
-    slope = tuple(1 / rays.away_from_zero(w) for w in turned)
-    near = rays.entry(low, high, slope)
+    turned = to_box_frame(axes, ways)
+    slope = tuple(1 / rays.avoid_zero(w) for w in turned)
+    near = rays.slab_entries(low, high, slope)
     first = jnp.maximum(jnp.maximum(near[0], near[1]), near[2])
     # the normal of the face that was entered last, at an edge of the first axis
     x = near[0] >= first
     y = ~x & (near[1] >= first)
     faces = (x, y, ~x & ~y)
-    return first, outside(axes, tuple(jnp.where(f, -jnp.sign(w), 0) for f, w in zip(faces, turned)))
+    return first, to_world_frame(
+        axes, tuple(jnp.where(f, -jnp.sign(w), 0) for f, w in zip(faces, turned))
+    )
 
 
 def _select_hit(one: Array, a: tuple[Array, Vec], b: tuple[Array, Vec]) -> tuple[Array, Vec]:
@@ -307,5 +311,5 @@ def _max_distance(far: Array) -> Array:
     """Return the largest of distances [P] by halves: on a CPU a third of the time of `jnp.max`."""
     while far.shape[0] > 16 and far.shape[0] % 2 == 0:
         half = far.shape[0] // 2
-        far = rays.greater(far[:half], far[half:])
+        far = rays.fast_max(far[:half], far[half:])
     return jnp.max(far)

@@ -6,14 +6,14 @@ from jax import Array
 from jaxgpu.geometry import rows
 
 from .camera import Camera
-from .shade import SKY, SUN
-from .splat import nearest
+from .shading import SKY, SUN
+from .splat import nearest_ball
 
 STONE = (0.83, 0.82, 0.80)  # colour of the floor
 PIXELS = 128  # width and height of the sun's view
 
 
-def laid(
+def draw_floor(
     camera: Camera,
     image: Array,
     depth: Array,
@@ -26,12 +26,12 @@ def laid(
     The shadow of the particles x [N, 3] falls on it. It fades into the background far from the
     camera's target, so that a video has a constant floor however the particles move.
     """
-    start, end = camera.places(jnp.zeros_like(depth)), camera.places(jnp.ones_like(depth))
+    start, end = camera.unproject(jnp.zeros_like(depth)), camera.unproject(jnp.ones_like(depth))
     fall = end[1] - start[1]
     down = fall < 0
     t = jnp.where(down, (height - start[1]) / jnp.where(down, fall, 1), jnp.inf)
     seen = down & (t > 0) & (t < depth)
-    spot = jnp.stack(camera.places(jnp.where(seen, t, 0)), -1)
+    spot = jnp.stack(camera.unproject(jnp.where(seen, t, 0)), -1)
     centre, size = _extent(x, radius)
     size = size + 0.5 * jnp.abs(centre[1] - height)
     from_sun = Camera(
@@ -52,12 +52,12 @@ def laid(
 
 def _shadow(from_sun: Camera, x: Array, radius: Array | float, spot: Array) -> Array:
     """Return the fraction of sunlight that particles block at each spot [..., 3], edges soft."""
-    index, _ = nearest(from_sun, x, radius, reach=3)
+    index, _ = nearest_ball(from_sun, x, radius, reach=3)
     cover = (index < x.shape[0]).astype(x.dtype)
     for axis in 3 * (0, 1):
         cover = (jnp.roll(cover, -1, axis) + cover + jnp.roll(cover, 1, axis)) / 3
-    right, down, ahead = from_sun.seen(spot)
-    to_pixel = lambda a: PIXELS / 2 + from_sun.focal * a / jnp.where(ahead > 0, ahead, 1)
+    right, down, ahead = from_sun.to_camera_frame(spot)
+    to_pixel = lambda a: PIXELS / 2 + from_sun.focal_length * a / jnp.where(ahead > 0, ahead, 1)
     row, column = to_pixel(down), to_pixel(right)
     inside = (row >= 0) & (row < PIXELS) & (column >= 0) & (column < PIXELS)
     to_pixel_index = lambda a: jnp.clip(a, 0, PIXELS - 1).astype(jnp.int32)

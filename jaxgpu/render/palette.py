@@ -15,8 +15,8 @@ LIGHT_INK, DARK_INK = "#1c2530", "#e4e8ee"
 INK = LIGHT_INK  # text and axes; `report.figure` makes it follow the page
 
 BLUE, ORANGE, GREEN = "#2f7fc1", "#d2602f", "#2f9468"
-OCHRE, PURPLE, ROSE, GREY = "#b07d12", "#8f6cc0", "#c2568f", "#7b8794"
-SERIES = (BLUE, ORANGE, GREEN, OCHRE, PURPLE, ROSE, GREY)
+OCHRE, PURPLE, ROSE, GRAY = "#b07d12", "#8f6cc0", "#c2568f", "#7b8794"
+SERIES = (BLUE, ORANGE, GREEN, OCHRE, PURPLE, ROSE, GRAY)
 BAND = 0.22  # opacity of a band about a line
 
 # 9 points are 12 pixels in a figure of native size
@@ -36,7 +36,7 @@ _STYLE = {
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "grid.color": GREY,
+    "grid.color": GRAY,
     "grid.alpha": 0.3,
     "grid.linewidth": 0.5,
     "lines.linewidth": 1.6,
@@ -47,10 +47,10 @@ _STYLE = {
 }
 
 
-def styled[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
+def report_style[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
     """Wrap a function that draws with matplotlib to use the fonts and colours of reports.
 
-    >>> @styled
+    >>> @report_style
     ... def line():
     ...     import matplotlib.pyplot as plt
     ...     return plt.subplots()[1].plot([1, 2])[0].get_color()
@@ -68,7 +68,7 @@ def styled[**P, T](draw: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-def fading(colour: str = BLUE) -> Any:
+def alpha_colormap(colour: str = BLUE) -> Any:
     """Return a colour map from transparent to `colour`, for images on white and on dark pages."""
     colors = extra("matplotlib.colors", "viz", "report")
     red, green, blue = colors.to_rgb(colour)
@@ -76,10 +76,10 @@ def fading(colour: str = BLUE) -> Any:
     return colors.LinearSegmentedColormap.from_list("fading", shades)
 
 
-def colours(names: Sequence[str]) -> dict[str, str]:
+def assign_colors(names: Sequence[str]) -> dict[str, str]:
     """Map each name to a colour, in order; the palette repeats after its last colour.
 
-    >>> colours(["ours", "theirs"])
+    >>> assign_colors(["ours", "theirs"])
     {'ours': '#2f7fc1', 'theirs': '#d2602f'}
     """
     return {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}

@@ -16,16 +16,16 @@ from jaxgpu.geometry import rows
 from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree, size
 
 from . import casting
-from .camera import Camera, held
+from .camera import Camera, check_camera
 from .capsules import SKY, SUN
 
 
 @pytree
-class Sight:
+class CameraImages:
     """Depth, normal and index images of a camera."""
 
     depth: Array  # [H, W] m; `far` where nothing is nearer
@@ -33,7 +33,7 @@ class Sight:
     index: Array  # [H, W] index of the solid, -1 where nothing is visible
     count: int = size(least=1)  # number of solids K
 
-    def picked(self, values: Array, none: Array | float = -1) -> Array:
+    def pixel_values(self, values: Array, none: Array | float = -1) -> Array:
         """Return the value of each pixel's visible solid: of values [K, ...], [H, W, ...].
 
         Args:
@@ -42,28 +42,28 @@ class Sight:
         Raises:
             ValueError: values do not have one row per solid.
         """
-        values = jnp.asarray(ranges.numbers("Sight.picked: values", values))
-        ranges.numbers("Sight.picked: none", none)
+        values = jnp.asarray(ranges.numbers("CameraImages.pixel_values: values", values))
+        ranges.numbers("CameraImages.pixel_values: none", none)
         if not values.ndim or values.shape[0] != self.count:
             raise ValueError(
-                f"Sight.picked: values has shape {list(values.shape)}; it must be "
+                f"CameraImages.pixel_values: values has shape {list(values.shape)}; it must be "
                 f"[{self.count}, ...], a row for each solid"
             )
         seen = (self.index >= 0).reshape(self.index.shape + (1,) * (values.ndim - 1))
         return jnp.where(seen, values[jnp.maximum(self.index, 0)], none)
 
-    def shaded(self, colour: Array) -> Array:
+    def render(self, colour: Array) -> Array:
         """Render an image [H, W, 3] in 0 ... 1 of solids with colours [K, 3], under even light."""
-        colour = jnp.asarray(ranges.numbers("Sight.shaded: colour", colour, (self.count, 3)))
+        colour = jnp.asarray(ranges.numbers("CameraImages.render: colour", colour, (self.count, 3)))
         sky = jnp.asarray(SKY, self.depth.dtype)[None, None]
         normal = tuple(self.normal[..., i] for i in range(3))
         sun = rows.unit(jnp.asarray(SUN, self.depth.dtype))
         light = 0.75 + 0.10 * normal[2] + 0.20 * dot(normal, tuple(sun))
         light = jnp.where(self.index >= 0, light, 1)[..., None]
-        return jnp.clip(self.picked(colour, sky) * light, 0, 1)
+        return jnp.clip(self.pixel_values(colour, sky) * light, 0, 1)
 
 
-@explained
+@explain_errors
 def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Array:
     """Return the depth [H, W], m, of each pixel's first solid, or `far` where none is nearer.
 
@@ -86,12 +86,12 @@ def depth_image(camera: Camera, solids: Solids, *, far: Array | float = 10.0) ->
 
 @jax.jit
 def _depth_image(camera: Camera, solids: Solids, far: Array | float) -> Array:
-    eye = eye_of(camera, solids)
+    eye = camera_rays(camera, solids)
     return _to_depth_image(camera, eye, casting.first_distance(solids, eye), far)
 
 
-@explained
-def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight:
+@explain_errors
+def camera_images(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> CameraImages:
     """Return depth, normal and index of the solid that each pixel shows.
 
     Args:
@@ -101,23 +101,23 @@ def sight(camera: Camera, solids: Solids, *, far: Array | float = 10.0) -> Sight
 
     >>> box = Boxes(jnp.zeros((1, 3)), jnp.ones((1, 3)), jnp.zeros(1))
     >>> camera = Camera((4.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=3, height=3)
-    >>> seen = sight(camera, Solids(box))
+    >>> seen = camera_images(camera, Solids(box))
     >>> int(seen.index[1, 1]), seen.normal[1, 1].tolist()
     (0, [1.0, 0.0, 0.0])
     """
-    solids = _check_arguments("sight", camera, solids, far)
+    solids = _check_arguments("camera_images", camera, solids, far)
     return _render_solids(camera, solids, far)
 
 
 @jax.jit
-def _render_solids(camera: Camera, solids: Solids, far: Array | float) -> Sight:
-    eye = eye_of(camera, solids)
+def _render_solids(camera: Camera, solids: Solids, far: Array | float) -> CameraImages:
+    eye = camera_rays(camera, solids)
     index = casting.first_index(solids, eye)
-    away, normal = casting.met(solids, eye, index)
+    away, normal = casting.surface_at_hit(solids, eye, index)
     depth = _to_depth_image(camera, eye, away, far)
     seen = (depth < far).ravel()
     shape = (camera.height, camera.width)
-    return Sight(
+    return CameraImages(
         depth=depth,
         normal=jnp.stack([jnp.where(seen, n, 0).reshape(shape) for n in normal], -1),
         index=jnp.where(seen, index, -1).reshape(shape),
@@ -126,7 +126,7 @@ def _render_solids(camera: Camera, solids: Solids, far: Array | float) -> Sight:
 
 
 @pytree
-class Nearest:
+class NearestBoxes:
     """Boxes closest to a camera among the boxes in its view."""
 
     boxes: Boxes  # K rows
@@ -134,10 +134,10 @@ class Nearest:
     lost: Array  # [] boxes in view and nearer than `far` without a row; depth may be wrong unless 0
 
 
-@explained
+@explain_errors
 def nearest_boxes(
     camera: Camera, boxes: Boxes, count: int, *, far: Array | float = 10.0
-) -> Nearest:
+) -> NearestBoxes:
     """Return the `count` boxes in view that are closest to the camera, and the number left out.
 
     On an accelerator a short list is faster than all boxes. It is exact if `lost` is 0; a box
@@ -161,33 +161,37 @@ def nearest_boxes(
 
 
 @partial(jax.jit, static_argnums=2)
-def _find_nearest_boxes(camera: Camera, boxes: Boxes, count: int, far: Array | float) -> Nearest:
+def _find_nearest_boxes(
+    camera: Camera, boxes: Boxes, count: int, far: Array | float
+) -> NearestBoxes:
     """Return the `count` boxes in view that are nearest to the camera, within the depth `far`."""
-    eye = eye_of(camera, Solids(boxes))
-    away = jnp.where(casting.in_view(boxes, eye), boxes.distance(eye.at), jnp.inf)
+    eye = camera_rays(camera, Solids(boxes))
+    away = jnp.where(casting.is_in_view(boxes, eye), boxes.distance(eye.at), jnp.inf)
     wanted = away < far * jnp.sqrt(1 + jnp.sum(eye.spread * eye.spread))
     short, index = lax.top_k(-jnp.where(wanted, away, jnp.inf), count)
     here = short > -jnp.inf
     half = jnp.where(here[:, None], boxes.half[index], -1)
-    return Nearest(
+    return NearestBoxes(
         boxes=Boxes(boxes.centre[index], half, boxes.turn[index]),
         index=jnp.where(here, index.astype(jnp.int32), -1),
         lost=jnp.sum(wanted) - jnp.sum(here),
     )
 
 
-def _to_depth_image(camera: Camera, eye: casting.Eye, away: Array, far: Array | float) -> Array:
-    depth = jnp.minimum(away * eye.ahead(), jnp.asarray(far, away.dtype))
+def _to_depth_image(
+    camera: Camera, eye: casting.CameraRays, away: Array, far: Array | float
+) -> Array:
+    depth = jnp.minimum(away * eye.depth_ratio(), jnp.asarray(far, away.dtype))
     return depth.reshape(camera.height, camera.width)
 
 
-def eye_of(camera: Camera, solids: Solids) -> casting.Eye:
+def camera_rays(camera: Camera, solids: Solids) -> casting.CameraRays:
     """Return the rays of a camera, in the precision of the solids."""
     dtype = solids.boxes.centre.dtype
     a, b = camera.rays(dtype)
-    focal = camera.focal
+    focal = camera.focal_length
     spread = jnp.stack([camera.width / 2 / focal, camera.height / 2 / focal]).astype(dtype)
-    return casting.Eye(
+    return casting.CameraRays(
         at=jnp.asarray(camera.eye, dtype),
         frame=camera.axes(dtype),
         a=a.ravel(),
@@ -201,7 +205,7 @@ def _check_arguments(name: str, camera: Camera, solids: Solids, far: Array | flo
 
     Raise an error for a camera without a view direction, wrong shapes, and non-finite values.
     """
-    held(name, camera)
+    check_camera(name, camera)
     ranges.numbers(f"{name}: far", far, (), above=0, most=casting.FAR, unit="m")
     boxes = _check_rows(name, solids.boxes, centre=("N", 3), half=("N", 3), turn=None)
     count = boxes.centre.shape[0]

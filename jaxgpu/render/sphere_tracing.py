@@ -14,13 +14,13 @@ from jax import Array, lax
 from jaxgpu.geometry import rotations
 from jaxgpu.geometry.vectors import Vec, unit
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors
 
-from .camera import Camera, held
+from .camera import Camera, check_camera
 
 
-@explained
+@explain_errors
 def trace(
     camera: Camera, shape: Any, x: Array, turn: Array, *, far: Array | float, steps: int = 64
 ) -> tuple[Array, Vec]:
@@ -44,18 +44,18 @@ def trace(
     >>> float(ahead[4, 4].round(2))
     2.0
     """
-    held("trace", camera)
+    check_camera("trace", camera)
     ranges.check("trace", shape)
     ranges.numbers("trace: far", far, (), above=0, unit="m")
     ranges.numbers("trace: steps", steps, (), least=1, whole=True)
     x = jnp.asarray(ranges.numbers("trace: x", x, (3,), unit="m"))
     turn = jnp.asarray(ranges.numbers("trace: turn", turn, (4,)))
-    when_known(_check_rotation, turn)
+    defer_check(_check_rotation, turn)
     dtype = x.dtype
     tolerance = 1e-4 * far
 
     def distance(depth: Array) -> Array:
-        return shape.distance(_to_shape_frame(x, turn, camera.places(depth)))
+        return shape.distance(_to_shape_frame(x, turn, camera.unproject(depth)))
 
     a, b = camera.rays(dtype)
     stride = 1 / jnp.sqrt(a * a + b * b + 1)  # depth per metre along the ray
@@ -65,9 +65,9 @@ def trace(
 
     depth = lax.fori_loop(0, steps, advance_rays, jnp.full_like(a, 1e-3 * far))
     hit = (depth < far) & (jnp.abs(distance(depth)) < tolerance)
-    local = _to_shape_frame(x, turn, camera.places(jnp.where(hit, depth, far)))
+    local = _to_shape_frame(x, turn, camera.unproject(jnp.where(hit, depth, far)))
     away, pull = jax.vjp(shape.distance, local)
-    normal = rotations.turned(turn, pull(jnp.ones_like(away))[0])
+    normal = rotations.rotate(turn, pull(jnp.ones_like(away))[0])
     return jnp.where(hit, depth, jnp.inf), unit(normal)
 
 
@@ -77,4 +77,4 @@ def _check_rotation(turn: Array) -> None:
 
 
 def _to_shape_frame(x: Array, turn: Array, points: Vec) -> Vec:
-    return rotations.unturned(turn, tuple(a - x[i] for i, a in enumerate(points)))
+    return rotations.rotate_inverse(turn, tuple(a - x[i] for i, a in enumerate(points)))

@@ -17,15 +17,19 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import Vec, dot
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from .camera import Camera, centres, held, sizes
+from .camera import Camera, check_camera, check_points, check_radii
 
-TIE = 1e-5  # relative depth: two passes with different rounding still agree on the nearest ball
+TIE_RTOL = (
+    1e-5  # relative depth: two passes with different rounding still agree on the nearest ball
+)
 
 
-@explained
-def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> tuple[Array, Array]:
+@explain_errors
+def nearest_ball(
+    camera: Camera, x: Array, radius: Array | float, reach: int = 4
+) -> tuple[Array, Array]:
     """Return the index of the ball that each pixel shows, and the depth of its surface.
 
     Args:
@@ -38,14 +42,14 @@ def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> 
     The depth is differentiable in camera, x and radius as long as each pixel shows the same ball.
 
     >>> camera = Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), width=3, height=3)
-    >>> nearest(camera, jnp.zeros((1, 3)), 0.25)[1][1, 1]  # 2 m, less the radius
+    >>> nearest_ball(camera, jnp.zeros((1, 3)), 0.25)[1][1, 1]  # 2 m, less the radius
     Array(1.75, dtype=float32)
     """
-    held("nearest", camera)
-    x = centres("nearest: x", x)
-    sizes("nearest: radius", radius, x)
-    ranges.numbers("nearest: reach", reach, (), least=0, whole=True)
-    n, c = x.shape[0], camera.seen(lax.stop_gradient(x))
+    check_camera("nearest_ball", camera)
+    x = check_points("nearest_ball: x", x)
+    check_radii("nearest_ball: radius", radius, x)
+    ranges.numbers("nearest_ball: reach", reach, (), least=0, whole=True)
+    n, c = x.shape[0], camera.to_camera_frame(lax.stop_gradient(x))
     r = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (n,))
     flat = (camera.height * camera.width + 1,)
 
@@ -55,7 +59,7 @@ def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> 
     depth = _rasterize(camera, c, r, reach, keep_min_depth, jnp.full(flat, jnp.inf, x.dtype))
 
     def keep_min_index(index: Array, pixel: Array, t: Array) -> Array:
-        wins = jnp.isfinite(t) & (t <= depth[pixel] * (1 + TIE))
+        wins = jnp.isfinite(t) & (t <= depth[pixel] * (1 + TIE_RTOL))
         return index.at[pixel].min(jnp.where(wins, jnp.arange(n, dtype=jnp.int32), n))
 
     index = _rasterize(camera, c, r, reach, keep_min_index, jnp.full(flat, n, jnp.int32))
@@ -63,7 +67,7 @@ def nearest(camera: Camera, x: Array, radius: Array | float, reach: int = 4) -> 
     return index, _visible_depth(camera, x, r, index)
 
 
-@explained
+@explain_errors
 def soft_depth(
     camera: Camera,
     x: Array,
@@ -86,13 +90,13 @@ def soft_depth(
     >>> bool(depth[4, 4] < 3.0)
     True
     """
-    held("soft_depth", camera)
-    x = centres("soft_depth: x", x)
-    sizes("soft_depth: radius", radius, x)
+    check_camera("soft_depth", camera)
+    x = check_points("soft_depth: x", x)
+    check_radii("soft_depth: radius", radius, x)
     for name, value in (("far", far), ("blur", blur)):
         ranges.numbers(f"soft_depth: {name}", value, (), above=0, unit="m")
     ranges.numbers("soft_depth: reach", reach, (), least=0, whole=True)
-    c = camera.seen(x)
+    c = camera.to_camera_frame(x)
     r = jnp.broadcast_to(jnp.asarray(radius, x.dtype), (x.shape[0],))
     flat = (camera.height * camera.width + 1,)
     still = tuple(lax.stop_gradient(a) for a in c)
@@ -130,7 +134,7 @@ def _pixels(camera: Camera, c: Vec, k: Array, reach: int) -> tuple[Array, Array,
     """Return the k-th pixel about each centre, flat, H W if outside, and the slopes of its ray."""
     k, side = k.astype(jnp.int32), 2 * reach + 1
     ahead = jnp.where(c[2] > 0, c[2], 1)
-    f = jnp.asarray(camera.focal, c[0].dtype)
+    f = jnp.asarray(camera.focal_length, c[0].dtype)
     limit = 1e6  # pixels; outside of any image, and within the whole numbers of float32
     place = lambda a, size: jnp.floor(jnp.clip(size / 2 + f * a / ahead, -limit, limit))
     column = place(c[0], camera.width).astype(jnp.int32) + k % side - reach
@@ -163,6 +167,6 @@ def _visible_depth(camera: Camera, x: Array, r: Array, index: Array) -> Array:
     """Return the depth of the balls in an index image; differentiable."""
     here = index < x.shape[0]
     which = jnp.where(here, index, 0)
-    c = tuple(a[which] for a in camera.seen(x))
+    c = tuple(a[which] for a in camera.to_camera_frame(x))
     t = _intersect_ball(c, r[which], *camera.rays(x.dtype))
     return jnp.where(here, t, jnp.inf)

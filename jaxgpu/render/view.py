@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
-from jaxgpu.runs.files import replacing
+from jaxgpu.inputs.explanations import explain_errors
+from jaxgpu.runs.files import replace_file
 
 from .palette import SERIES
 
-MOST_POINTS, MOST_MOMENTS = 20_000, 120  # maximum per page; more are subsampled
+MAX_POINTS, MAX_FRAMES = 20_000, 120  # maximum per page; more are subsampled
 _ABSENT = 65535  # code of an absent point; positions go to one less
 _DATA = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
 _MARGIN = 0.75  # of the width of nearly all points; points outside this margin are not shown
@@ -97,33 +97,35 @@ class View:
     def save(self, path: str | Path) -> Path:
         """Write the page and return its path."""
         path = arguments.path("View.save: path", path, "a file")
-        with replacing(path) as file:
+        with replace_file(path) as file:
             file.write(self.page())
         return path
 
-    @explained
+    @explain_errors
     def page(self) -> str:
         """Return the self-contained page."""
         thinned, note = _subsample(self)
-        return page_of(_page_data(thinned, note))
+        return make_page(_page_data(thinned, note))
 
 
-def page_of(data: Any) -> str:
+def make_page(data: Any) -> str:
     """Return the page of the data that its program reads, a JSON value; only that program may run.
 
-    >>> page_of({"note": "</script><script>"}).count("</script>")  # the data's and the program's
+    >>> make_page({"note": "</script><script>"}).count("</script>")  # the data's and the program's
     2
     """
     script = _read_resource("view.js")
-    page = _read_resource("view.html").replace("@HASH@", digest(script)).replace("@SCRIPT@", script)
+    page = (
+        _read_resource("view.html").replace("@HASH@", csp_hash(script)).replace("@SCRIPT@", script)
+    )
     # "<" could end the script; the data is put in last, so that it is not searched for marks
     return page.replace("@DATA@", json.dumps(data).replace("<", "\\u003c"))
 
 
-def data_of(page: str) -> Any:
+def extract_data(page: str) -> Any:
     """Return the data in a page that its program reads, or None if the page is not a view.
 
-    >>> data_of(page_of({"note": "</script>"})), data_of("<p>")
+    >>> extract_data(make_page({"note": "</script>"})), extract_data("<p>")
     ({'note': '</script>'}, None)
     """
     found = _DATA.search(page)
@@ -132,19 +134,19 @@ def data_of(page: str) -> Any:
     return None
 
 
-def program() -> str:
+def view_script() -> str:
     """Return the script of every view; a page that embeds views allows this script and no other.
 
-    >>> digest(program()) in page_of({})
+    >>> csp_hash(view_script()) in make_page({})
     True
     """
     return _read_resource("view.js")
 
 
-def digest(script: str) -> str:
+def csp_hash(script: str) -> str:
     """Return the name of a script in a content security policy.
 
-    >>> digest("")
+    >>> csp_hash("")
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
     """
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
@@ -157,13 +159,13 @@ def _read_resource(name: str) -> str:
 def _subsample(view: View) -> tuple[View, str]:
     """Return the view with a limited number of frames and points, and a note on the reduction."""
     said = []
-    stride = -(-view.moments // MOST_MOMENTS)
+    stride = -(-view.moments // MAX_FRAMES)
     if stride > 1:
         said.append(f"Shown is one of {stride} of {view.moments} moments.")
     moments = lambda x: x[::stride] if len(x) > 1 else x
     points = []
     for one in view.points:
-        every = -(-one.x.shape[1] // MOST_POINTS)
+        every = -(-one.x.shape[1] // MAX_POINTS)
         if every > 1:
             said.append(f"Shown is one of {every} of {one.x.shape[1]} {one.name or 'points'}.")
         points.append(dataclasses.replace(one, x=moments(one.x)[:, ::every]))

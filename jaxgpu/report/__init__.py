@@ -5,13 +5,13 @@ A study returns a `Report`. `save` stores it in the study's folder as JSON, incl
 study side by side. In a job of several processes process 0 writes the files.
 
 Read `parts` first, then `drawing` (figures, in the style of `render.palette`), `record` (the stored
-JSON), `form` (its validation) and `page`, which renders the templates in this folder.
+JSON), `validation` (its validation) and `page`, which renders the templates in this folder.
 """
 
-from .drawing import figure, film, of_seeds, view
+from .drawing import figure, seeds_caption, video, view
 from .page import compare, write
 from .parts import Figure, Headline, Report, ReportError, Table
-from .record import environment, read, ready, replace_text, save
+from .record import environment, import_extras, read, replace_text, save
 
 __all__ = [
     "Figure",
@@ -22,10 +22,10 @@ __all__ = [
     "compare",
     "environment",
     "figure",
-    "film",
-    "of_seeds",
+    "video",
+    "seeds_caption",
     "read",
-    "ready",
+    "import_extras",
     "replace_text",
     "save",
     "view",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.render import View, mp4
 from jaxgpu.render.palette import DARK_INK, INK, LIGHT_INK
 
-from .parts import DRAWN, Figure, must_be_text
+from .parts import IMAGE_FORMATS, Figure, check_text
 
 _MAX_ROWS = 50_000  # maximum rows of numbers stored with a figure; larger data are omitted
 
@@ -23,14 +23,14 @@ _PAGE_STYLE = (
 )
 
 
-@explained
+@explain_errors
 @on_host
 def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
     """Convert a matplotlib figure, with the numbers of its lines, and close it.
 
     An SVG has no background, and black or `render.palette.INK` becomes the page's text colour. It
-    is shown at its own size; 9.4 inches fill the page. `render.palette.styled` gives a drawing the
-    fonts and colours of all reports.
+    is shown at its own size; 9.4 inches fill the page. `render.palette.report_style` gives a
+    drawing the fonts and colours of all reports.
 
     Raises:
         ValueError, TypeError: not a figure, a caption that is not a string, or `mime` not SVG or
@@ -44,10 +44,10 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
     import matplotlib.pyplot as plt
 
     if not hasattr(drawing, "savefig"):
-        found = arguments.shown(drawing)
+        found = arguments.format_value(drawing)
         raise TypeError(f"report.figure: drawing={found}; it must be a figure of matplotlib")
-    must_be_text("report.figure: caption", caption)
-    kind = DRAWN[arguments.word("report.figure: mime", mime, tuple(DRAWN))]
+    check_text("report.figure: caption", caption)
+    kind = IMAGE_FORMATS[arguments.word("report.figure: mime", mime, tuple(IMAGE_FORMATS))]
     file = io.BytesIO()
     with plt.rc_context({"svg.hashsalt": "jaxgpu"}):
         stamp = {"Date": None} if kind == "svg" else {}
@@ -64,14 +64,14 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
         )
     numbers = _line_data_csv(drawing)
     plt.close(drawing)
-    data = follows_page(file.getvalue()) if clear else file.getvalue()
+    data = follow_page(file.getvalue()) if clear else file.getvalue()
     return Figure(caption, mime, base64.b64encode(data).decode(), numbers)
 
 
-def follows_page(svg: bytes) -> bytes:
+def follow_page(svg: bytes) -> bytes:
     """Make black text and lines of an SVG follow the text colour of the page, light or dark.
 
-    >>> follows_page(b'<svg><path style="fill: #000000"/></svg>').count(b"currentColor")
+    >>> follow_page(b'<svg><path style="fill: #000000"/></svg>').count(b"currentColor")
     2
     """
     drawn = svg.decode()
@@ -82,9 +82,9 @@ def follows_page(svg: bytes) -> bytes:
     return f"{head}{opening}{attributes}{close}{_PAGE_STYLE}{inner}".encode()
 
 
-@explained
+@explain_errors
 @on_host
-def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
+def video(images: Any, caption: str, seconds: float = 0.05) -> Figure:
     """Make a video of images [T, H, W, 3] in 0 ... 1, or of 8-bit ones, shown at its own size.
 
     Args:
@@ -95,14 +95,14 @@ def film(images: Any, caption: str, seconds: float = 0.05) -> Figure:
         ValueError, TypeError: images of another shape, or a caption that is not a string.
         ModuleNotFoundError: the extra `viz` is not installed.
 
-    >>> film(np.zeros((4, 16, 16, 3)), "Darkness.").mime
+    >>> video(np.zeros((4, 16, 16, 3)), "Darkness.").mime
     'video/mp4'
     """
-    must_be_text("report.film: caption", caption)
+    check_text("report.video: caption", caption)
     return Figure(caption, "video/mp4", base64.b64encode(mp4(images, seconds)).decode())
 
 
-@explained
+@explain_errors
 @on_host
 def view(seen: View, caption: str) -> Figure:
     """Make a figure of an interactive view, as returned by `jaxgpu.show`.
@@ -114,22 +114,23 @@ def view(seen: View, caption: str) -> Figure:
     >>> view(show(np.zeros((1, 3))), "A point at the origin.").mime
     'text/html'
     """
-    must_be_text("report.view: caption", caption)
+    check_text("report.view: caption", caption)
     if not isinstance(seen, View):
-        found = arguments.shown(seen)
+        found = arguments.format_value(seen)
         raise TypeError(f"report.view: seen={found}; it must be what jaxgpu.show returns")
     return Figure(caption, "text/html", base64.b64encode(seen.page().encode()).decode())
 
 
-@explained
-def of_seeds(seeds: int, many: str) -> str:
+@explain_errors
+def seeds_caption(seeds: int, many: str) -> str:
     """Return the caption for lines over seeds: `many` with their number, or a note if it is one.
 
     Args:
         seeds: number of seeds.
         many: caption for two or more; `{n}` in it is their number.
 
-    >>> of_seeds(8, "Lines are medians of {n} seeds."), of_seeds(1, "Lines are medians of {n}.")
+    >>> text = "Lines are medians of {n} seeds."
+    >>> seeds_caption(8, text), seeds_caption(1, text)
     ('Lines are medians of 8 seeds.', 'One seed, so there is no spread to show.')
     """
     if seeds == 1:

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 import jaxgpu
-from jaxgpu.devices.processes import leads
+from jaxgpu.devices.processes import is_leader
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.render import palette, view
 
 from .parts import ReportError
-from .record import read, ready, replace_text
+from .record import import_extras, read, replace_text
 
 _GROUPED_FROM = 100_000  # from here on the digits of integers are grouped by three
 _THIN_SPACE = "\u202f"  # a narrow no-break space
 
 
-@explained
+@explain_errors
 def write(folder: Path) -> Path:
     """Render all reports in `folder` and its direct subfolders into `report.html`, oldest first.
 
@@ -44,24 +44,24 @@ def write(folder: Path) -> Path:
     'report.html'
     """
     folder = arguments.path("report.write: folder", folder)
-    records = found(folder)
+    records = find_reports(folder)
     return _render_page(folder / "report.html", "page.html", records=records)
 
 
-def found(folder: Path) -> list[dict[str, Any]]:
+def find_reports(folder: Path) -> list[dict[str, Any]]:
     """Return the stored reports in a folder and its direct subfolders, oldest first.
 
     Raises:
         ReportError: there is none, jinja2 is not installed, or one is truncated.
     """
-    ready("jinja2")
+    import_extras("jinja2")
     files = [*folder.glob("report.json"), *sorted(folder.glob("*/report.json"))]
     if not files:
         raise ReportError(f"report: no results in {folder}; give a folder that `jaxgpu run` wrote")
     return sorted((read(file) for file in files), key=lambda record: record["date"])
 
 
-@explained
+@explain_errors
 def compare(one: Path, other: Path) -> Path:
     """Render two runs of the same studies side by side: `comparison.html` in the second folder.
 
@@ -79,7 +79,9 @@ def compare(one: Path, other: Path) -> Path:
     'comparison.html'
     """
     one, other = (arguments.path("report.compare: folder", folder) for folder in (one, other))
-    first, second = ({record["study"]: record for record in found(at)} for at in (one, other))
+    first, second = (
+        {record["study"]: record for record in find_reports(at)} for at in (one, other)
+    )
     shared = [study for study in first if study in second]
     if not shared:
         raise ReportError(
@@ -100,13 +102,13 @@ def _render_page(file: Path, template: str, **given: Any) -> Path:
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     engine.filters |= {
-        "number": number,
+        "number": format_number,
         "told": _to_html,
         "framed": _frame_html,
         "link": _data_url,
         "csv": _to_csv,
     }
-    engine.filters |= {"seconds": _format_duration, "json": _to_json, "change": change}
+    engine.filters |= {"seconds": _format_duration, "json": _to_json, "change": relative_change}
     engine.globals |= {
         "version": jaxgpu.__version__,
         "palette": palette,
@@ -114,7 +116,7 @@ def _render_page(file: Path, template: str, **given: Any) -> Path:
     }
     engine.globals |= {"script": _read_template("page.js"), "policy": _content_security_policy()}
     page = engine.get_template(template).render(**given)
-    if leads():
+    if is_leader():
         replace_text(file, page)
     return file
 
@@ -125,7 +127,7 @@ def _read_template(name: str) -> str:
 
 def _content_security_policy() -> str:
     """Return the content security policy: inline data, and the scripts of the page and of views."""
-    scripts = " ".join(map(view.digest, (_read_template("page.js"), view.program())))
+    scripts = " ".join(map(view.csp_hash, (_read_template("page.js"), view.view_script())))
     return (
         "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
         f"script-src {scripts}; base-uri 'none'; form-action 'none'"
@@ -135,14 +137,15 @@ def _content_security_policy() -> str:
 def _frame_html(data: str) -> str:
     """Return the page in a frame; a view is rebuilt from its numbers, so no stored script runs."""
     page = _decode_text(data)
-    held = view.data_of(page)
-    return page if held is None else view.page_of(held)
+    held = view.extract_data(page)
+    return page if held is None else view.make_page(held)
 
 
-def number(value: Any, digits: int) -> str:
+def format_number(value: Any, digits: int) -> str:
     """Format a number with `digits` significant digits, and an exponent only where it helps.
 
-    >>> number(7409.19, 3), number(2.220446e-16, 9), number(1_500_000, 3).split(_THIN_SPACE)
+    >>> tiny, large = format_number(2.220446e-16, 9), format_number(1_500_000, 3)
+    >>> format_number(7409.19, 3), tiny, large.split(_THIN_SPACE)
     ('7410', '2.22e-16', ['1', '500', '000'])
     """
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _GROUPED_FROM:
@@ -154,10 +157,11 @@ def number(value: Any, digits: int) -> str:
     return np.format_float_scientific(value, precision=min(digits, 3) - 1, trim="-")
 
 
-def change(one: Any, other: Any) -> str:
+def relative_change(one: Any, other: Any) -> str:
     """Return the relative change between two numbers in per cent, or a word for other values.
 
-    >>> change(2.0, 3.0), change(2.0, 2.0), change("Sun", "Sun"), change("yes", "no")
+    >>> pairs = (2.0, 3.0), (2.0, 2.0), ("Sun", "Sun"), ("yes", "no")
+    >>> tuple(relative_change(*pair) for pair in pairs)
     ('+50 %', '0', '', 'differs')
     """
     numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (one, other))

@@ -11,8 +11,8 @@ from jaxgpu.inputs.fields import size
 from jaxgpu.inputs.ranges import check
 from jaxgpu.runs.loop import Timing
 
-DRAWN = {"image/svg+xml": "svg", "image/png": "png"}
-SHOWN = (*DRAWN, "image/gif", "video/mp4", "text/html")
+IMAGE_FORMATS = {"image/svg+xml": "svg", "image/png": "png"}
+MIME_TYPES = (*IMAGE_FORMATS, "image/gif", "video/mp4", "text/html")
 
 
 class ReportError(ValueError):
@@ -90,24 +90,24 @@ def from_record(held: dict[str, Any]) -> Report:
     return Report(**{**held, **parts})
 
 
-def drawable(name: str, report: Any) -> None:
+def check_drawable(name: str, report: Any) -> None:
     """Raise if a report has a part that a page would not show as intended.
 
     Raises:
         ValueError, TypeError: it is not a `Report`, or a part has another type.
     """
     if not isinstance(report, Report):
-        raise TypeError(f"{name}: report={arguments.shown(report)}; it must be a Report")
+        raise TypeError(f"{name}: report={arguments.format_value(report)}; it must be a Report")
     for part in ("title", "lead"):
-        must_be_text(f"{name}: Report.{part}", getattr(report, part))
+        check_text(f"{name}: Report.{part}", getattr(report, part))
     for part, kind in _PARTS.items():
         held = getattr(report, part)
         parts = list(held.values()) if part == "timing" and isinstance(held, dict) else held
         if not isinstance(parts, list | tuple) or not all(isinstance(one, kind) for one in parts):
-            found = arguments.shown(held)
+            found = arguments.format_value(held)
             raise TypeError(f"{name}: Report.{part}={found}; each of it must be a {kind.__name__}")
     for picture in report.figures:
-        arguments.word(f"{name}: Figure.mime", picture.mime, SHOWN)
+        arguments.word(f"{name}: Figure.mime", picture.mime, MIME_TYPES)
     for headline in report.headlines:
         check(name, headline)
     for table in report.tables:
@@ -119,19 +119,19 @@ def _check_row_lengths(name: str, table: Table) -> None:
     check(name, table)
     for part in (table.columns, table.rows):
         if not isinstance(part, list | tuple | np.ndarray | jax.Array):
-            found = arguments.shown(part)
+            found = arguments.format_value(part)
             raise TypeError(f"{name}: Table of {found}; it must be of columns and rows, lists")
     wide = len(table.columns)
     is_row = lambda row: isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0
     odd = [row for row in table.rows if not is_row(row) or len(row) != wide]
     if odd:
         raise ValueError(
-            f"{name}: Table.rows={arguments.shown(odd[0])} under {wide} columns; "
+            f"{name}: Table.rows={arguments.format_value(odd[0])} under {wide} columns; "
             "each row must have a value for each"
         )
 
 
-def must_be_text(name: str, value: Any) -> None:
+def check_text(name: str, value: Any) -> None:
     """Raise if the value is not a string."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}={arguments.shown(value)}; it must be a text")
+        raise TypeError(f"{name}={arguments.format_value(value)}; it must be a text")

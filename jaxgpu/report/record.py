@@ -15,26 +15,26 @@ import numpy as np
 
 import jaxgpu
 from jaxgpu.devices import machine
-from jaxgpu.devices.processes import leads
+from jaxgpu.devices.processes import is_leader
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
-from jaxgpu.inputs.ranges import KEY
-from jaxgpu.runs.checkpoint.plain import parse
-from jaxgpu.runs.files import replacing
+from jaxgpu.inputs.explanations import explain_errors
+from jaxgpu.inputs.ranges import RANGE_KEY
+from jaxgpu.runs.checkpoint.untrusted_data import parse
+from jaxgpu.runs.files import replace_file
 
-from .form import check_record
-from .parts import Report, ReportError, drawable, from_record, must_be_text
+from .parts import Report, ReportError, check_drawable, check_text, from_record
+from .validation import check_record
 
 
-@explained
-def ready(*packages: str) -> None:
+@explain_errors
+def import_extras(*packages: str) -> None:
     """Import the packages that render a report, which a minimal installation lacks.
 
     Raises:
         ReportError: one of them cannot be imported.
 
-    >>> ready("json")
-    >>> ready("no_such_package")
+    >>> import_extras("json")
+    >>> import_extras("no_such_package")
     Traceback (most recent call last):
     jaxgpu.report.parts.ReportError: report: no_such_package cannot be imported...
     """
@@ -48,7 +48,7 @@ def ready(*packages: str) -> None:
             ) from None
 
 
-@explained
+@explain_errors
 def environment() -> dict[str, str]:
     """Return the versions, device and precision that a result depends on.
 
@@ -69,7 +69,7 @@ def environment() -> dict[str, str]:
     }
 
 
-@explained
+@explain_errors
 def save(
     out: Path, study: str, options: Any, report: Report, *, seconds: float | None = None
 ) -> None:
@@ -88,20 +88,20 @@ def save(
     out = arguments.path("report.save: out", out)
     arguments.word("report.save: study", study)
     if not dataclasses.is_dataclass(options) or isinstance(options, type):
-        found = arguments.shown(options)
+        found = arguments.format_value(options)
         raise TypeError(f"report.save: options={found}; it must be a dataclass of options")
-    drawable("report.save", report)
+    check_drawable("report.save", report)
     record = {
         "study": study,
         "command": command(study, options),
-        "reduced": reduced(options),
+        "reduced": reduced_options(options),
         "options": dataclasses.asdict(options),
         "environment": environment(),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "seconds": seconds,
         "report": dataclasses.asdict(report),
     }
-    if leads():
+    if is_leader():
         replace_text(out / "report.json", json.dumps(record, default=_to_json_value))
 
 
@@ -124,18 +124,18 @@ def command(study: str, options: Any) -> str:
     return shlex.join(words)
 
 
-def reduced(options: Any) -> dict[str, list[int]]:
+def reduced_options(options: Any) -> dict[str, list[int]]:
     """Return the sizes that are below the defaults of a study, with the defaults."""
     smaller = {}
     for field in dataclasses.fields(options):
         value, own = getattr(options, field.name), field.default
-        counted = KEY in field.metadata and isinstance(own, int) and field.name != "seed"
+        counted = RANGE_KEY in field.metadata and isinstance(own, int) and field.name != "seed"
         if counted and value < own:
             smaller[field.name] = [value, own]
     return smaller
 
 
-@explained
+@explain_errors
 def read(file: Path) -> dict[str, Any]:
     """Read the complete JSON that `save` wrote.
 
@@ -156,14 +156,14 @@ def read(file: Path) -> dict[str, Any]:
         raise ReportError(f"{file}: empty, torn or no report of jaxgpu; {advice}") from None
     try:
         check_record(record)
-        drawable("report", from_record(record["report"]))
+        check_drawable("report", from_record(record["report"]))
     except (ValueError, TypeError) as error:
         raise ReportError(f"{file}: {error}; {advice}") from error
     record["environment"].setdefault("processor", "")
     return record
 
 
-@explained
+@explain_errors
 def replace_text(path: Path, text: str) -> None:
     """Replace the file `path` by `text` atomically: a reader sees the old text or the new.
 
@@ -177,8 +177,8 @@ def replace_text(path: Path, text: str) -> None:
     'new'
     """
     path = arguments.path("report.replace_text: path", path, "a file")
-    must_be_text("report.replace_text: text", text)
-    with replacing(path) as file:
+    check_text("report.replace_text: text", text)
+    with replace_file(path) as file:
         file.write(text)
 
 

@@ -10,12 +10,12 @@ from collections import OrderedDict
 from typing import Any
 
 from jaxgpu.inputs import references
-from jaxgpu.inputs.code_reads import Contents, contents
+from jaxgpu.inputs.code_reads import CodeContents, code_contents
 
 _CACHE_SIZE = 64  # functions
 _MAX_BYTES = 1 << 20  # bytes of arrays that a cached function may refer to
 
-_known_functions: OrderedDict[Contents, tuple[types.FunctionType, references.References]] = (
+_known_functions: OrderedDict[CodeContents, tuple[types.FunctionType, references.References]] = (
     OrderedDict()
 )
 # structures of pytrees with their static leaves, by their references
@@ -42,7 +42,7 @@ def find_equal(function: Any) -> Any:
     told = references.describe(function)
     if told is None or told.size > _MAX_BYTES:
         return function
-    code = contents(function.__code__)
+    code = code_contents(function.__code__)
     known, then = _known_functions.pop(code, (function, told))
     if then != told or (known is not function and references.describe(known) != told):
         known = function

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import psutil
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 try:
     import fcntl  # not on Windows, where two processes may write to one folder
@@ -28,7 +28,7 @@ _locked_folders = threading.local()
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+def replace_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a scratch file that is renamed to `path` if the block ends without an error.
 
     The content is synced to disk before the renaming, so a power cut leaves no empty file. Each
@@ -41,7 +41,7 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "a.txt")
-    >>> with replacing(path) as file:
+    >>> with replace_file(path) as file:
     ...     written = file.write("all of it")
     >>> path.read_text(), len(list(path.parent.iterdir()))
     ('all of it', 1)
@@ -60,7 +60,7 @@ def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     sync(path.parent)
 
 
-@explained
+@explain_errors
 def sync(directory: Path) -> None:
     """Flush the names in a directory to disk; only POSIX systems support it.
 
@@ -78,7 +78,7 @@ def sync(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock `folder` for this process and thread; the system unlocks it when the process ends.
 
     The thread may lock it again. On Windows and on file systems without locks it does nothing.
@@ -89,7 +89,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with locked(folder), locked(folder):
+    >>> with lock_folder(folder), lock_folder(folder):
     ...     pass
     """
     if fcntl is None:
@@ -120,13 +120,13 @@ def _try_lock(system: Any, handle: int, folder: Path) -> None:
         pass
 
 
-def room(folder: Path, size: int) -> None:
+def check_space(folder: Path, size: int) -> None:
     """Raise if fewer than `size` bytes are free on the disk of a folder.
 
     Raises:
         OSError: with both sizes.
 
-    >>> room(Path("."), 10**18)
+    >>> check_space(Path("."), 10**18)
     Traceback (most recent call last):
     OSError: .: needs 1000000000.00 GB, and ... GB of its disk are free; make room, or give...
     """
@@ -138,8 +138,8 @@ def room(folder: Path, size: int) -> None:
         )
 
 
-@explained
-def sweep(folder: Path, pattern: str) -> None:
+@explain_errors
+def remove_scratch(folder: Path, pattern: str) -> None:
     """Remove scratch files of killed writers, for files whose names match a pattern.
 
     It removes those of this machine whose process has ended or is this one, so this process must
@@ -149,7 +149,7 @@ def sweep(folder: Path, pattern: str) -> None:
     >>> folder = Path(tempfile.mkdtemp())
     >>> left = folder / f".a.txt.{platform.node()}.{os.getpid()}.{uuid.uuid4().hex}.tmp"
     >>> left.touch()
-    >>> sweep(folder, "a.*")
+    >>> remove_scratch(folder, "a.*")
     >>> left.exists()
     False
     """

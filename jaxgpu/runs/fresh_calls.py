@@ -40,7 +40,7 @@ def call_fresh[R](f: Callable[..., R], *given: Any) -> R:
     (3.0, 3.0)
     """
     call = Call(functools.partial(f, *given))
-    again = call.made(call.operands)
+    again = call.bind(call.operands)
     with _make_retrace_context(call, f, given):
         return again()
 
@@ -65,7 +65,7 @@ def _make_retrace_context(
     # the digest covers the program, but not the values that its host functions read
     called: list[Any] = []
     with tracing(None):
-        digest = identity.of_program(jax.make_jaxpr(f)(*given), called)
+        digest = identity.program_digest(jax.make_jaxpr(f)(*given), called)
     return tracing(None if called else (digest,))
 
 
@@ -110,5 +110,5 @@ def _drop_operands(call: Call) -> Call:
 
 
 def _call_all(calls: tuple[Call, ...], operands: list[Any], given: tuple[Any, ...]) -> Any:
-    body, *functions = (call.made(own) for call, own in zip(calls, operands))
+    body, *functions = (call.bind(own) for call, own in zip(calls, operands))
     return body(functions, *given)

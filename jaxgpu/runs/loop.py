@@ -24,14 +24,14 @@ from tqdm import tqdm
 
 from jaxgpu.devices import precision, processes
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.kinds import refuse_unbound
+from jaxgpu.inputs.type_hints import check_arity
 
 from .fresh_calls import call_as_program
 from .interrupt import Interrupt
-from .program import LONGEST, Loop, called, refuse_changed
+from .program import MAX_STEPS, Loop, call_checked, refuse_changed
 from .saving import experiment, kept_steps
 from .saving.branch import Branch, Resume, allowed_names, refuse_same
-from .saving.guard import Guard, named
+from .saving.guard import Guard, format_path
 from .saving.kept_steps import Keep
 from .saving.store import Store
 
@@ -41,10 +41,10 @@ _CHUNK_SECONDS = 1.0  # duration of a chunk if the caller does not fix its lengt
 _MAX_LISTED = 5  # arrays of the state and of the history that a summary lists
 
 
-def nothing(state: Any) -> tuple[()]:
+def measure_nothing(state: Any) -> tuple[()]:
     """Return no measures: the default `measure` of a run.
 
-    >>> nothing({"x": 1.0})
+    >>> measure_nothing({"x": 1.0})
     ()
     """
     return ()
@@ -93,7 +93,7 @@ def _format_arrays(title: str, tree: Any, said: Callable[[Any], str]) -> list[st
     size = sum(getattr(leaf, "nbytes", 8) for _, leaf in leaves if not arguments.is_key(leaf))
     lines = [f"  {title}, {len(leaves)} arrays, {size / 1e6:.3g} MB"]
     for at, leaf in leaves[:_MAX_LISTED]:
-        lines.append(f"    {named(at)}: {said(leaf)}")
+        lines.append(f"    {format_path(at)}: {said(leaf)}")
     return lines + (
         [f"    and {len(leaves) - _MAX_LISTED} more"] if len(leaves) > _MAX_LISTED else []
     )
@@ -141,7 +141,7 @@ def run[S](
             depend on how the run is split.
         state: pytree of arrays; `step` must return the same shapes and dtypes. If the state
             holds 64-bit arrays, the complete run has 64-bit types enabled. A step marked by
-            `precision.reassociated` is compiled with its options.
+            `precision.allow_reassociation` is compiled with its options.
         steps: total number, including those before a resume; the maximum with `until`.
         key: typed key of the complete run.
         measure: `measure(state)` -> pytree of arrays and typed keys, computed on the device; empty
@@ -185,7 +185,7 @@ def run[S](
         FloatingPointError: with `guard`, a value is not finite; with its name and the steps.
         KeyboardInterrupt: after Ctrl-C, once the current chunk is finished and saved.
 
-    If the state spans several processes (`mesh.split` over `mesh.devices()` in a job that
+    If the state spans several processes (`mesh.shard` over `mesh.make_mesh()` in a job that
     `jaxgpu.distributed` has joined), all of them call `run` with the same arguments. Each writes
     its part of the checkpoints, the first one shows the progress, and all of them return. If one
     of them ends early, the others end within a minute.
@@ -197,7 +197,7 @@ def run[S](
     """
     arguments.arrays("run: state", state)
     steps, chunk = _check_counts(steps, chunk)
-    measure = nothing if measure is None else measure
+    measure = measure_nothing if measure is None else measure
     _check_arguments(key, out, guard, step=step, measure=measure, until=until, check=check)
     keep, allow = kept_steps.check("run: keep", keep), allowed_names(resume)
     branch = resume if isinstance(resume, Branch) else None
@@ -207,7 +207,7 @@ def run[S](
         raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
     if keep is not None and out is None:
         raise ValueError("run: keep without a folder; give out=, where the checkpoints go")
-    group = processes.joined(state)
+    group = processes.sharding_group(state)
     with precision.scope(state), _open_contexts(out, key, group, keep) as (store, interrupt):
         said = {"resume": str(resume), "keep": str(keep), "out": str(out)}
         group.agree({"steps": steps, "chunk": chunk} | said)
@@ -215,24 +215,24 @@ def run[S](
         loop = Loop(step, measure, until, state, key, min(steps, chunk or steps))
         del state  # frees the memory; the loop has its own copy
         if out is not None or branch is not None:
-            named = experiment.of(loop.calls[0], loop.calls[1], loop.state, key)
-            store.name_experiment(loop.digests(), named, loop.called)
+            named = experiment.describe_run(loop.calls[0], loop.calls[1], loop.state, key)
+            store.name_experiment(loop.digests(), named, loop.host_digest)
         store.begin(loop.program.row, steps + 1)
         guarded = Guard(store, loop.whole) if guard else None
-        done, saved = (store.last(loop.state, allow, branch) if resume else None) or (0, None)
+        done, saved = (store.load_last(loop.state, allow, branch) if resume else None) or (0, None)
         if done > steps:
             at = out if branch is None else branch.folder
             raise ValueError(f"run: {at} is at step {done} already; ask for as many or more")
         fresh = saved is None or branch is not None
         store.refuse_full(loop.state, done, steps - done if until is None else 0, fresh)
         if saved is None:
-            store.start(loop.measured())
+            store.start(loop.initial_rows())
         else:
             loop.state = saved
         if branch is not None:
             store.begin_branch(done, loop.state)
         if guarded is not None:
-            guarded.hold(loop.state, store.rows.tree(), -1, done)
+            guarded.check(loop.state, store.rows.tree(), -1, done)
         if done < steps:
             loop.compile()
         began, first, ended = time.perf_counter(), done, False
@@ -241,19 +241,19 @@ def run[S](
             pace = _ChunkPace(chunk or loop.capacity, fixed=chunk is not None)
             while done < steps and not ended:
                 # clocks and signals differ between processes: one decides, any may request a stop
-                kept = store.kept.next_after(done) or steps
+                kept = store.kept.next_step(done) or steps
                 most = min(loop.capacity, steps - done, kept - done)
-                count = group.decided("run", pace.next(most))
+                count = group.broadcast("run", pace.next(most))
                 rows, made, ended = loop.advance(done, count)
                 store.rows.add(rows, made)
                 done += made
                 bar.update(made)
                 if guarded is not None:
-                    guarded.hold(loop.state, rows, done - made, done)
+                    guarded.check(loop.state, rows, done - made, done)
                 if check is not None:
                     check(loop.state, store.rows.tree())
                 store.save(done, loop.state)
-                if group.somewhere("run", interrupt.asked):
+                if group.any_process("run", interrupt.asked):
                     store.wait()
                     raise KeyboardInterrupt(f"run: stopped at step {done} of {steps}{store.hint}")
         store.wait()
@@ -276,7 +276,7 @@ def _check_arguments(key: Any, out: Any, guard: Any, **functions: Any) -> None:
         if f is not None or name == "step":
             arguments.function(f"run: {name}", f)
     if functions["check"] is not None:
-        refuse_unbound("run: check", functions["check"], None, None)
+        check_arity("run: check", functions["check"], None, None)
     if key is not None:
         arguments.key("run: key", key)
     if out is not None:
@@ -291,7 +291,7 @@ def _open_contexts(
     """Open the contexts of a run: the watchdog of its processes, its folder, and Ctrl-C."""
     hint = "nothing was saved" if out is None else "start all processes again with resume=True"
     with (
-        processes.Watch(group, hint),
+        processes.Watchdog(group, hint),
         Store(out, key, group, keep) as store,
         Interrupt() as interrupt,
     ):
@@ -314,7 +314,7 @@ def rollout[S](
     1024.0
     """
     ranges.refuse("rollout: steps", steps, _STEPS)
-    measure = nothing if measure is None else measure
+    measure = measure_nothing if measure is None else measure
     for name, f in (("step", step), ("measure", measure)):
         arguments.function(f"rollout: {name}", f)
     if key is not None:
@@ -329,11 +329,11 @@ def _scan_steps[S](
 
     def body(state: S, i: Array) -> tuple[S, Any]:
         keys = () if key is None else (jax.random.fold_in(key, i),)
-        new = called("rollout: step", step, state, *keys)
+        new = call_checked("rollout: step", step, state, *keys)
         refuse_changed("rollout: step", state, new)
-        return new, called("rollout: measure", measure, new)
+        return new, call_checked("rollout: measure", measure, new)
 
-    start = called("rollout: measure", measure, state)
+    start = call_checked("rollout: measure", measure, state)
     state, rows = jax.lax.scan(body, state, jnp.arange(steps))
     first = jax.tree.map(lambda row: jnp.asarray(row)[None], start)
     return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), first, rows)
@@ -343,8 +343,8 @@ def _check_counts(steps: Any, chunk: Any) -> tuple[int, int | None]:
     """Return the steps of a run and of a chunk, after checking their ranges."""
     ranges.refuse("run: steps", steps, _STEPS)
     ranges.refuse("run: chunk", chunk, _CHUNK)
-    if steps > LONGEST:
-        raise ValueError(f"run: steps={steps}; it must be at most {LONGEST}; let a step do more")
+    if steps > MAX_STEPS:
+        raise ValueError(f"run: steps={steps}; it must be at most {MAX_STEPS}; let a step do more")
     return int(steps), None if chunk is None else int(chunk)
 
 
@@ -355,7 +355,7 @@ class _ChunkPace:
         self.fixed, self.count, self.began = fixed, longest if fixed else 1, None
         self.taken = self.count  # steps of the last chunk
 
-    def next(self, most: int = LONGEST) -> int:
+    def next(self, most: int = MAX_STEPS) -> int:
         """Return the number of steps of the next chunk, at most `most`."""
         now = time.perf_counter()
         if not self.fixed and self.began is not None:

@@ -9,18 +9,18 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgpu.devices.processes import place, spans
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 
 _copy = jax.jit(jnp.copy)  # eight times faster on the host than `jnp.array`
 
 
-@explained
+@explain_errors
 @on_host
-def own(leaf: Any) -> Array:
+def device_copy(leaf: Any) -> Array:
     """Return a strongly typed copy on the device, which a loop may overwrite.
 
     >>> import numpy as np
-    >>> own(np.float32(2.0)).weak_type
+    >>> device_copy(np.float32(2.0)).weak_type
     False
 
     Raises:
@@ -34,16 +34,16 @@ def own(leaf: Any) -> Array:
     except OverflowError as error:
         bits = 8 * jnp.result_type(int).itemsize
         raise ValueError(
-            f"run: state holds {arguments.shown(leaf)}; a whole number must have at most {bits} "
-            "bits; give it as a floating number"
+            f"run: state holds {arguments.format_value(leaf)}; a whole number must have at most "
+            f"{bits} bits; give it as a floating number"
         ) from error
     return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)
 
 
-def beside(state: Any, operands: Any) -> Any:
+def place_operands(state: Any, operands: Any) -> Any:
     """Return the operands, replicated over the mesh of the state if it has several devices.
 
-    >>> beside(jnp.zeros(3), {"rate": 0.1})
+    >>> place_operands(jnp.zeros(3), {"rate": 0.1})
     {'rate': 0.1}
     """
     places = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(state)]
@@ -55,10 +55,10 @@ def beside(state: Any, operands: Any) -> Any:
     return jax.tree.map(put, operands)
 
 
-def everywhere(state: Any) -> NamedSharding | None:
+def result_sharding(state: Any) -> NamedSharding | None:
     """Return the sharding of results that all processes read; None for a single process.
 
-    >>> everywhere({"x": jnp.zeros(3)})
+    >>> result_sharding({"x": jnp.zeros(3)})
     """
     spread = next((leaf for leaf in jax.tree.leaves(state) if spans(leaf)), None)
     return None if spread is None else NamedSharding(spread.sharding.mesh, PartitionSpec())

@@ -21,19 +21,19 @@ from jax import Array
 
 from jaxgpu.devices import memory, precision
 from jaxgpu.inputs import arguments, references
-from jaxgpu.inputs.doors import explained, on_host
-from jaxgpu.inputs.kinds import refuse_unbound
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.trace_context import tracing
+from jaxgpu.inputs.type_hints import check_arity
 
 from .checkpoint import binary
 from .equal_functions import find_equal, find_equal_form
-from .placement import beside, everywhere, own
+from .placement import device_copy, place_operands, result_sharding
 from .saving import identity, settings
 
 _HISTORY_BYTES = 1 << 26  # rows of one chunk, on the device
 _ROWS, _SMALL = 4096, 256  # rows of a chunk if each has at most `_SMALL` bytes
 _CACHE_SIZE = 8  # most recently used programs of one function
-LONGEST = 2**31 - 1  # steps; they are counted in 32 bits
+MAX_STEPS = 2**31 - 1  # steps; they are counted in 32 bits
 _MARK = "_jaxgpu_long"  # attribute of marked steps
 
 # programs by the function of their step, and deleted with it
@@ -49,13 +49,13 @@ class Call:
     static or not as declared.
 
     >>> call = Call(functools.partial(jnp.add, 2.0))
-    >>> call.operands, call.function is jnp.add, call.made(call.operands)(3.0).item()
+    >>> call.operands, call.function is jnp.add, call.bind(call.operands)(3.0).item()
     ([2.0], True, 5.0)
     """
 
     def __init__(self, f: Callable[..., Any]) -> None:
         if not callable(f):
-            raise TypeError(f"Call: f={arguments.shown(f)}; it must be a function")
+            raise TypeError(f"Call: f={arguments.format_value(f)}; it must be a function")
         args: tuple[Any, ...] = ()
         named: dict[str, Any] = {}
         while True:
@@ -82,9 +82,9 @@ class Call:
         inside = references.describe((self.function, self._static, *nodes))
         return None if inside is None else (self.structure, self._static, inside)
 
-    def carried(self) -> dict[str, Any]:
+    def named_arguments(self) -> dict[str, Any]:
         """Return the bound arguments of the function by the names of its parameters."""
-        args, named = self.given(self.operands)
+        args, named = self.arguments(self.operands)
         try:
             names = list(inspect.signature(self.function).parameters)
         except (TypeError, ValueError):  # a function written in C
@@ -92,22 +92,22 @@ class Call:
         names += [f"[{i}]" for i in range(len(names), len(args))]
         return dict(zip(names, args)) | named
 
-    def given(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def arguments(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the bound positional and keyword arguments, with these operands."""
         rest, static = iter(operands), iter(self._static)
         leaves = [next(static if fixed else rest) for fixed in self._constant_offsets]
         return jax.tree.unflatten(self.structure, leaves)
 
-    @explained
+    @explain_errors
     @on_host
-    def made(self, operands: Sequence[Any]) -> Callable[..., Any]:
+    def bind(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """Bind these operands to the function again."""
         count = self._constant_offsets.count(False)
         if len(operands) != count:
             raise ValueError(
-                f"Call.made: {len(operands)} operands; the function carries {count}; give as many"
+                f"Call.bind: {len(operands)} operands; the function carries {count}; give as many"
             )
-        args, named = self.given(operands)
+        args, named = self.arguments(operands)
         return functools.partial(self.function, *args, **named) if args or named else self.function
 
 
@@ -118,7 +118,7 @@ def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
     return bare or not isinstance(leaf, int)
 
 
-def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
+def mark_slow[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     """Mark `step` as slow, so that the host compiles its measure only once, as its own program.
 
     Its measure is a separate program, compiled once for the start and the state after each step.
@@ -127,13 +127,13 @@ def long[**P, R](step: Callable[P, R]) -> Callable[P, R]:
     Raises:
         TypeError: `step` is not callable.
 
-    >>> @long
+    >>> @mark_slow
     ... def million(x):
     ...     return jax.lax.fori_loop(0, 10**6, lambda _, x: x + 1, x)
     >>> million(0).item()
     1000000
     """
-    return arguments.marked("program.long: step", step, _MARK)
+    return arguments.mark_step("program.long: step", step, _MARK)
 
 
 @dataclass
@@ -166,7 +166,7 @@ class Loop:
     (8.0, [2.0, 4.0, 8.0], 3, False)
     """
 
-    @explained
+    @explain_errors
     @on_host
     def __init__(
         self,
@@ -177,14 +177,14 @@ class Loop:
         key: Array | None,
         longest: int,
     ) -> None:
-        memory.room("run: a copy of the state", memory.size(state))
-        state = jax.tree.map(own, state)
-        self.state = state = beside(state, state)  # replicate scalars on the mesh
+        memory.check_size("run: a copy of the state", memory.size(state))
+        state = jax.tree.map(device_copy, state)
+        self.state = state = place_operands(state, state)  # replicate scalars on the mesh
         self.calls = [Call(step), Call(measure), *([] if until is None else [Call(until)])]
         self.key, self.keyed = key, key is not None
         carried = [call.operands for call in self.calls]
-        self.operands = beside(state, (carried, np.uint32(0) if key is None else key))
-        self.whole = everywhere(state)
+        self.operands = place_operands(state, (carried, np.uint32(0) if key is None else key))
+        self.whole = result_sharding(state)
         # traced once for all uses, and inlined into any program
         self._step_shapes = jax.jit(self._call_step, inline=True)
         self._row = jax.jit(self._call_measure, inline=True)
@@ -199,7 +199,7 @@ class Loop:
         make = lambda leaf: new((count, *leaf.shape), leaf.dtype)
         return jax.tree.map(make, self.program.words)
 
-    def measured(self) -> Any:
+    def initial_rows(self) -> Any:
         """Return the history [1, ...] of the state, as `rows`, by a separate program."""
         if not jax.tree.leaves(self.program.row):
             return self.program.row
@@ -239,7 +239,7 @@ class Loop:
         rows, made, ended = [], 0, False
         while made < count and not ended:
             _, one, ended = self._advance(done + made, 1)
-            rows += [self.measured()] if one else []
+            rows += [self.initial_rows()] if one else []
             made += one
         rows = rows or [self.rows(0)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *rows), made, ended
@@ -250,14 +250,14 @@ class Loop:
             with jax.disable_jit(False), tracing(self._told):
                 self.program.digests |= self._trace_digests(self.state, self.program.called)
         names = {"program": 0, "measure": 1}
-        numbers = {n: identity.of_arrays(self.operands[0][i]) for n, i in names.items()}
-        found = {n: identity.joined(self.program.digests[n], numbers[n]) for n in names}
-        found["program"] = identity.joined(found["program"], str(settings.loose_flags()))
-        return found | {"start": identity.of_arrays(self.state)}
+        numbers = {n: identity.arrays_digest(self.operands[0][i]) for n, i in names.items()}
+        found = {n: identity.combine_digests(self.program.digests[n], numbers[n]) for n in names}
+        found["program"] = identity.combine_digests(found["program"], str(settings.loose_flags()))
+        return found | {"start": identity.arrays_digest(self.state)}
 
-    def called(self) -> str:
+    def host_digest(self) -> str:
         """Return the digest of the values that host functions, called by the program, read now."""
-        return identity.joined(*map(references.digest, self.program.called))
+        return identity.combine_digests(*map(references.digest, self.program.called))
 
     def _advance(self, done: int, count: int) -> tuple[Any, int, bool]:
         if self._plain:
@@ -274,7 +274,7 @@ class Loop:
             return (), 0, True
         new = self._step_shapes(self.operands, self.state, np.int32(done))
         refuse_changed("run: step", self.state, new)
-        self.state = jax.tree.map(own, new)
+        self.state = jax.tree.map(device_copy, new)
         return (), 1, bool(self._call_until(self.operands, self.state))
 
     def _compile_measure(self) -> Any:
@@ -338,7 +338,7 @@ class Loop:
         """
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.program.words))
         if size == 0 or self._long:
-            return LONGEST
+            return MAX_STEPS
         few = 1 << max(0, longest - 1).bit_length()
         return _ROWS if size <= _SMALL else max(1, min(few, _HISTORY_BYTES // size))
 
@@ -375,20 +375,20 @@ class Loop:
     def _call_step(self, operands: Any, state: Any, i: Any) -> Any:
         carried, key = operands
         keys = (jax.random.fold_in(key, i),) if self.keyed else ()
-        return called("run: step", self.calls[0].made(carried[0]), state, *keys)
+        return call_checked("run: step", self.calls[0].bind(carried[0]), state, *keys)
 
     def _measure_words(self, operands: Any, state: Any) -> Any:
         """Return the measures with keys as arrays of words, since the host stores only arrays."""
         return jax.tree.map(binary.numbers_of, self._row(operands, state))
 
     def _call_measure(self, operands: Any, state: Any) -> Any:
-        return called("run: measure", self.calls[1].made(operands[0][1]), state)
+        return call_checked("run: measure", self.calls[1].bind(operands[0][1]), state)
 
     def _call_until(self, operands: Any, state: Any) -> Array:
         if len(self.calls) < 3:
             return jnp.zeros((), bool)
         try:
-            ended = called("run: until", self.calls[2].made(operands[0][2]), state)
+            ended = call_checked("run: until", self.calls[2].bind(operands[0][2]), state)
         except jax.errors.ConcretizationTypeError as error:
             raise TypeError(
                 f"run: until cannot be traced by JAX ({type(error).__name__}); it must compare "
@@ -408,7 +408,7 @@ class Loop:
         step = lambda operands, state: self._step_shapes(operands, state, np.int32(0))
         traced = {"program": step, "measure": self._row, "until": self._call_until}
         return {
-            name: identity.of_program(jax.make_jaxpr(f)(self.operands, state), called)
+            name: identity.program_digest(jax.make_jaxpr(f)(self.operands, state), called)
             for name, f in traced.items()
         }
 
@@ -419,21 +419,21 @@ class Loop:
         refuse_changed("run: step", state, new)
 
 
-@explained
+@explain_errors
 @on_host
-def called(name: str, function: Callable[..., Any], *given: Any) -> Any:
+def call_checked(name: str, function: Callable[..., Any], *given: Any) -> Any:
     """Call a user's function, which must take these arguments and return numbers.
 
-    >>> called("run: step", lambda x: 2 * x, 3.0)
+    >>> call_checked("run: step", lambda x: 2 * x, 3.0)
     6.0
-    >>> called("run: step", lambda: 2.0, 3.0)
+    >>> call_checked("run: step", lambda: 2.0, 3.0)
     Traceback (most recent call last):
     TypeError: run: step=a function that cannot be called with 1 arguments; it must take 1
-    >>> called("run: step", lambda x: "fast", 3.0)
+    >>> call_checked("run: step", lambda x: "fast", 3.0)
     Traceback (most recent call last):
     TypeError: run: step gives 'fast'; it must give numbers, or arrays of numbers
     """
-    refuse_unbound(name, function, *given)
+    check_arity(name, function, *given)
     found = function(*given)
     try:
         return arguments.arrays("", found)

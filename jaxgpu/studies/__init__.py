@@ -6,7 +6,7 @@ first line of its docstring is the description. It contains
     Options                     a frozen dataclass of options with defaults and an attribute
                                 docstring per field; `pytree.number` and `pytree.size` declare
                                 valid ranges, which are checked before the study starts;
-                                `Seeded` adds a seed and this check
+                                `SeededOptions` adds a seed and this check
     study(options, out, resume) -> Report
                                 runs the experiment in the folder `out`, continuing from its
                                 checkpoints if `resume` is true
@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 
@@ -47,11 +47,11 @@ class BadInput(ValueError):
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedOptions:
     """Base of options that are checked for their ranges, under the name of their study.
 
     >>> @dataclass(frozen=True)
-    ... class Options(Checked):
+    ... class Options(CheckedOptions):
     ...     stars: int = size(default=100, least=2)
     >>> Options(stars=64).stars
     64
@@ -62,10 +62,10 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Seeded(Checked):
+class SeededOptions(CheckedOptions):
     """Base of the options of a study that uses random numbers.
 
-    >>> Seeded(seed=7).seed
+    >>> SeededOptions(seed=7).seed
     7
     """
 
@@ -77,7 +77,7 @@ def seed_count(*, default: int, least: int) -> Any:
     """Declare the option for the number of runs with different seeds.
 
     >>> @dataclass(frozen=True)
-    ... class Options(Seeded):
+    ... class Options(SeededOptions):
     ...     seeds: int = seed_count(default=5, least=2)
     >>> Options().seeds
     5
@@ -86,7 +86,7 @@ def seed_count(*, default: int, least: int) -> Any:
 
 
 def shared_parts(
-    options: Seeded, runs: Mapping[str, Any], findings: list[str], citations: list[str]
+    options: SeededOptions, runs: Mapping[str, Any], findings: list[str], citations: list[str]
 ) -> dict[str, Any]:
     """Return the parts of a report that all studies share: findings, citations, timing and seed.
 
@@ -96,7 +96,7 @@ def shared_parts(
         findings: one sentence each.
         citations: references for methods and data.
 
-    >>> shared_parts(Seeded(seed=7), {}, ["Heavy stars sink."], [])["seed"]
+    >>> shared_parts(SeededOptions(seed=7), {}, ["Heavy stars sink."], [])["seed"]
     7
     """
     timing = {name: run.timing for name, run in runs.items()}
@@ -120,8 +120,8 @@ def studies() -> list[Study]:
     True
     """
     own = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    found = [of_module(name, importlib.import_module(f"{__name__}.{name}")) for name in own]
-    return found + [of_module(e.name, e.load()) for e in entry_points(group=GROUP)]
+    found = [from_module(name, importlib.import_module(f"{__name__}.{name}")) for name in own]
+    return found + [from_module(e.name, e.load()) for e in entry_points(group=GROUP)]
 
 
 def from_file(path: str | Path) -> Study:
@@ -146,18 +146,18 @@ def from_file(path: str | Path) -> Study:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up their module here
     spec.loader.exec_module(module)
-    return of_module(path.stem, module)
+    return from_module(path.stem, module)
 
 
-@explained
+@explain_errors
 @on_host
-def of_module(name: str, module: ModuleType) -> Study:
+def from_module(name: str, module: ModuleType) -> Study:
     """Return the study that a module defines.
 
     Raises:
         BadInput: if it lacks `Options` or `study`.
 
-    >>> of_module("pour", importlib.import_module("jaxgpu.studies.pour")).name
+    >>> from_module("pour", importlib.import_module("jaxgpu.studies.pour")).name
     'pour'
     """
     for part in ("Options", "study"):

@@ -16,22 +16,22 @@ from jax import Array, lax
 
 from jaxgpu import show
 from jaxgpu.devices import memory
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.inputs.fields import size
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid import Model, State
-from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
+from jaxgpu.render.palette import BLUE, GRAY, ORANGE, report_style
 from jaxgpu.report import Figure, Headline, Report, Table, figure, view
 from jaxgpu.runs.loop import Run, run
-from jaxgpu.studies import Seeded
+from jaxgpu.studies import SeededOptions
 
 G, START = 9.81, (2.2, 0.4)  # m/s^2; initial joint angles, rad
 RATE, SUBSTEPS = 30, 32  # frames per second, steps per frame
-APART, SHOWN = 1e-9, 24  # initial separation, rad; pendulums in the picture
+APART, NUM_SHOWN = 1e-9, 24  # initial separation, rad; pendulums in the picture
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Number of pendulums and duration."""
 
     pendulums: int = size(default=200, least=50, most=10_000_000)
@@ -53,7 +53,7 @@ def pendulum(dt: float) -> Model:
     return replace(model, option=replace(model.option, timestep=jnp.asarray(dt)))
 
 
-@in_float64
+@with_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Simulate with two time steps and compare with known values."""
     step, frames = 1 / RATE / SUBSTEPS, RATE * options.seconds
@@ -75,7 +75,10 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"{options.pendulums} pendulums of two rods begin within {APART:g} rad and part by a "
         f"factor of e every {1 / exponent:.2f} s; small swings have the frequencies of the theory "
         f"to {max(abs(slow / exact[0] - 1), abs(fast / exact[1] - 1)):.0e}.",
-        figures=[pictured(coarse, times), spread_figure(times, coarse.history["spread"], line)],
+        figures=[
+            pendulum_view(coarse, times),
+            spread_figure(times, coarse.history["spread"], line),
+        ],
         tables=[
             Table(
                 "What is known, and what comes out",
@@ -123,27 +126,27 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 def swing(spec: Model, options: Options, frames: int, out: Path, resume: bool) -> Run:
     """Simulate all pendulums for `frames` frames; record angles of some, spread and energy."""
     # angles and velocities, 16 bytes each, with temporaries and the copy kept by `run`
-    memory.room("double-pendulum", 100 * options.pendulums)
+    memory.check_size("double-pendulum", 100 * options.pendulums)
     key = jax.random.key(options.seed)
     begin = jnp.asarray(START)[None] + APART * jax.random.uniform(
         key, (options.pendulums, 2), jnp.float64
     )
     state = jax.vmap(spec.init)(begin)
-    step, measure = jax.vmap(partial(frame, spec)), partial(measured, spec)
+    step, measure = jax.vmap(partial(advance_frame, spec)), partial(measure_state, spec)
     return run(step, state, frames, measure=measure, out=out, resume=resume)
 
 
-def frame(spec: Model, state: State) -> State:
+def advance_frame(spec: Model, state: State) -> State:
     """Return the state one frame later."""
     return lax.fori_loop(0, SUBSTEPS, lambda _, now: spec.step(now), state)
 
 
-def measured(spec: Model, state: State) -> dict[str, Array]:
+def measure_state(spec: Model, state: State) -> dict[str, Array]:
     """Return angles of the first pendulums, rms distance of tips from their mean, and energy."""
     tip = tips(state.qpos)
     off = tip - jnp.mean(tip, 0)[None]
     return {
-        "q": state.qpos[:SHOWN],
+        "q": state.qpos[:NUM_SHOWN],
         "spread": jnp.sqrt(jnp.mean(jnp.sum(off**2, -1))),
         "energy": jnp.add(*rigid.energy(spec, jax.tree.map(lambda a: a[0], state))),
     }
@@ -190,7 +193,9 @@ def derivative(step: float) -> tuple[float, float]:
     @jax.jit
     def height(angle: Array) -> Array:
         begin = jnp.stack([angle, jnp.asarray(START[1], angle.dtype)])
-        end = lax.scan(lambda s, _: (frame(spec, s), None), spec.init(begin), length=RATE)[0]
+        end = lax.scan(lambda s, _: (advance_frame(spec, s), None), spec.init(begin), length=RATE)[
+            0
+        ]
         return tips(end.qpos)[1]
 
     angle, h = jnp.asarray(START[0]), 1e-5
@@ -206,7 +211,7 @@ def growth(times: np.ndarray, spread: np.ndarray) -> tuple[float, np.ndarray]:
     return float(exponent), np.exp(at + exponent * times)
 
 
-def pictured(done: Run, times: np.ndarray) -> Figure:
+def pendulum_view(done: Run, times: np.ndarray) -> Figure:
     """Return an interactive view of the first pendulums."""
     q = done.history["q"][::5]
     upper, lower = q[..., 0], q[..., 0] + q[..., 1]
@@ -221,7 +226,7 @@ def pictured(done: Run, times: np.ndarray) -> Figure:
     )
 
 
-@styled
+@report_style
 def spread_figure(times: np.ndarray, spread: np.ndarray, line: np.ndarray) -> Figure:
     """Plot the growth of the spread."""
     import matplotlib.pyplot as plt
@@ -230,7 +235,7 @@ def spread_figure(times: np.ndarray, spread: np.ndarray, line: np.ndarray) -> Fi
     axes.semilogy(times, spread, color=BLUE, label="tips of all pendulums")
     small = line < 3
     axes.semilogy(times[small], line[small], color=ORANGE, ls="--", label="exponential growth")
-    axes.axhline(2, color=GREY, lw=0.8)
+    axes.axhline(2, color=GRAY, lw=0.8)
     axes.set(xlabel="time, s", ylabel="distance from their mean, m")
     axes.legend()
     return figure(

@@ -55,7 +55,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"and coffee. After {options.calls} simulated episodes gradients on a growing window "
         f"return {middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} ({among}).",
         figures=[
-            pictures.film(
+            pictures.video(
                 env,
                 first,
                 [demo, plan],

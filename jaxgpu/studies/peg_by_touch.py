@@ -11,37 +11,44 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.inputs.fields import number, size
-from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, ORANGE, PURPLE, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, GREEN, ORANGE, PURPLE, report_style
 from jaxgpu.report import Headline, Report, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import Seeded, seed_count, shared_parts
+from jaxgpu.studies import SeededOptions, seed_count, shared_parts
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course
 from jaxgpu.studies.peg_insertion import LEARNER, MAX_STEPS, pictures
 
 ASKED = 0.9  # target success rate
 TAXELS = 8, 7  # of each pad
-KNOWN, FELT = ("hand", "privileged"), ("hand", "field")
-TEACHER = replace(LEARNER, actor_keys=KNOWN, critic_keys=KNOWN, normalize_reward=True)
+PRIVILEGED_KEYS, TACTILE_KEYS = ("hand", "privileged"), ("hand", "field")
+TEACHER = replace(
+    LEARNER, actor_keys=PRIVILEGED_KEYS, critic_keys=PRIVILEGED_KEYS, normalize_reward=True
+)
 # Unprocessed tactile images; convolutions would take 1.5 times as long on two cores.
-FLAT = rl.CNN(features=(), kernel_sizes=(), strides=())
-STUDENT = replace(TEACHER, actor_keys=FELT, network=FLAT)
+FLAT_NETWORK = rl.CNN(features=(), kernel_sizes=(), strides=())
+STUDENT = replace(TEACHER, actor_keys=TACTILE_KEYS, network=FLAT_NETWORK)
 # Student with the teacher's critic, which imitates the teacher in the first half of the training.
-LED = partial(
+KICKSTARTED = partial(
     rl.KickstartedPPO, **{field.name: getattr(STUDENT, field.name) for field in fields(STUDENT)}
 )
 # Student that imitates the teacher (DAgger), with fewer steps.
-TOLD = partial(
-    rl.DAgger, actor_keys=FELT, network=FLAT, num_steps=16, gradient_steps=64, batch_size=512
+DAGGER = partial(
+    rl.DAgger,
+    actor_keys=TACTILE_KEYS,
+    network=FLAT_NETWORK,
+    num_steps=16,
+    gradient_steps=64,
+    batch_size=512,
 )
-FEWER = {"told": 4}  # factor by which its steps are reduced
+STEP_DIVISORS = {"told": 4}  # factor by which its steps are reduced
 # Ranges of the variation between episodes at full augmentation: error of the hole's assumed
 # position, stiffness of the hand, friction and stiffness of the pads.
-FULL = {"place_error": 1e-3, "gain_spread": 0.33, "friction_spread": 0.5, "pad_spread": 0.4}
+FULL_SPREADS = {"place_error": 1e-3, "gain_spread": 0.33, "friction_spread": 0.5, "pad_spread": 0.4}
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     steps: int = size(default=1_500_000, least=50_000, most=10**12)
@@ -58,7 +65,7 @@ class Options(Seeded):
 
 def course(options: Options, observation: str, learner: Any) -> Course:
     """Return the task with this type of observation, and its learner."""
-    varied = {name: options.augmentation * full for name, full in FULL.items()}
+    varied = {name: options.augmentation * full for name, full in FULL_SPREADS.items()}
     varied["friction_spread"] = max(0.2, varied["friction_spread"])  # at least the task's default
     make = partial(rl.make, "touch/peg-insertion", observation=observation, taxels=TAXELS)
     env = make(max_steps=MAX_STEPS, **varied)
@@ -76,8 +83,8 @@ def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Cour
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
 
     def train(name: str, what: Course, keys: Array) -> tuple[Course, Run]:
-        steps = options.steps // FEWER.get(name, 1)
-        return what, success.trained(what, steps, keys, out / name, resume)
+        steps = options.steps // STEP_DIVISORS.get(name, 1)
+        return what, success.train_seeds(what, steps, keys, out / name, resume)
 
     what, run = train("teacher", course(options, "reduced", TEACHER), keys[:1])
     learnt = jax.tree.map(lambda x: x[0], run.state)
@@ -85,16 +92,16 @@ def trainings(options: Options, out: Path, resume: bool) -> dict[str, tuple[Cour
     student = partial(course, options, "force")
     return {
         "teacher": (what, run),
-        "led": train("led", student(LED(critic=critic, teacher=teacher)), keys),
+        "led": train("led", student(KICKSTARTED(critic=critic, teacher=teacher)), keys),
         "taught": train("taught", student(replace(STUDENT, critic=critic)), keys),
         "alone": train("alone", student(STUDENT), keys),
-        "told": train("told", student(TOLD(teacher)), keys),
+        "told": train("told", student(DAGGER(teacher)), keys),
     }
 
 
-def taken(name: str, what: Course, options: Options) -> int:
+def num_steps(name: str, what: Course, options: Options) -> int:
     """Return the environment steps of the training of that name."""
-    return what.steps(options.steps // FEWER.get(name, 1))
+    return what.steps(options.steps // STEP_DIVISORS.get(name, 1))
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -105,10 +112,10 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     steps = what.steps(options.steps)
     policy = what.learner.policy(what.env, jax.tree.map(lambda x: x[0], run.state))
     tables = [
-        success.table("", run, taken(name, what, options)) for name, (what, run) in runs.items()
+        success.table("", run, num_steps(name, what, options)) for name, (what, run) in runs.items()
     ]
     rows = [[NAMES[name], *table.rows[0]] for name, table in zip(runs, tables)]
-    told = taken("told", runs["told"][0], options)
+    told = num_steps("told", runs["told"][0], options)
     return Report(
         "A hand learns by touch to put a peg into its hole",
         f"After {steps / 1e6:.2g} million steps hands that see forces on their pads succeed in "
@@ -117,7 +124,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"their own, medians of {options.seeds} seeds; told what to do they succeed in "
         f"{ends['told']:.0f} % after {told / 1e6:.2g} million.",
         figures=[
-            pictures.film(what.env, policy, jax.random.key(options.seed), SEES),
+            pictures.video(what.env, policy, jax.random.key(options.seed), INPUTS_TEXT),
             figure(
                 curves(runs, options),
                 "Share of new episodes without noise in which the peg is in its hole at the end: "
@@ -166,7 +173,7 @@ def _steps_to_target(trained: tuple[Course, Run], options: Options) -> str:
     return f"{first * what.steps(options.steps) / success.PARTS / 1e6:.2g} million"
 
 
-@styled
+@report_style
 def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
     """Plot medians and ranges of the students, and the teacher, in per cent."""
     import matplotlib.pyplot as plt
@@ -174,10 +181,10 @@ def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
     drawing, axes = plt.subplots(figsize=(4.6, 2.8))
     what, teacher = runs["teacher"]
     steps_axis = lambda name, what: np.linspace(
-        0, taken(name, what, options) / 1e6, success.PARTS + 1
+        0, num_steps(name, what, options) / 1e6, success.PARTS + 1
     )
     axes.plot(
-        steps_axis("teacher", what), 100 * np.asarray(teacher.history)[:, 0], color=GREY, ls="--"
+        steps_axis("teacher", what), 100 * np.asarray(teacher.history)[:, 0], color=GRAY, ls="--"
     )
     colours = {"led": PURPLE, "taught": BLUE, "alone": ORANGE, "told": GREEN}
     for name, colour in colours.items():
@@ -185,13 +192,15 @@ def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
         x, share = steps_axis(name, what), 100 * np.asarray(run.history)
         axes.fill_between(x, share.min(1), share.max(1), color=colour, alpha=BAND, lw=0)
         axes.plot(x, np.median(share, 1), color=colour, label=NAMES[name])
-    axes.axhline(100 * ASKED, color=GREY, lw=0.8, ls=":")
+    axes.axhline(100 * ASKED, color=GRAY, lw=0.8, ls=":")
     axes.legend()
     axes.set(xlabel="million steps of environments", ylabel="successes, %", ylim=(-3, 103))
     return drawing
 
 
-SEES = "It sees the hand and these forces; a teacher led it in the first half of its training."
+INPUTS_TEXT = (
+    "It sees the hand and these forces; a teacher led it in the first half of its training."
+)
 
 NAMES = {
     "teacher": "teacher, all that is known",

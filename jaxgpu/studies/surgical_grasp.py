@@ -12,11 +12,11 @@ from jaxgpu import report, rl
 from jaxgpu.inputs.fields import size
 from jaxgpu.render import Camera
 from jaxgpu.report import Figure, Report
-from jaxgpu.rl.animation import film as on_device
+from jaxgpu.rl.animation import render_frames as on_device
 from jaxgpu.rl.envs.surgical import ContactTask, NeedlePickContact, PegTransferContact
-from jaxgpu.studies import Seeded, seed_count
+from jaxgpu.studies import SeededOptions, seed_count
 from jaxgpu.studies.mobile_pick import success
-from jaxgpu.studies.mobile_pick.success import Course, played
+from jaxgpu.studies.mobile_pick.success import Course, record_episode
 
 TASKS = {"needle-pick": NeedlePickContact, "peg-transfer": PegTransferContact}
 ASKED, SHAPING = 0.95, 1000.0  # target success rate; without contact, reward per metre of the way
@@ -42,7 +42,7 @@ TRAY = Camera(
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     task: str = "needle-pick"
@@ -60,7 +60,7 @@ class Options(Seeded):
             raise ValueError(f"surgical-grasp: task={self.task!r}; it must be one of {list(TASKS)}")
 
 
-def by_contact(options: Options) -> Course:
+def contact_course(options: Options) -> Course:
     """Return the task with contact physics and a DAgger student of its script."""
     env: ContactTask = TASKS[options.task]()
     learner = rl.DAgger(
@@ -75,7 +75,7 @@ def by_contact(options: Options) -> Course:
     return course(env, learner, options)
 
 
-def by_rule(options: Options) -> Course:
+def rule_course(options: Options) -> Course:
     """Return the task in which a rule attaches the object to the jaw, with PPO as the learner."""
     return course(rl.make(f"surgical/{options.task}", shaping=SHAPING), PPO, options)
 
@@ -94,14 +94,14 @@ def course(env: Any, learner: Any, options: Options) -> Course:
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Train with and without contact, evaluate both, and make a video of the first seed."""
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
-    contact, rule = by_contact(options), by_rule(options)
-    run = success.trained(contact, options.steps, keys, out / "contact", resume)
-    without = success.trained(rule, 10 * options.steps, keys, out / "rule", resume)
+    contact, rule = contact_course(options), rule_course(options)
+    run = success.train_seeds(contact, options.steps, keys, out / "contact", resume)
+    without = success.train_seeds(rule, 10 * options.steps, keys, out / "rule", resume)
     found = success.report(
         contact,
         run,
         options,
-        film,
+        video,
         ASKED,
         title=TITLES[options.task],
         success=SUCCESSES[options.task],
@@ -117,11 +117,11 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
-def film(env: Any, policy: Any, key: Array) -> Figure:
+def video(env: Any, policy: Any, key: Array) -> Figure:
     """Make a video of one episode."""
-    states = played(env, policy, key, int(env.max_steps))
+    states = record_episode(env, policy, key, int(env.max_steps))
     states = jax.tree.map(lambda x: x[: int(states.t[-1])], states)
-    return report.film(np.asarray(on_device(env, states, TRAY)), CAPTION, 0.04)
+    return report.video(np.asarray(on_device(env, states, TRAY)), CAPTION, 0.04)
 
 
 CAPTION = (

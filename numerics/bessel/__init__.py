@@ -1,7 +1,7 @@
 """Bessel functions: log I_v and log K_v for all orders and arguments, their ratios, and log 0F1.
 
 Reading order: `logarithms` has the public functions. `branches` divides the (v, x) plane: outside a
-quarter disk it uses `uniform`, an expansion with the `coefficients`; inside it `disk`, a series and
+quarter disk it uses `debye`, an expansion with the `coefficients`; inside it `disk`, a series and
 a recurrence. `ratios` and `hypergeometric` are built on both.
 """
 

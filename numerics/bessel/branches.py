@@ -14,14 +14,14 @@ from jax.custom_derivatives import SymbolicZero
 
 from jaxgpu.devices.precision import scope
 
-from . import disk, uniform
-from .uniform import Kind, edge
+from . import debye, disk
+from .debye import BesselKind, edge
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
+def log_bessel(kind: BesselKind, v: Array, x: Array) -> Array:
     """Return log I_v or log K_v for v >= 0; `v` and `x` have the same shape and dtype."""
-    value = _select_region(uniform.log_bessel, disk.log_bessel, kind, v, x)
+    value = _select_region(debye.log_bessel, disk.log_bessel, kind, v, x)
     if kind.sign > 0:
         return _apply_limits(value, v, x, 0.0, -inf, -inf if kind.scaled else inf, -inf)
     return _apply_limits(value, v, x, inf, inf, -inf, inf)
@@ -34,21 +34,21 @@ def _log_bessel_jvp(kind, primals, tangents):
         out = log_bessel(kind, v, x)
         tangent = jnp.zeros_like(out)
         if not isinstance(dv, SymbolicZero):
-            form = partial(_select_region, uniform.log_bessel, disk.log_bessel, kind)
+            form = partial(_select_region, debye.log_bessel, disk.log_bessel, kind)
             by_v = jax.jvp(lambda v: form(v, x), (v,), (jnp.ones_like(v),))[1]
             ends = (-inf, -inf, 0.0, -inf) if kind.sign > 0 else (0.0, inf, 0.0, inf)
             tangent = tangent + _apply_limits(by_v, v, x, *ends) * dv
         if not isinstance(dx, SymbolicZero):
-            by_x = _select_region(uniform.slope, disk.slope, kind, v, x)
+            by_x = _select_region(debye.derivative, disk.derivative, kind, v, x)
             far = float(not kind.scaled)
             ends = (far - 1, inf, far, inf) if kind.sign > 0 else (-inf, -inf, -far, -inf)
             tangent = tangent + _apply_limits(by_x, v, x, *ends) * dx
     return out, tangent
 
 
-def ratio(kind: Kind, v: Array, x: Array) -> Array:
+def ratio(kind: BesselKind, v: Array, x: Array) -> Array:
     """Return I_{v+1} / I_v for v > -1, or K_{v+1} / K_v for v >= -1/2."""
-    value = _select_region(uniform.ratio, disk.ratio, kind, v, x)
+    value = _select_region(debye.ratio, disk.ratio, kind, v, x)
     if kind.sign > 0:
         start = jnp.where(v < inf, value, 0.0)
         return _apply_limits(value, v, x, start, start, 1.0, 0.0)
@@ -57,7 +57,7 @@ def ratio(kind: Kind, v: Array, x: Array) -> Array:
     )
 
 
-def _select_region(outer, inner, kind: Kind, v: Array, x: Array) -> Array:
+def _select_region(outer, inner, kind: BesselKind, v: Array, x: Array) -> Array:
     """Evaluate `outer` or `inner` at each point; the unused one gets harmless arguments."""
     usual = (x >= 0) & (x < inf) & (v < inf)
     inside = usual & (v * v + x * x < edge(x) ** 2)

@@ -32,7 +32,7 @@ def debye(terms: int) -> list[list[Fraction]]:
 
 
 @cache
-def uniform(least: float, accuracy: float) -> list[list[float]]:
+def uniform_terms(least: float, accuracy: float) -> list[list[float]]:
     """Return enough D_k for the expansion to have a relative `accuracy` for all s >= `least`."""
     rows = [[float(c) for c in row] for row in debye(16)]
     sizes = [np.abs(np.polyval(row[::-1], np.linspace(0, 1, 65))).max() for row in rows]
@@ -60,7 +60,7 @@ def reciprocal_gamma(degree: int) -> list[float]:
 
 
 @cache
-def low_order(low: float, high: float, shape: tuple[int, int]) -> list[list[float]]:
+def low_order_k(low: float, high: float, shape: tuple[int, int]) -> list[list[float]]:
     """Return ascending coefficients in z, each ascending in 4 t^2, of the polynomial G in
 
         sqrt(2 x / pi) e^x K_t(x) = 1 + (t^2 - 1/4) G,    low <= x <= high, |t| <= 1/2,
@@ -68,7 +68,7 @@ def low_order(low: float, high: float, shape: tuple[int, int]) -> list[list[floa
     where z = log(x^2 / (low high)) / log(high / low) lies between -1 and 1. G interpolates, at
     Chebyshev points, the trapezoidal rule for DLMF 10.32.9, which converges geometrically.
 
-    >>> table = low_order(0.5, 8.0, (29, 8))
+    >>> table = low_order_k(0.5, 8.0, (29, 8))
     >>> round(1 - table[0][0] / 4, 8)  # at z = 0, x = 2, t = 0: 2 exp(2) K_0(2) / sqrt(pi)
     0.94960804
     """

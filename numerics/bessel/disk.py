@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .coefficients import low_order, reciprocal_gamma
-from .uniform import Kind, edge, horner
+from .coefficients import low_order_k, reciprocal_gamma
+from .debye import BesselKind, edge, horner
 
 
-class Size(NamedTuple):
+class TermCounts(NamedTuple):
     """Numbers of terms for a precision, each the smallest that leaves the error to rounding."""
 
     series: int  # terms of the power series of I at x = edge
@@ -28,18 +28,18 @@ class Size(NamedTuple):
     tiny: float  # the square of K_edge cannot overflow for x >= tiny
 
 
-DOUBLE = Size(series=41, temme=7, smooth=(29, 8), gamma=17, tiny=2.0**-15)
-SINGLE = Size(series=19, temme=4, smooth=(13, 5), gamma=10, tiny=0.1875)
+DOUBLE = TermCounts(series=41, temme=7, smooth=(29, 8), gamma=17, tiny=2.0**-15)
+SINGLE = TermCounts(series=19, temme=4, smooth=(13, 5), gamma=10, tiny=0.1875)
 
-NEAR = 0.375  # Temme's series gives K for x < NEAR; for larger x it loses digits
+TEMME_LIMIT = 0.375  # Temme's series gives K for x < NEAR; for larger x it loses digits
 
 
-def size_of(x: Array) -> Size:
+def term_counts(x: Array) -> TermCounts:
     """Return the numbers of terms for the dtype of `x`."""
     return DOUBLE if x.dtype == jnp.float64 else SINGLE
 
 
-def series(v: Array, y: Array) -> tuple[Array, Array]:
+def hyp0f1_series(v: Array, y: Array) -> tuple[Array, Array]:
     """Return F - 1 and F' / F of F = 0F1(; v + 1; y), for v > -1 and y <= (edge / 2)^2.
 
     Numerator and common denominator are accumulated separately, so each sum needs one division.
@@ -48,7 +48,7 @@ def series(v: Array, y: Array) -> tuple[Array, Array]:
     y, v = y * c, v * c  # c cancels; it keeps the products in range
     top = tail = bottom = jnp.ones_like(y)
     slope = jnp.zeros_like(y)
-    for k in range(size_of(y).series, 0, -1):
+    for k in range(term_counts(y).series, 0, -1):
         slope = slope * y + top
         tail, bottom = y * top, bottom * ((v + k * c) * k)
         top = tail + bottom
@@ -61,40 +61,40 @@ def gamma_parts(v: Array) -> tuple[Array, Array, Array]:
     t = v - n
     factors = (jnp.where(j <= n, t + j, 1.0) for j in range(1, int(edge(v)) + 1))
     p = prod(factors, start=jnp.ones_like(t))
-    return p, t * horner(reciprocal_gamma(size_of(v).gamma), t), n
+    return p, t * horner(reciprocal_gamma(term_counts(v).gamma), t), n
 
 
-def log_bessel(kind: Kind, v: Array, x: Array) -> Array:
+def log_bessel(kind: BesselKind, v: Array, x: Array) -> Array:
     """Return log I_v or log K_v."""
     if kind.sign > 0:
-        f, (p, g, n) = series(v, 0.25 * x * x)[0], gamma_parts(v)
+        f, (p, g, n) = hyp0f1_series(v, 0.25 * x * x)[0], gamma_parts(v)
         near = f + g + f * g
         u = (1 + near) / p
         rounded = jnp.where(n == 0, (near - (u - 1)) / u, 0.0)  # log1p by the rounding error of u
         return v * log_half(x) + (jnp.log(u) + rounded) - (x if kind.scaled else 0.0)
     low, _ = _adjacent_k(v, x)
-    shift = jnp.where(x < size_of(x).tiny, -jnp.round(v) * log_half(x), 0.0)
-    grown = jnp.where(x < NEAR, x if kind.scaled else 0.0, 0.0 if kind.scaled else -x)
-    part = jnp.where(x < NEAR, 1.0, jax.lax.rsqrt(x * (2 / pi)))
+    shift = jnp.where(x < term_counts(x).tiny, -jnp.round(v) * log_half(x), 0.0)
+    grown = jnp.where(x < TEMME_LIMIT, x if kind.scaled else 0.0, 0.0 if kind.scaled else -x)
+    part = jnp.where(x < TEMME_LIMIT, 1.0, jax.lax.rsqrt(x * (2 / pi)))
     return grown + (jnp.log(low * part) + shift)
 
 
-def slope(kind: Kind, v: Array, x: Array) -> Array:
+def derivative(kind: BesselKind, v: Array, x: Array) -> Array:
     """Return the derivative of `log_bessel` in x."""
     return v / x + kind.sign * (ratio(kind, v, x) - float(kind.scaled))
 
 
-def ratio(kind: Kind, v: Array, x: Array) -> Array:
+def ratio(kind: BesselKind, v: Array, x: Array) -> Array:
     """Return I_{v+1} / I_v or K_{v+1} / K_v."""
     if kind.sign > 0:
-        return 0.5 * x * series(v, 0.25 * x * x)[1]
+        return 0.5 * x * hyp0f1_series(v, 0.25 * x * x)[1]
     low, high = _adjacent_k(v, x)
-    return high / low * jnp.where(x < size_of(x).tiny, 2 / x, 1.0)
+    return high / low * jnp.where(x < term_counts(x).tiny, 2 / x, 1.0)
 
 
 def log_half(x: Array) -> Array:
     """Return log(x / 2) even if x / 2 underflows."""
-    tiny = x < size_of(x).tiny
+    tiny = x < term_counts(x).tiny
     whole = jnp.log(jnp.where(tiny, x, 0.5 * x))
     return jnp.where(tiny, whole - log(2), whole)
 
@@ -104,9 +104,9 @@ def _adjacent_k(v: Array, x: Array) -> tuple[Array, Array]:
 
     For x < tiny they are multiplied by (x/2)^n and (x/2)^(n+1) instead, n = round(v).
     """
-    n, near, tiny = jnp.round(v), x < NEAR, x < size_of(x).tiny
+    n, near, tiny = jnp.round(v), x < TEMME_LIMIT, x < term_counts(x).tiny
     t, lower = v - n, jnp.where(tiny, 1.0, 0.5 * x)
-    small = _temme_series(t, jnp.where(near, x, NEAR), jnp.where(near, log_half(x), -1.0))
+    small = _temme_series(t, jnp.where(near, x, TEMME_LIMIT), jnp.where(near, log_half(x), -1.0))
     large = _k_polynomial(t, jnp.where(near, 1.0, x), jnp.where(near, -0.7, log_half(x)))
     low, high = jnp.where(near, small[0], large[0]), jnp.where(near, small[1] / lower, large[1])
     # K_{m+1} = K_{m-1} + (2 / x) m K_m
@@ -124,7 +124,7 @@ def _temme_series(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     They are sum_k c_k f_k and sum_k c_k (p_k - k f_k). The recurrence has f, p and q times
     w = prod_j (j^2 - t^2), so the sums need a single division.
     """
-    size = size_of(x)
+    size = term_counts(x)
     rg, t2 = reciprocal_gamma(size.gamma), t * t
     odd, rise = horner(rg[0::2], t2), t2 * horner(rg[1::2], t2)
     above, below = 1 + (rise + t * odd), 1 + (rise - t * odd)  # 1 / Gamma(1 + t), 1 / Gamma(1 - t)
@@ -165,10 +165,10 @@ def _cosh_sinh_taylor(z: Array, odd: int) -> Array:
 
 def _k_polynomial(t: Array, x: Array, half: Array) -> tuple[Array, Array]:
     """Return K_t and K_{t+1} times sqrt(2 x / pi) e^x, i.e. 1 + (t^2 - 1/4) G and a sum with G'."""
-    low, high = NEAR, edge(x)
+    low, high = TEMME_LIMIT, edge(x)
     width = 0.5 * log(high / low)
     z = (half + log(2 / sqrt(low * high))) / width
-    powers = [horner(row, 4 * t * t) for row in low_order(low, high, size_of(x).smooth)]
+    powers = [horner(row, 4 * t * t) for row in low_order_k(low, high, term_counts(x).smooth)]
     g, slope = horner(powers, z), horner([k * c for k, c in enumerate(powers)][1:], z) / width
     here = 1 + (t - 0.5) * (t + 0.5) * g
     above = here + (t + 0.5) / x * (1 + (t - 0.5) * ((t + 0.5) * g - slope))

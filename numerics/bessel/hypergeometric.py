@@ -13,15 +13,15 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained, keeps_64_bits
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits
 
-from ..arguments import least, prepare
+from ..arguments import known_min, prepare
 from . import disk
 from .branches import log_bessel
-from .uniform import Kind, edge, expansion
+from .debye import BesselKind, edge, expansion
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
     """Return the logarithm of 0F1(; b; z) for b > 0 and 0 <= z < inf, nan elsewhere.
@@ -42,14 +42,18 @@ def log_hyp0f1(b: ArrayLike, z: ArrayLike) -> Array:
         v, z = jnp.where(usual, parameter, 1.0) - 1, jnp.where(usual, argument, 1.0)
         short, large = 4 * z < ends**2, v >= ends
         far = jnp.where(short, ends**2, z)
-        value = steep(Kind(1, least=least(b) - 1), jnp.where(large, v, ends), 4 * far)
-        if least(b) < ends + 1:
+        value = log_normalized_bessel(
+            BesselKind(1, least=known_min(b) - 1), jnp.where(large, v, ends), 4 * far
+        )
+        if known_min(b) < ends + 1:
             value = jnp.where(large, value, _log_hyp0f1_low_order(jnp.where(large, 0.0, v), far))
-        value = jnp.where(short, jnp.log1p(disk.series(v, jnp.where(short, z, 0.0))[0]), value)
+        value = jnp.where(
+            short, jnp.log1p(disk.hyp0f1_series(v, jnp.where(short, z, 0.0))[0]), value
+        )
         return jnp.where(usual, value, jnp.nan).astype(dtype)
 
 
-def steep(kind: Kind, v: Array, x2: Array) -> Array:
+def log_normalized_bessel(kind: BesselKind, v: Array, x2: Array) -> Array:
     """Return log of I_v(x) (2/x)^v Gamma(v + 1), or (kind.sign < 0) of 2 K_v(x) (x/2)^v / Gamma(v).
 
     Valid for v >= edge. log Gamma is the same expansion, evaluated at x = 0. `x2` is x^2.
@@ -70,5 +74,5 @@ def log_gamma(v: Array) -> Array:
 def _log_hyp0f1_low_order(v: Array, z: Array) -> Array:
     """Return log 0F1 for -1 < v < edge and x >= edge, where I_{-v} equals I_v to rounding."""
     x = 2 * jnp.sqrt(z)
-    first = log_bessel(Kind(1), jnp.where(v < 0, -v, v), x)
+    first = log_bessel(BesselKind(1), jnp.where(v < 0, -v, v), x)
     return log_gamma(v) + first - v * disk.log_half(x)

@@ -1,7 +1,7 @@
 """log I_v(x) and log K_v(x) to a few ulp for every real order and argument.
 
 The (v, x) plane has two regions, separated by s = sqrt(v^2 + x^2). In the outer region one uniform
-expansion (`uniform`) is valid for both functions. The inner quarter disk uses a power series or a
+expansion (`debye`) is valid for both functions. The inner quarter disk uses a power series or a
 recurrence (`disk`). Both take a fixed number of operations without data-dependent loops.
 Float32 is computed in float32 and float64 in float64; half precisions are computed in float32.
 
@@ -19,14 +19,14 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained, keeps_64_bits
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits
 
-from ..arguments import least, prepare
+from ..arguments import known_min, prepare
 from .branches import log_bessel
-from .uniform import Kind
+from .debye import BesselKind
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     """Return the logarithm of the modified Bessel function of the first kind, log I_v(x).
@@ -42,10 +42,10 @@ def log_iv(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_iv(1000.0, 0.5)
     Array(-7298.42..., dtype=float32)
     """
-    return _broadcast_log_bessel("log_iv", Kind(1, scaled=False), v, x)
+    return _broadcast_log_bessel("log_iv", BesselKind(1, scaled=False), v, x)
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     """Return log(exp(-x) I_v(x)), i.e. `log_iv` minus x without cancellation.
@@ -53,10 +53,10 @@ def log_ive(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_ive(0.0, 1e30)  # -log(2 pi x) / 2
     Array(-35.4577..., dtype=float32)
     """
-    return _broadcast_log_bessel("log_ive", Kind(1, scaled=True), v, x)
+    return _broadcast_log_bessel("log_ive", BesselKind(1, scaled=True), v, x)
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     """Return the logarithm of the modified Bessel function of the second kind, log K_v(x).
@@ -67,10 +67,10 @@ def log_kv(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_kv(0.5, 2.0)  # log(sqrt(pi / 4)) - 2
     Array(-2.12078..., dtype=float32)
     """
-    return _broadcast_log_bessel("log_kv", Kind(-1, scaled=False), v, x)
+    return _broadcast_log_bessel("log_kv", BesselKind(-1, scaled=False), v, x)
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
     """Return log(exp(x) K_v(x)), i.e. `log_kv` plus x without cancellation.
@@ -78,20 +78,20 @@ def log_kve(v: ArrayLike, x: ArrayLike) -> Array:
     >>> log_kve(0.5, 1e30)
     Array(-34.3129..., dtype=float32)
     """
-    return _broadcast_log_bessel("log_kve", Kind(-1, scaled=True), v, x)
+    return _broadcast_log_bessel("log_kve", BesselKind(-1, scaled=True), v, x)
 
 
-def _broadcast_log_bessel(name: str, kind: Kind, v: ArrayLike, x: ArrayLike) -> Array:
+def _broadcast_log_bessel(name: str, kind: BesselKind, v: ArrayLike, x: ArrayLike) -> Array:
     order, x, dtype = prepare(name, v, x)
     with scope(x):
         m = jnp.where(order < 0, -order, order)  # abs(v) would lose the second derivative at 0
-        value = log_bessel(kind._replace(least=least(v)), m, x)
-        if kind.sign > 0 and least(v) < 0:
+        value = log_bessel(kind._replace(least=known_min(v)), m, x)
+        if kind.sign > 0 and known_min(v) < 0:
             mixed = (order < 0) & (order != jnp.round(order))
 
             def reflect_negative_orders(value: Array) -> Array:
                 at = jnp.where(mixed, m, 1.0), jnp.where(mixed, x, 1.0)
-                second = log_bessel(Kind(-1), *at) - (at[1] if kind.scaled else 0.0)
+                second = log_bessel(BesselKind(-1), *at) - (at[1] if kind.scaled else 0.0)
                 first, second, lead = reflection(at[0], value, second)
                 return jnp.where(mixed, lead + jnp.log(first + second), value)
 

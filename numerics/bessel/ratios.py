@@ -12,15 +12,15 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import explained, keeps_64_bits
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits
 
-from ..arguments import least, prepare
+from ..arguments import known_min, prepare
 from .branches import log_bessel, ratio
+from .debye import BesselKind
 from .logarithms import reflection
-from .uniform import Kind
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     """Return the ratio I_{v+1}(x) / I_v(x), from 0 at x = 0 to 1 at infinity for v >= -1/2.
@@ -39,14 +39,14 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     with scope(x):
         below = order <= -1
         m = jnp.where(below, -1 - order, order)
-        value = ratio(Kind(1, least=least(v)), m, x)
-        if least(v) <= -1:
+        value = ratio(BesselKind(1, least=known_min(v)), m, x)
+        if known_min(v) <= -1:
 
             def reflect_negative_orders(value: Array) -> Array:
                 # I_{-m} / I_{-m-1} = (I_m + f K_m) / (I_{m+1} - f K_{m+1}), DLMF 10.27.2, with
                 # I_m = 1 / (x (K_{m+1} + K_m I_{m+1} / I_m)), 10.28.2
                 at = jnp.where(below, m, 1.0), jnp.where(below, x, 1.0)
-                rise, second = ratio(Kind(-1), *at), log_bessel(Kind(-1), *at)
+                rise, second = ratio(BesselKind(-1), *at), log_bessel(BesselKind(-1), *at)
                 a, b, _ = reflection(at[0], -second - jnp.log(at[1] * (rise + value)), second)
                 return jnp.where(below, (a + b) / (value * a - rise * b), value)
 
@@ -56,7 +56,7 @@ def iv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
         return value.astype(dtype)
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     """Return the ratio K_{v+1}(x) / K_v(x), from infinity at x = 0 (v > -1/2) to 1 at infinity.
@@ -69,11 +69,11 @@ def kv_ratio(v: ArrayLike, x: ArrayLike) -> Array:
     order, x, dtype = prepare("kv_ratio", v, x)
     with scope(x):
         below = order < -0.5  # K is even in the order
-        value = ratio(Kind(-1, least=least(v)), jnp.where(below, -1 - order, order), x)
+        value = ratio(BesselKind(-1, least=known_min(v)), jnp.where(below, -1 - order, order), x)
         return jnp.where(below, 1 / value, value).astype(dtype)
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
     """Return the x at which I_{v+1}(x) / I_v(x) = r.
@@ -98,7 +98,7 @@ def iv_ratio_inverse(v: ArrayLike, r: ArrayLike) -> Array:
         start = goal * (2 * order + 2 - goal * goal) / ((1 - goal) * (1 + goal))
 
         def excess(x: Array) -> Array:
-            return ratio(Kind(1, least=least(v)), order, x) - goal
+            return ratio(BesselKind(1, least=known_min(v)), order, x) - goal
 
         near = (1 - goal) ** 2 < 2 * jnp.finfo(goal.dtype).eps * (2 * order + 1)
         solve = lambda f, start: jnp.where(near, start, _newton(f, start))

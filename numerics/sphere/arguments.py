@@ -13,11 +13,11 @@ from jax import Array
 
 from jaxgpu.devices.precision import scope
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 
-from ..arguments import computed_in, listed
+from ..arguments import list_to_array, work_dtype
 
-UNIT = 1e-5  # tolerance of a length of 1, as in SciPy
+LENGTH_TOL = 1e-5  # tolerance of a length of 1, as in SciPy
 
 
 def tolerance(dtype: Any, dimension: int) -> float:
@@ -31,10 +31,10 @@ def tolerance(dtype: Any, dimension: int) -> float:
     (1e-05, 0.03125)
     """
     eps = float(jnp.finfo(dtype).eps)
-    return 4 * eps if _is_half(dtype) else max(UNIT, eps * dimension**0.5)
+    return 4 * eps if _is_half(dtype) else max(LENGTH_TOL, eps * dimension**0.5)
 
 
-def unit_vectors(name: str, x: Any) -> Array:
+def check_unit_vectors(name: str, x: Any) -> Array:
     """Return `x` as floating [N, d]: N >= 1 unit vectors in d >= 2 dimensions, or raise."""
     x = _real_array(f"{name}: x", x)
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
@@ -46,11 +46,11 @@ def unit_vectors(name: str, x: Any) -> Array:
         raise TypeError(
             f"{name}: x is {x.dtype}; it must be floating; divide its rows by their norms"
         )
-    refuse_lengths(f"{name}: x", x)
+    check_lengths(f"{name}: x", x)
     return x
 
 
-def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
+def check_points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
     """Return `x` as unit vectors [..., d] ([N, d] with `rows`) of the given dimension, or raise."""
     x = _real_array(f"{name}: x", x)
     if x.ndim < 1 or x.shape[-1] != dimension or (rows and x.ndim != 2):
@@ -60,13 +60,13 @@ def points(name: str, x: Any, dimension: int, rows: bool = False) -> Array:
         with scope(x):
             x = x.astype(jnp.result_type(float))
     if x.size:
-        refuse_lengths(f"{name}: x", x)
+        check_lengths(f"{name}: x", x)
     return x
 
 
-def refuse_lengths(name: str, x: Array, most: bool = False) -> None:
+def check_lengths(name: str, x: Array, most: bool = False) -> None:
     """Raise if vectors [..., d] with known values do not have length 1 (`most`: at most 1)."""
-    when_known(partial(_check_known_lengths, name, most), x)
+    defer_check(partial(_check_known_lengths, name, most), x)
 
 
 def _check_known_lengths(name: str, most: bool, x: Array) -> None:
@@ -89,33 +89,33 @@ def _check_known_lengths(name: str, most: bool, x: Array) -> None:
 @jax.jit
 def _length_range(x: Array) -> tuple[Array, Array]:
     """Return the minimum and maximum length of vectors [..., d]; nan if any length is nan."""
-    x = x.astype(computed_in(x.dtype))
+    x = x.astype(work_dtype(x.dtype))
     largest = jnp.max(jnp.abs(x), -1, keepdims=True)  # avoids overflow of the squares
     scale = jnp.where(largest > 1, largest, 1)
     lengths = scale[..., 0] * jnp.sqrt(jnp.sum((x / scale) ** 2, -1))
     return jnp.min(lengths), jnp.max(lengths)
 
 
-def in_full(x: Array) -> Array:
+def to_work_dtype(x: Array) -> Array:
     """Convert unit vectors [N, d] to the computation dtype; renormalise half precisions."""
     if not _is_half(x.dtype):
         return x
-    x = x.astype(computed_in(x.dtype))
+    x = x.astype(work_dtype(x.dtype))
     return x / jnp.sqrt(jnp.sum(x * x, 1, keepdims=True))
 
 
-def mean_of(name: str, mean: Any) -> Array:
+def check_mean(name: str, mean: Any) -> Array:
     """Check a mean vector [d], d >= 2, of length at most 1."""
     mean = _real_array(f"{name}: mean", mean)
     if mean.ndim != 1 or mean.shape[0] < 2:
         raise ValueError(f"{name}: mean has shape {mean.shape}; it must be [d], d >= 2; use vmap")
     with scope(mean):
         mean = jnp.asarray(mean, None if jnp.issubdtype(mean.dtype, jnp.floating) else float)
-    refuse_lengths(f"{name}: mean", mean, most=True)
+    check_lengths(f"{name}: mean", mean, most=True)
     return mean
 
 
-def weights_of(name: str, weights: Any, x: Array) -> Array:
+def check_weights(name: str, weights: Any, x: Array) -> Array:
     """Return the weights [N] of the rows of `x`, checked: finite, not negative, and not all 0."""
     w = ranges.numbers(f"{name}: weights", weights, least=0)
     if np.shape(w) != x.shape[:1]:
@@ -123,8 +123,8 @@ def weights_of(name: str, weights: Any, x: Array) -> Array:
             f"{name}: weights has shape {np.shape(w)}, x has {len(x)} rows; they must agree; "
             "give one weight a row"
         )
-    work = computed_in(x.dtype)
-    when_known(partial(_check_weight_sum, name, work), w)
+    work = work_dtype(x.dtype)
+    defer_check(partial(_check_weight_sum, name, work), w)
     return jnp.asarray(w, work)
 
 
@@ -137,7 +137,7 @@ def _check_weight_sum(name: str, work: Any, w: Array) -> None:
         )
 
 
-def key_of(name: str, key: Any) -> Any:
+def check_key(name: str, key: Any) -> Any:
     """Return `key` if it is a single random key, typed or raw."""
     typed = hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = hasattr(key, "dtype") and key.dtype == jnp.uint32 and key.ndim == 1
@@ -149,7 +149,7 @@ def key_of(name: str, key: Any) -> Any:
     return key
 
 
-def direction_of(name: str, m: Any) -> Array:
+def check_direction(name: str, m: Any) -> Array:
     """Return a mean direction [d] as floats after checking that it is a unit vector."""
     m = _real_array(name, m)
     if m.ndim != 1 or m.shape[0] < 2:
@@ -158,11 +158,11 @@ def direction_of(name: str, m: Any) -> Array:
         )
     with scope(m):
         m = jnp.asarray(m, None if jnp.issubdtype(m.dtype, jnp.floating) else float)
-    refuse_lengths(name, m)
+    check_lengths(name, m)
     return m
 
 
-def concentration_of(name: str, k: Any, m: Array) -> Array:
+def check_concentration(name: str, k: Any, m: Array) -> Array:
     """Check a concentration [] >= 0; return it in its own dtype, or else in the dtype of `m`."""
     known = hasattr(k, "dtype") and not getattr(k, "weak_type", False)
     k = ranges.numbers(name, k, (), least=0, infinite=True)
@@ -171,7 +171,7 @@ def concentration_of(name: str, k: Any, m: Array) -> Array:
         return jnp.asarray(k, k.dtype if known else m.dtype)
 
 
-def count_of(name: str, value: Any, **bounds: Any) -> int:
+def check_count(name: str, value: Any, **bounds: Any) -> int:
     """Check an integer within bounds, the arguments of `ranges.Range`."""
     ranges.refuse(name, value, ranges.Range(whole=True, one=True, **bounds))
     return int(value)
@@ -179,7 +179,7 @@ def count_of(name: str, value: Any, **bounds: Any) -> int:
 
 def _real_array(name: str, x: Any) -> Any:
     """Convert real numbers to a NumPy or JAX array of their own precision."""
-    x = listed(x) if isinstance(x, list | tuple) else x
+    x = list_to_array(x) if isinstance(x, list | tuple) else x
     kind = np.dtype(getattr(x, "dtype", type(x)))
     if not (jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)):
         raise TypeError(f"{name} is {kind}; it must be real numbers; pass floats")

@@ -21,16 +21,24 @@ from jax.typing import ArrayLike
 from jaxgpu.devices import allocation
 from jaxgpu.devices.precision import scope
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained, keeps_64_bits, on_host
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits, on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.loop import Run, run
 
-from ..arguments import computed_in
+from ..arguments import work_dtype
 from ..bessel.hypergeometric import log_hyp0f1
 from ..bessel.ratios import iv_ratio_inverse
-from .arguments import count_of, in_full, key_of, points, refuse_lengths, unit_vectors, weights_of
+from .arguments import (
+    check_count,
+    check_key,
+    check_lengths,
+    check_points,
+    check_unit_vectors,
+    check_weights,
+    to_work_dtype,
+)
 from .von_mises_fisher import log_sphere_area
 
 
@@ -58,7 +66,7 @@ class Mixture:
         return self._map_log_joint("responsibilities", x, partial(jax.nn.softmax, axis=1))
 
     @keeps_64_bits
-    def refined(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
+    def em_step(self, x: ArrayLike, weights: ArrayLike | None = None) -> "Mixture":
         """Return the mixture after one EM step, as a pure function.
 
         It can be jitted, mapped over and differentiated. A `jaxgpu.runs.rollout` of it fits inside
@@ -71,26 +79,26 @@ class Mixture:
 
         >>> x = jnp.eye(3)[jnp.arange(60) % 3]
         >>> begun = Mixture(jnp.eye(3)[:2], jnp.ones(2), jnp.log(jnp.full(2, 0.5)))
-        >>> share = jax.jit(begun.refined)(x, weights=x[:, 0] + x[:, 1]).log_weights
+        >>> share = jax.jit(begun.em_step)(x, weights=x[:, 0] + x[:, 1]).log_weights
         >>> jnp.allclose(share, jnp.log(0.5)).item()
         True
         """
         held = _check_mixture("refined", self)
-        x = points("refined", x, held.mean_directions.shape[1], rows=True)
+        x = check_points("refined", x, held.mean_directions.shape[1], rows=True)
         with scope((held, x)):
             share = held.responsibilities(x)
             if weights is not None:
-                share = share * weights_of("refined", weights, x)[:, None]
-            return maximise(in_full(jnp.asarray(x)), share, held)
+                share = share * check_weights("refined", weights, x)[:, None]
+            return m_step(to_work_dtype(jnp.asarray(x)), share, held)
 
     def _map_log_joint(self, name: str, x: ArrayLike, then: Callable[[Array], Array]) -> Array:
         """Return `then` of the joint log density, for the method `name`; halves use float32."""
         held = _check_mixture(name, self)
         d = held.mean_directions.shape[1]
         with scope(held):
-            x = jnp.asarray(points(name, x, d, rows=True))
+            x = jnp.asarray(check_points(name, x, d, rows=True))
             m, k, log_w, x32 = (
-                a.astype(computed_in(a.dtype))
+                a.astype(work_dtype(a.dtype))
                 for a in (held.mean_directions, held.concentrations, held.log_weights, x)
             )
             cosine = jnp.dot(x32, m.T, precision="highest")
@@ -114,8 +122,8 @@ def _check_mixture(name: str, mixture: Mixture) -> Mixture:
             f"{name}: a mixture of mean_directions {list(m.shape)}, concentrations {list(k.shape)} "
             f"and log_weights {list(w.shape)}; they must be [K, d], [K] and [K]; use vmap for more"
         )
-    refuse_lengths(f"{name}: mean_directions", m)
-    when_known(partial(_check_log_weights, name), w)
+    check_lengths(f"{name}: mean_directions", m)
+    defer_check(partial(_check_log_weights, name), w)
     return Mixture(m, k, w)
 
 
@@ -145,7 +153,7 @@ class MixtureFit(Run[FitState]):
     mixture: Mixture
 
 
-@explained
+@explain_errors
 @on_host
 def fit_mixture(
     x: ArrayLike,
@@ -189,10 +197,10 @@ def fit_mixture(
     ((3, 3), True)
     """
     x, components = _check_vectors("fit_mixture", x, components)
-    key_of("fit_mixture", key)
-    steps = count_of("fit_mixture: steps", steps, least=0)
+    check_key("fit_mixture", key)
+    steps = check_count("fit_mixture: steps", steps, least=0)
     with scope(x):
-        kind, x = x.dtype, in_full(x)
+        kind, x = x.dtype, to_work_dtype(x)
         done = run(
             partial(_em_step, x, hard),
             _evaluate_fit(x, _kmeans(x, components, key, 10), jnp.array(-jnp.inf, x.dtype)),
@@ -210,8 +218,8 @@ def fit_mixture(
 
 def _check_vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int]:
     """Check unit vectors and a number of components, at most the number of vectors."""
-    x = unit_vectors(name, x)
-    components = count_of(f"{name}: components", components, least=1)
+    x = check_unit_vectors(name, x)
+    components = check_count(f"{name}: components", components, least=1)
     if components > len(x):
         raise ValueError(
             f"{name}: {components} components for {len(x)} vectors; there must be at least 1 "
@@ -221,7 +229,7 @@ def _check_vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int
         return jnp.asarray(x), components
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _evaluate_fit(x: Array, mixture: Mixture, before: Array) -> FitState:
     joint = mixture.joint(x)
@@ -239,10 +247,10 @@ def _em_step(x: Array, hard: bool, state: FitState) -> FitState:
         share = jax.nn.one_hot(likeliest, state.joint.shape[1], dtype=state.joint.dtype)
     else:
         share = jax.nn.softmax(state.joint, 1)
-    return _evaluate_fit(x, maximise(x, share, state.mixture), state.score)
+    return _evaluate_fit(x, m_step(x, share, state.mixture), state.score)
 
 
-def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
+def m_step(x: Array, share: Array, before: Mixture) -> Mixture:
     """Return the maximum-likelihood mixture given the responsibilities `share` [N, K].
 
     A thousandth of a vector without direction is added to each component: one with a single vector
@@ -254,7 +262,7 @@ def maximise(x: Array, share: Array, before: Mixture) -> Mixture:
     return Mixture(direction, k, jnp.log(count / jnp.sum(count)))
 
 
-@explained
+@explain_errors
 @keeps_64_bits
 def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10) -> Mixture:
     """Initialise a mixture by greedy k-means++ and `rounds` of spherical k-means.
@@ -267,14 +275,14 @@ def spherical_kmeans(x: ArrayLike, components: int, key: Array, rounds: int = 10
     (3, 2)
     """
     x, components = _check_vectors("spherical_kmeans", x, components)
-    key_of("spherical_kmeans", key)
-    rounds = count_of("spherical_kmeans: rounds", rounds, least=1)
+    check_key("spherical_kmeans", key)
+    rounds = check_count("spherical_kmeans: rounds", rounds, least=1)
     with scope(x):
-        mixture = _kmeans(in_full(x), components, key, rounds)
+        mixture = _kmeans(to_work_dtype(x), components, key, rounds)
         return jax.tree.map(lambda a: a.astype(x.dtype), mixture)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @partial(jax.jit, static_argnums=(1, 3))
 def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
     keys = jax.random.split(key, components)
@@ -298,7 +306,7 @@ def _kmeans(x: Array, components: int, key: Array, rounds: int) -> Mixture:
     gather = lambda _, centres: _weighted_directions(x, one_hot_nearest_center(centres), centres)[0]
     centres = jax.lax.fori_loop(1, rounds, gather, centres)
     flat = jnp.zeros(components, x.dtype)
-    return maximise(x, one_hot_nearest_center(centres), Mixture(centres, flat, flat))
+    return m_step(x, one_hot_nearest_center(centres), Mixture(centres, flat, flat))
 
 
 def _weighted_directions(x: Array, share: Array, before: Array) -> tuple[Array, Array]:

@@ -17,19 +17,19 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.devices import allocation
-from jaxgpu.devices.precision import scope, smallest
-from jaxgpu.inputs.doors import explained, keeps_64_bits
+from jaxgpu.devices.precision import safe_tiny, scope
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits
 
 from ..bessel.ratios import iv_ratio
-from .arguments import concentration_of, count_of, direction_of, key_of
+from .arguments import check_concentration, check_count, check_direction, check_key
 
 _BLOCK = 1 << 15  # values per block; a block fits the cache, which more than halves the time
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
-@explained
+@explain_errors
 @keeps_64_bits
-def draw(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
+def sample_vmf(key: Array, mean_direction: Array, concentration: Array, count: int) -> Array:
     """Sample `count` unit vectors [count, d], differentiable in both parameters.
 
     Args:
@@ -42,23 +42,23 @@ def draw(key: Array, mean_direction: Array, concentration: Array, count: int) ->
         ValueError: the length is not 1, the concentration is negative, or a value is nan.
 
     >>> north = jnp.array([0.0, 0.0, 1.0])
-    >>> draw(jax.random.key(0), north, jnp.array(1e6), 2).shape
+    >>> sample_vmf(jax.random.key(0), north, jnp.array(1e6), 2).shape
     (2, 3)
     """
-    m = direction_of("sample: mean_direction", mean_direction)
-    k = concentration_of("sample: concentration", concentration, m)
-    key, count = key_of("sample", key), count_of("sample: count", count, least=0)
+    m = check_direction("sample: mean_direction", mean_direction)
+    k = check_concentration("sample: concentration", concentration, m)
+    key, count = check_key("sample", key), check_count("sample: count", count, least=0)
     with scope((m, k)):
         return _sample_directions(key, m, k, count)
 
 
-@allocation.bounded
+@allocation.limit_memory
 def _sample_directions(
     key: Array, mean_direction: Array, concentration: Array, count: int
 ) -> Array:
     d = mean_direction.shape[0]
     for_cosine, for_tangent = jax.random.split(key)
-    gap = gaps(for_cosine, d, jax.lax.stop_gradient(concentration), count)
+    gap = sample_gaps(for_cosine, d, jax.lax.stop_gradient(concentration), count)
     gap = _attach_concentration_gradient(d, gap, concentration)
     rows = max(1, min(count, _BLOCK // d))
     blocks = -(-count // rows)
@@ -72,12 +72,12 @@ def _sample_around(m: Array, key: Array, gap: Array) -> Array:
     """Sample unit vectors [n, d] uniformly from the circle of cosine 1 - gap to m."""
     normal = jax.random.normal(key, (gap.shape[0], m.shape[0]), m.dtype)
     tangent = normal - jnp.sum(normal * m[None], 1, keepdims=True) * m[None]
-    sine2 = jnp.maximum(gap * (2 - gap), smallest(m.dtype))
+    sine2 = jnp.maximum(gap * (2 - gap), safe_tiny(m.dtype))
     scale = jnp.sqrt(sine2) / jnp.sqrt(jnp.sum(tangent * tangent, 1))
     return (1 - gap)[:, None] * m[None] + scale[:, None] * tangent
 
 
-def gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
+def sample_gaps(key: Array, d: int, concentration: Array, count: int) -> Array:
     """Sample 1 - w [count] to full relative precision; not differentiable."""
     k, n = concentration, d - 1
     b = n / (2 * k + jnp.sqrt(4 * k * k + n * n))
@@ -114,10 +114,10 @@ def _attach_concentration_gradient(d: int, gap: Array, concentration: Array) -> 
 @_attach_concentration_gradient.defjvp
 def _attach_concentration_gradient_jvp(d, primals, tangents):
     (gap, k), (dgap, dk) = primals, tangents
-    return gap, dgap - cosine_slope(d, gap, k) * dk
+    return gap, dgap - cosine_derivative(d, gap, k) * dk
 
 
-def cosine_slope(d: int, gap: Array, concentration: Array) -> Array:
+def cosine_derivative(d: int, gap: Array, concentration: Array) -> Array:
     """Return dw/dk [N] of w = 1 - gap at fixed probability: the integral of (t - A) p(t) / p(w).
 
     It runs from w to 1. With t = cos r the integrand is smooth for all d >= 2. The integral is
@@ -125,7 +125,7 @@ def cosine_slope(d: int, gap: Array, concentration: Array) -> Array:
     """
     k, w = concentration, 1 - gap
     a = iv_ratio(0.5 * d - 1, k)
-    sine2 = jnp.maximum(gap * (2 - gap), smallest(w.dtype))
+    sine2 = jnp.maximum(gap * (2 - gap), safe_tiny(w.dtype))
     angle = jnp.arctan2(jnp.sqrt(sine2), w)
     upper = w > a
     room = jnp.where(upper, angle, np.pi - angle)

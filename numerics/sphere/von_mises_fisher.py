@@ -19,23 +19,23 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxgpu.devices.precision import scope
-from jaxgpu.inputs.doors import keeps_64_bits, keeps_64_bits_of_specs
+from jaxgpu.inputs.explanations import keeps_64_bits, keeps_64_bits_of_specs
 from jaxgpu.inputs.fields import number, pytree
 
-from ..arguments import computed_in
+from ..arguments import work_dtype
 from ..bessel.hypergeometric import log_hyp0f1
 from ..bessel.ratios import iv_ratio, iv_ratio_inverse
 from .arguments import (
-    concentration_of,
-    direction_of,
-    in_full,
-    mean_of,
-    points,
+    check_concentration,
+    check_direction,
+    check_mean,
+    check_points,
+    check_unit_vectors,
+    check_weights,
+    to_work_dtype,
     tolerance,
-    unit_vectors,
-    weights_of,
 )
-from .sampling import draw
+from .sampling import sample_vmf
 
 
 @pytree
@@ -60,7 +60,7 @@ class VonMisesFisher:
         return np.shape(self.mean_direction)[-1]
 
     @property
-    def resultant(self) -> Array:
+    def resultant_length(self) -> Array:
         """The length A(k) of the mean vector, []."""
         m, k = self._check_fields("resultant")
         return iv_ratio(len(m) / 2 - 1, k)
@@ -84,7 +84,7 @@ class VonMisesFisher:
         """Return the log density per unit of area at the unit vectors `x`, [..., d] -> [...]."""
         m, k = self._check_fields("log_prob")
         with scope((m, k)):
-            x = jnp.asarray(points("log_prob", x, len(m)))
+            x = jnp.asarray(check_points("log_prob", x, len(m)))
             along = jnp.sum(_promote(x) * _add_leading_axes(_promote(m), x), -1)
             log_p = _promote(k) * along - _log_normalizer(len(m), _promote(k))
             return log_p.astype(jnp.result_type(m, k, x))
@@ -129,7 +129,7 @@ class VonMisesFisher:
     @keeps_64_bits
     def sample(self, key: Array, count: int) -> Array:
         """Sample `count` vectors [count, d] in O(count d), reparametrised in both fields."""
-        return draw(key, self.mean_direction, self.concentration, count)
+        return sample_vmf(key, self.mean_direction, self.concentration, count)
 
     @classmethod
     @keeps_64_bits
@@ -149,14 +149,14 @@ class VonMisesFisher:
                 not finite, or weights that are all 0. Under `jit`, where values are unknown, nan
                 gives nan, and rows must be of unit length.
         """
-        x = unit_vectors("fit", x)
+        x = check_unit_vectors("fit", x)
         with scope(x):
             x = jnp.asarray(x)
-            kind, x = x.dtype, in_full(x)
+            kind, x = x.dtype, to_work_dtype(x)
             if weights is None:
                 total = jnp.mean(x, 0)
             else:
-                w = weights_of("fit", weights, x)
+                w = check_weights("fit", weights, x)
                 total = jnp.sum(w[:, None] * x, 0) / jnp.sum(w)
             return cls(*(a.astype(kind) for a in _direction_and_concentration(total)))
 
@@ -164,15 +164,15 @@ class VonMisesFisher:
     @keeps_64_bits
     def from_mean(cls, mean: ArrayLike) -> "VonMisesFisher":
         """Return the distribution whose mean vector is `mean`, [d], of length at most 1."""
-        mean = mean_of("from_mean", mean)
+        mean = check_mean("from_mean", mean)
         with scope(mean):
             found = _direction_and_concentration(_promote(mean))
             return cls(*(a.astype(mean.dtype) for a in found))
 
     def _check_fields(self, name: str) -> tuple[Array, Array]:
         """Check both fields and return them as arrays, for the method `name`."""
-        m = direction_of(f"{name}: mean_direction", self.mean_direction)
-        return m, concentration_of(f"{name}: concentration", self.concentration, m)
+        m = check_direction(f"{name}: mean_direction", self.mean_direction)
+        return m, check_concentration(f"{name}: concentration", self.concentration, m)
 
 
 @jax.jit  # else every fit outside of a jit would recompile the loops of the inverse ratio
@@ -203,7 +203,7 @@ def log_sphere_area(dimension: int) -> float:
 
 def _promote(a: Array) -> Array:
     """Convert `a` to the dtype in which it is computed."""
-    return a.astype(computed_in(a.dtype))
+    return a.astype(work_dtype(a.dtype))
 
 
 def _add_leading_axes(a: Array, x: Array) -> Array:

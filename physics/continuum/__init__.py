@@ -16,12 +16,12 @@ from jaxgpu.geometry import fill_box, sdf
 
 from . import materials
 from .grid import Grid
-from .health import Health, examine
+from .health import GradientHealth, examine
 from .materials import *
 from .particles import Body, Material, Particles, State
 from .scene import Scene
 from .simulation import count_lost, simulate
-from .tools import Collector, Collider, Injector, Soft, Tool
+from .tools import Collector, Collider, Injector, SoftContact, Tool
 from .trajectory import rollout
 
 __all__ = [
@@ -29,12 +29,12 @@ __all__ = [
     "Collector",
     "Collider",
     "Grid",
-    "Health",
+    "GradientHealth",
     "Injector",
     "Material",
     "Particles",
     "Scene",
-    "Soft",
+    "SoftContact",
     "State",
     "Tool",
     "count_lost",

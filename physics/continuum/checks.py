@@ -20,14 +20,14 @@ from .grid.grid import Grid
 from .materials.liquid import corrects_volume
 from .particles import Body
 from .scene_fields import SceneFields
-from .tools.collide import Collider
+from .tools.contact import Collider
 from .tools.sources import Collector, Injector
 
 FLOATS = ("float32", "float64")
 _TOLERANCE = 1e-6  # relative tolerance for moments that just fulfil the triangle inequality
 
 
-def complete[S: SceneFields](name: str, scene: S) -> S:
+def check_scene[S: SceneFields](name: str, scene: S) -> S:
     """Check a scene and convert lists to tuples, positions to floating point, gravity to a tuple.
 
     Args:
@@ -67,7 +67,7 @@ def complete[S: SceneFields](name: str, scene: S) -> S:
     return dataclasses.replace(scene, **{**parts, "bodies": bodies}, gravity=gravity)
 
 
-def check_places(scene: SceneFields) -> None:
+def check_positions(scene: SceneFields) -> None:
     """Raise an error for particles, free tools or injectors outside the box, or traced bodies."""
     if _is_traced(scene.bodies):
         raise TypeError(
@@ -256,7 +256,7 @@ def _check_sdf(name: str, shape: Any, d: int) -> None:
     inner: Iterable[Any] = getattr(shape, "shapes", ())
     if isinstance(shape, sdf.Union | sdf.Intersection) and not shape.shapes:
         raise ValueError(f"{name}.shapes is empty; give at least one shape")
-    if isinstance(shape, sdf.Moved | sdf.Rounded | sdf.Outside):
+    if isinstance(shape, sdf.Moved | sdf.Rounded | sdf.Complement):
         inner = (shape.shape,)
     for part in inner:
         _check_sdf(name, part, d)

@@ -23,20 +23,20 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxgpu.devices.mesh import flat, replicate, split
+from jaxgpu.devices.mesh import check_mesh, replicate, shard
 from jaxgpu.inputs.fields import pytree, static
 
 from . import engine
+from .grid.device_grids import Replica, Slab
 from .grid.grid import Grid
-from .grid.shared import Replica, Slab
-from .migration import handed_on
-from .particles import Body, Chunks, Particles, State, empty
-from .partition import Partition, partitioned, placed
+from .migration import migrate
+from .particles import Body, Chunks, Particles, State, empty_chunks
+from .partition import Partition, make_partition, slot_ids
 from .scene import Scene
 
 
 @pytree
-class Shares:
+class ShardedState:
     """A state whose particles are distributed over devices; `gather_state` restores their order."""
 
     state: State  # slots of each body, in the order of the devices
@@ -46,7 +46,7 @@ class Shares:
     partition: Partition | None = static()  # None if all steps use the full grid
 
 
-def shard_state(scene: Scene, mesh: Mesh) -> Shares:
+def shard_state(scene: Scene, mesh: Mesh) -> ShardedState:
     """Return the state at time zero, distributed over the devices of a mesh; host only.
 
     The grid is cut across the axis along which devices share the particles most evenly, never a
@@ -59,13 +59,13 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, fill_box
     >>> body = Body(fill_box((0.2, 0.2), (1.8, 0.5), 0.05), Liquid(), 0.05**2)
     >>> scene = Scene((body,), Grid(0.1, (20, 10)), (0.0, -10.0)).prepare()
-    >>> two = mesh.devices(2)
+    >>> two = mesh.make_mesh(2)
     >>> end = jax.jit(shard_step(scene, two))(shard_state(scene, two))
     >>> x = end.state.bodies[0].x
     >>> len(x.sharding.device_set), end.cuts.tolist(), int(end.whole)
     (2, [0, 11, 25], 0)
     """
-    mesh = flat("shard_state: mesh", mesh)
+    mesh = check_mesh("shard_state: mesh", mesh)
     if scene.sources:
         raise ValueError(
             "shard_state: a scene with injectors or collectors runs on one device; mesh=None"
@@ -73,21 +73,23 @@ def shard_state(scene: Scene, mesh: Mesh) -> Shares:
     state = scene.init(mesh.size)
     tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)
     chunks = [body.chunks for body in state.bodies]
-    found = partitioned(scene, chunks, mesh.size)
+    found = make_partition(scene, chunks, mesh.size)
     none = replicate(jnp.int32(0), mesh)
     if found is None:
-        bodies = tuple(split(body, mesh, axis=0) for body in state.bodies)
+        bodies = tuple(shard(body, mesh, axis=0) for body in state.bodies)
         state = replace(state, bodies=bodies, tools=tools, t=t, flows=flows)
-        return Shares(state=state, ids=(), cuts=none[None], whole=none, partition=None)
+        return ShardedState(state=state, ids=(), cuts=none[None], whole=none, partition=None)
     partition, cuts = found
     bodies, ids = [], []
     for body, given, (count, slots) in zip(scene.bodies, chunks, partition.chunks):
         shape = (mesh.size * count, slots)
-        numbers = placed(scene.grid, given, cuts, partition.cut.axis, count * slots).reshape(shape)
-        bodies.append(split(_scatter_to_slots(body, scene.grid, given, numbers), mesh, axis=0))
-        ids.append(split(numbers, mesh, axis=0))
+        numbers = slot_ids(scene.grid, given, cuts, partition.cut.axis, count * slots).reshape(
+            shape
+        )
+        bodies.append(shard(_scatter_to_slots(body, scene.grid, given, numbers), mesh, axis=0))
+        ids.append(shard(numbers, mesh, axis=0))
     state = replace(state, bodies=tuple(bodies), tools=tools, t=t, flows=flows)
-    return Shares(
+    return ShardedState(
         state=state, ids=tuple(ids), cuts=replicate(cuts, mesh), whole=none, partition=partition
     )
 
@@ -97,10 +99,10 @@ def _scatter_to_slots(body: Body, grid: Grid, chunks: Chunks, ids: Array) -> Par
     """Return the particles with these ids, from 1, in slots shaped as `ids`; 0 is empty."""
     at = jnp.maximum(ids - 1, 0)
     put = lambda given, waiting: jnp.where(ids > 0, given.ravel()[at], waiting)
-    return Particles(jax.tree.map(put, chunks, empty(body, grid, ids.shape)))
+    return Particles(jax.tree.map(put, chunks, empty_chunks(body, grid, ids.shape)))
 
 
-def gather_state(scene: Scene, shares: Shares) -> State:
+def gather_state(scene: Scene, shares: ShardedState) -> State:
     """Return the state with every particle in its slot of `scene.init`, evenly split over devices.
 
     Differentiable.
@@ -120,10 +122,10 @@ def _restore_order(
     """Scatter the particles to the slots given by their ids, from 1, in arrays of this shape."""
     at = jnp.where(ids > 0, ids - 1, math.prod(shape)).ravel()
     put = lambda a, b: a.ravel().at[at].set(b.ravel(), mode="drop").reshape(shape)
-    return Particles(jax.tree.map(put, empty(body, grid, shape), particles.chunks))
+    return Particles(jax.tree.map(put, empty_chunks(body, grid, shape), particles.chunks))
 
 
-def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
+def shard_step(scene: Scene, mesh: Mesh) -> Callable[[ShardedState], ShardedState]:
     """Return a function that advances shares by one step, as `Scene.step` does; `jit` it.
 
     Differentiable in the scene and the state, as `Scene.step` is.
@@ -132,14 +134,16 @@ def shard_step(scene: Scene, mesh: Mesh) -> Callable[[Shares], Shares]:
         TypeError, ValueError: there is no mesh, or it has several axes.
     """
 
-    def advance(shares: Shares, name: str) -> Shares:
+    def advance(shares: ShardedState, name: str) -> ShardedState:
         shares, _ = _migrate(scene, shares, name)
         return _advance_shares(scene, shares, name, 0, 1, lambda i: 1)
 
     return _map_over_devices(advance, mesh)
 
 
-def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Shares], Shares]:
+def shard_frame(
+    scene: Scene, mesh: Mesh, steps: Array | int
+) -> Callable[[ShardedState], ShardedState]:
     """Return a function that advances shares by this number of steps; `jit` it.
 
     Liquids are relaxed to the density of the grid once in sixteen steps, as in `simulate`. There is
@@ -151,8 +155,8 @@ def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Share
     last = jnp.asarray(steps, jnp.int32)
     correct = lambda i: engine.correction_steps(i, last)
 
-    def advance(shares: Shares, name: str) -> Shares:
-        def advance_block(carry: tuple[Array, Shares]) -> tuple[Array, Shares]:
+    def advance(shares: ShardedState, name: str) -> ShardedState:
+        def advance_block(carry: tuple[Array, ShardedState]) -> tuple[Array, ShardedState]:
             done, shares = carry
             shares, free = _migrate(scene, shares, name)
             count = jnp.minimum(free, last - done)
@@ -165,22 +169,27 @@ def shard_frame(scene: Scene, mesh: Mesh, steps: Array | int) -> Callable[[Share
     return _map_over_devices(advance, mesh)
 
 
-def _migrate(scene: Scene, shares: Shares, name: str) -> tuple[Shares, Array]:
+def _migrate(scene: Scene, shares: ShardedState, name: str) -> tuple[ShardedState, Array]:
     """Migrate particles; return the shares and the steps for which particles stay near home."""
     partition = shares.partition
     if partition is None:
-        return shares, jnp.int32(engine.EVERY)
+        return shares, jnp.int32(engine.CHECK_STEPS)
     chunks = [body.chunks for body in shares.state.bodies]
-    chunks, ids, cuts, free = handed_on(partition, scene, chunks, shares.ids, shares.cuts, name)
+    chunks, ids, cuts, free = migrate(partition, scene, chunks, shares.ids, shares.cuts, name)
     state = replace(shares.state, bodies=tuple(Particles(a) for a in chunks))
     return replace(shares, state=state, ids=tuple(ids), cuts=cuts), free
 
 
 def _advance_shares(
-    scene: Scene, shares: Shares, name: str, first: Any, count: Any, correct: Callable[[Any], Any]
-) -> Shares:
+    scene: Scene,
+    shares: ShardedState,
+    name: str,
+    first: Any,
+    count: Any,
+    correct: Callable[[Any], Any],
+) -> ShardedState:
     """Advance shares by `count` steps from step `first`, on slabs if particles stay near them."""
-    partition, before, replica = shares.partition, shares.state, Replica.of(scene.grid, name)
+    partition, before, replica = shares.partition, shares.state, Replica.from_grid(scene.grid, name)
 
     def advance_on_full_grid(state: State) -> State:
         advance_step = lambda i, state: engine.step(scene, state, correct(i), replica)
@@ -188,7 +197,7 @@ def _advance_shares(
 
     if partition is None:
         return replace(shares, state=advance_on_full_grid(before), whole=shares.whole + count)
-    slab = Slab.of(scene.grid, partition.cut, name, shares.cuts)
+    slab = Slab.from_grid(scene.grid, partition.cut, name, shares.cuts)
 
     def advance_slab_step(i: Any, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, held = carry
@@ -207,7 +216,7 @@ def _advance_shares(
 def _is_within_slab(slab: Slab, state: State) -> Array:
     """Return whether all particles of this device are close enough to its slab, [] bool."""
     chunks = [body.chunks for body in state.bodies]
-    return jnp.all(jnp.stack([slab.holds(a.x[slab.cut.axis], a.m) for a in chunks]))
+    return jnp.all(jnp.stack([slab.contains(a.x[slab.cut.axis], a.m) for a in chunks]))
 
 
 def _is_true_on_all(true: Array, name: str) -> Array:
@@ -216,17 +225,19 @@ def _is_true_on_all(true: Array, name: str) -> Array:
 
 
 def _map_over_devices(
-    advance: Callable[[Shares, str], Shares], mesh: Mesh
-) -> Callable[[Shares], Shares]:
+    advance: Callable[[ShardedState, str], ShardedState], mesh: Mesh
+) -> Callable[[ShardedState], ShardedState]:
     """Return a function that runs `advance(shares, axis name)` on the shares of all devices."""
-    mesh = flat("shard_step: mesh", mesh)
+    mesh = check_mesh("shard_step: mesh", mesh)
     (name,) = mesh.axis_names
     rest, here = PartitionSpec(), PartitionSpec(name)
     state: dict[str, Any] = {"bodies": here, "tools": rest, "t": rest, "flows": rest}
     others: dict[str, Any] = {"ids": here, "cuts": rest, "whole": rest}
-    partition_specs = lambda partition: Shares(state=State(**state), partition=partition, **others)
+    partition_specs = lambda partition: ShardedState(
+        state=State(**state), partition=partition, **others
+    )
 
-    def step(shares: Shares) -> Shares:
+    def step(shares: ShardedState) -> ShardedState:
         spec = partition_specs(
             shares.partition
         )  # a prefix tree of shares, whose leaves are partition specs

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.devices.precision import safe_tiny
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.runs.program import called
+from jaxgpu.runs.program import call_checked
 
 from .particles import State
 from .scene import Scene
@@ -24,7 +24,7 @@ from .trajectory import Drive, count_frames, rollout
 
 
 @pytree
-class Health:
+class GradientHealth:
     """Norms of the derivative of a loss in the state at the start of each frame."""
 
     x: Array  # [T] norm of dloss/dx over particles and axes, loss / m
@@ -40,17 +40,17 @@ class Health:
         """
         back = -self.span * jnp.arange(self.v.shape[0], dtype=self.v.dtype)
         back = back - jnp.mean(back)
-        size = jnp.log(jnp.maximum(self.v, smallest(self.v.dtype)))
+        size = jnp.log(jnp.maximum(self.v, safe_tiny(self.v.dtype)))
         return jnp.sum(back * size) / jnp.sum(back * back)
 
     @property
-    def breaks_at(self) -> Array:
+    def broken_frame(self) -> Array:
         """Last frame [] with a broken derivative at its start, the origin of all; -1 if none."""
         frames = jnp.arange(self.broken.shape[0], dtype=jnp.int32)
         return jnp.max(jnp.where(self.broken > 0, frames, -1))
 
 
-@explained
+@explain_errors
 @on_host
 def examine(
     scene: Scene,
@@ -59,15 +59,16 @@ def examine(
     drive: Drive,
     loss: Callable[[State, Any], Array],
     **options: Any,
-) -> tuple[Array, Any, Health]:
-    """Return the value of a loss, its gradient in the controls, and a `Health`; jit the caller.
+) -> tuple[Array, Any, GradientHealth]:
+    """Return a loss, its gradient in the controls, and a `GradientHealth`; jit the caller.
 
     Args:
         scene, state, controls, drive: as in `rollout`.
         loss: scalar function of the last state and the measurements [1 + T, ...].
         options: substeps and the other options of `rollout`.
     Returns:
-        the loss, its gradient shaped as the controls, and a `Health`, at the cost of the gradient.
+        the loss, its gradient shaped as the controls, and a `GradientHealth`, at the cost of the
+        gradient.
 
     >>> from dataclasses import replace
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid
@@ -87,12 +88,12 @@ def examine(
 
     def total_loss(controls: Any, probes: Array) -> Array:
         end, history = rollout(scene, state, (controls, probes), probed_drive, **options)
-        return called("examine: loss", loss, end, history)
+        return call_checked("examine: loss", loss, end, history)
 
     value, (slope, sizes) = jax.value_and_grad(total_loss, (0, 1))(controls, zeros)
     span = options["substeps"] * jnp.asarray(scene.dt, state.t.dtype)
     x, v = jnp.sqrt(sizes[:, :2]).T
-    return value, slope, Health(x=x, v=v, broken=sizes[:, 2], span=span)
+    return value, slope, GradientHealth(x=x, v=v, broken=sizes[:, 2], span=span)
 
 
 @jax.custom_vjp

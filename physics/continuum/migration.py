@@ -12,16 +12,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .grid.shared import DRIFT, neighbours
-from .particles import Chunks, empty
+from .grid.device_grids import DRIFT, exchange_halos
+from .particles import Chunks, empty_chunks
 from .partition import Partition, cuts, first_planes, histogram
 
-LONGEST = 16  # maximum number of steps between two migrations
-NEARLY = 0.75  # fraction of the allowed drift that a particle may use at its present speed
-SENT = 4  # a device sends at most 1 / SENT of its slots to each neighbour
+MAX_STEPS = 16  # maximum number of steps between two migrations
+DRIFT_FRACTION = 0.75  # fraction of the allowed drift that a particle may use at its present speed
+SEND_DIVISOR = 4  # a device sends at most 1 / SENT of its slots to each neighbour
 
 
-def handed_on(
+def migrate(
     partition: Partition,
     scene: Any,
     bodies: Sequence[Chunks],
@@ -51,7 +51,7 @@ def handed_on(
         plane = first_planes(grid, chunks.x[axis], axis).ravel()
         home = jnp.sum(plane[None] >= after[1:-1, None], 0, dtype=jnp.int32)
         granted = _grant_transfers(counts[:, i], after, chunks.m.size)
-        blank = empty(body, grid, chunks.m.shape)
+        blank = empty_chunks(body, grid, chunks.m.shape)
         moved.append(_exchange_particles(chunks, numbers, blank, home, granted, name))
     return [a for a, _ in moved], [b for _, b in moved], after, jnp.min(seen[:, -1])
 
@@ -78,14 +78,14 @@ def _grant_transfers(counts: Array, cuts: Array, slots: int) -> Array:
     from_below = limit_to_room(room[1:], up, jnp.concatenate([down[1:], none]))
     from_above = limit_to_room(room[:-1], down, jnp.concatenate([none, up[:-1]]))
     granted = [jnp.concatenate([none, from_above]), jnp.concatenate([from_below, none])]
-    return jnp.minimum(jnp.stack(granted), slots // SENT)
+    return jnp.minimum(jnp.stack(granted), slots // SEND_DIVISOR)
 
 
 def _num_safe_steps(v: Array, dt: Any, dx: float) -> Array:
     """Return the steps in which no particle drifts too far along the axis, 1 to LONGEST, int32."""
     fastest = jnp.max(jnp.abs(jnp.where(jnp.isfinite(v), v, 0)))
-    slowest = NEARLY * DRIFT * dx / LONGEST  # m per step
-    steps = LONGEST * slowest / jnp.maximum(fastest * dt, slowest)
+    slowest = DRIFT_FRACTION * DRIFT * dx / MAX_STEPS  # m per step
+    steps = MAX_STEPS * slowest / jnp.maximum(fastest * dt, slowest)
     return jnp.maximum(steps.astype(jnp.int32), 1)
 
 
@@ -101,7 +101,7 @@ def _exchange_particles(
         name: of the mesh axis.
     """
     me, slots = lax.axis_index(name), home.size
-    most, filled, kept = slots // SENT, ids.ravel() > 0, ids.ravel() > 0
+    most, filled, kept = slots // SEND_DIVISOR, ids.ravel() > 0, ids.ravel() > 0
     held, made = _pack_rows((chunks, ids))
     sent = []
     for goes, count in ((home < me, granted[0, me]), (home > me, granted[1, me])):
@@ -110,7 +110,7 @@ def _exchange_particles(
         kept = kept & ~goes
         at = _true_indices(goes, most)
         sent.append([a.at[:, at].get(mode="fill", fill_value=0) for a in held])
-    below, above = neighbours(sent[0], sent[1], name)
+    below, above = exchange_halos(sent[0], sent[1], name)
     arrived = [jnp.concatenate(pair, 1) for pair in zip(below, above)]
     # The arrivals fill the first empty slots in order.
     there = arrived[-1][0] > 0

@@ -1,9 +1,10 @@
 """Bodies as the user defines them, and the particles that represent them in a run.
 
 Kernels need separate arrays per component and chunks of particles that fit a core's cache, arrays
-[C, P] (see `grid.chunked`); users need arrays [N, D]. `Particles` stores the former as `Chunks` and
-has the latter as properties, which work under jit, vmap and grad and cost nothing there. Slot n is
-entry (n // P, n % P), and the initial particles fill the first slots in their order.
+[C, P] (see `grid.cpu_transfer`); users need arrays [N, D]. `Particles` stores the former as
+`Chunks` and has the latter as properties, which work under jit, vmap and grad and cost nothing
+there. Slot n is entry (n // P, n % P), and the initial particles fill the first slots in their
+order.
 """
 
 import dataclasses
@@ -16,12 +17,12 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, Vec
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import on_host
+from jaxgpu.inputs.explanations import on_host
 from jaxgpu.inputs.fields import number, pytree, size
 
 from .grid.grid import Grid
-from .tools.collide import Tool
-from .tools.sources import Flow
+from .tools.contact import Tool
+from .tools.sources import SourceCounts
 
 CHUNK = 1024  # maximum slots per chunk: a step stays in a core's cache; 256 to 2048 differ by 10 %
 
@@ -91,7 +92,7 @@ class Particles:
     >>> drop = Scene((body,), Grid(0.1, (10, 10))).init().bodies[0]
     >>> drop.x.shape, drop.x[drop.active].shape, float(drop.m.sum())
     ((8, 2), (3, 2), 30.0)
-    >>> drop.updated(v=2 * drop.v).v[0]
+    >>> drop.replace(v=2 * drop.v).v[0]
     Array([2., 0.], dtype=float32)
     """
 
@@ -135,14 +136,14 @@ class Particles:
         """
         return jax.tree.map(_stack_components, self.chunks.internal, is_leaf=_is_tensor)
 
-    def updated(self, **arrays: Any) -> "Particles":
+    def replace(self, **arrays: Any) -> "Particles":
         """Return a copy with new x [N, D], v [N, D], C [N, D, D], m [N], volume [N] or `internal`.
 
         Raises:
             ValueError: an array does not broadcast to the shape of the stored one.
         """
         # x is exempt: a particle whose position is not finite is reported as lost
-        ranges.finite("Particles.updated", **{k: a for k, a in arrays.items() if k != "x"})
+        ranges.check_finite("Particles.replace", **{k: a for k, a in arrays.items() if k != "x"})
         new = {}
         for name, array in arrays.items():
             stored = getattr(self.chunks, name)
@@ -157,7 +158,7 @@ class State:
     bodies: tuple[Particles, ...]
     tools: tuple[Tool, ...]  # pose and velocity of each collider
     t: Array  # [] time, s
-    flows: tuple[Flow, ...] = ()  # numbers of particles moved by each source
+    flows: tuple[SourceCounts, ...] = ()  # numbers of particles moved by each source
 
     @on_host
     def view(self) -> dict[str, np.ndarray]:
@@ -197,7 +198,7 @@ def _split_components(like: Any, array: Any) -> Any:
     return part(array, like)
 
 
-def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
+def empty_chunks(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
     """Return chunks of empty slots of a body, arrays of this shape [C, P]."""
     d, dtype = body.x.shape[1], body.x.dtype
     middle = np.add(grid.lower, grid.upper) / 2  # position of empty slots
@@ -215,8 +216,8 @@ def empty(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
 def fill(body: Body, grid: Grid, shares: int) -> Particles:
     """Return a body's initial particles, in chunks whose number is a multiple of `shares`."""
     n, d = body.x.shape
-    shape = slotted(max(n, body.capacity), shares)
-    waiting = empty(body, grid, shape)
+    shape = chunk_shape(max(n, body.capacity), shares)
+    waiting = empty_chunks(body, grid, shape)
     put = lambda slots, values: slots.ravel().at[:n].set(values).reshape(shape)
     v = jnp.broadcast_to(jnp.asarray(body.v, body.x.dtype), (n, d))
     volume = jnp.broadcast_to(jnp.asarray(body.volume, body.x.dtype), (n,))
@@ -230,7 +231,7 @@ def fill(body: Body, grid: Grid, shares: int) -> Particles:
     return Particles(chunks)
 
 
-def slotted(slots: int, shares: int = 1) -> tuple[int, int]:
+def chunk_shape(slots: int, shares: int = 1) -> tuple[int, int]:
     """Return the number of chunks, a multiple of `shares`, and slots per chunk for `slots`."""
     c = -(-slots // (CHUNK * shares)) * shares
     return c, -(-slots // (8 * c)) * 8  # equal sizes: the last chunk is not half empty

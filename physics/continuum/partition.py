@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .grid.device_grids import DRIFT, Cut
 from .grid.grid import Grid
-from .grid.shared import DRIFT, Cut
-from .grid.stencil import base
+from .grid.stencil import base_node
 from .materials.liquid import corrects_volume
-from .particles import Chunks, slotted
+from .particles import Chunks, chunk_shape
 from .scene_fields import SceneFields
 
-FOLD = 5  # planes at a face that affect one another, so that one device must have them all
-WIDE = 2  # maximum width of a slab relative to equal slabs
+FACE_PLANES = 5  # planes at a face that affect one another, so that one device must have them all
+MAX_WIDTH = 2  # maximum width of a slab relative to equal slabs
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Partition:
     whole: tuple[tuple[int, ...], ...]  # per body: [C, P] of the undistributed state
 
 
-def narrowest(reach: int, devices: int) -> list[int]:
+def min_slab_planes(reach: int, devices: int) -> list[int]:
     """Return the minimum number of planes per slab, for disjoint zones of cuts and faces."""
-    return [FOLD + reach, *[2 * reach + 2] * (devices - 2), FOLD + reach + 2]
+    return [FACE_PLANES + reach, *[2 * reach + 2] * (devices - 2), FACE_PLANES + reach + 2]
 
 
 def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
@@ -47,7 +47,7 @@ def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
         before: previous cuts; each inner cut moves by at most one plane from them, if it can.
     """
     n, planes, room = cut.devices, counts.shape[0], cut.planes - cut.zone
-    narrow = narrowest(cut.reach, n)
+    narrow = min_slab_planes(cut.reach, n)
     filled = counts > 0
     lowest, highest = jnp.argmax(filled), planes - jnp.argmax(filled[::-1])
     made = [jnp.where(lowest < narrow[0], 0, lowest).astype(jnp.int32)]
@@ -68,7 +68,7 @@ def cuts(counts: Array, cut: Cut, before: Array | None = None) -> Array:
 
 def first_planes(grid: Grid, x: Array, axis: int) -> Array:
     """Return the index of the first plane that each particle touches, shaped as x, int32."""
-    return base(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
+    return base_node(grid.coordinate(x, axis), grid.shape[axis]).astype(jnp.int32)
 
 
 def histogram(grid: Grid, chunks: Chunks, axis: int) -> Array:
@@ -85,7 +85,7 @@ _count_by_plane = jax.jit(histogram, static_argnames=("grid", "axis"))
 _first_planes = jax.jit(first_planes, static_argnames=("grid", "axis"))
 
 
-def partitioned(
+def make_partition(
     scene: SceneFields, bodies: list[Chunks], devices: int
 ) -> tuple[Partition, Array] | None:
     """Return a partition of the particles and its first cuts, or None if none is possible."""
@@ -96,9 +96,9 @@ def partitioned(
     reach = DRIFT + corrected  # the volume excess of a node depends on its neighbours
     pull = np.abs([float(np.asarray(g)) for g in scene.gravity or (0.0,) * len(grid.cells)])
     for axis, (planes, face) in enumerate(zip(grid.shape, grid.faces)):
-        if face == "periodic" or planes < sum(narrowest(reach, devices)):
+        if face == "periodic" or planes < sum(min_slab_planes(reach, devices)):
             continue
-        kept = min(planes, WIDE * -(-planes // devices) + 2 * reach + 2)
+        kept = min(planes, MAX_WIDTH * -(-planes // devices) + 2 * reach + 2)
         cut = Cut(axis, kept, reach, devices)
         counts = [np.asarray(_count_by_plane(grid, chunks, axis)) for chunks in bodies]
         made = _find_cuts(jnp.asarray(sum(counts)), cut)
@@ -114,7 +114,7 @@ def partitioned(
         return None
     _, cut, slots, made = best
     whole = tuple(chunks.m.shape for chunks in bodies)
-    return Partition(cut, tuple(slotted(n) for n in slots), whole), made
+    return Partition(cut, tuple(chunk_shape(n) for n in slots), whole), made
 
 
 def _round_up_slots(slots: int) -> int:
@@ -123,7 +123,7 @@ def _round_up_slots(slots: int) -> int:
     return digit * -(-int(slots) // digit)
 
 
-def placed(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
+def slot_ids(grid: Grid, chunks: Chunks, cuts: Array, axis: int, slots: int) -> Array:
     """Return particle ids, from 1, for the `slots` slots of each device, 0 in empty slots."""
     filled = np.flatnonzero(np.asarray(chunks.m).ravel() > 0)
     plane = np.asarray(_first_planes(grid, chunks.x[axis], axis)).ravel()[filled]

@@ -37,6 +37,6 @@ def picture(
     sizes = [b.m.size for b in state.bodies]
     ink = jnp.asarray(colours, state.bodies[0].x.dtype)
     paint = jnp.repeat(ink, jnp.asarray(sizes), 0, total_repeat_length=sum(sizes))
-    look = render.Look(jnp.where(filled, 0.575 * scene.grid.dx, 0.0))
+    look = render.ParticleStyle(jnp.where(filled, 0.575 * scene.grid.dx, 0.0))
     solids = [(c.shape, t.x, t.turn) for c, t in zip(scene.colliders, state.tools)]
     return render.picture(camera, points(state), paint, look, solids=solids, **options)

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import on_host
+from jaxgpu.inputs.explanations import on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs.fresh_calls import call_fresh
 
 from . import checks, engine, stability
 from .particles import State, fill
 from .scene_fields import SceneFields
-from .tools.sources import Flow
+from .tools.sources import SourceCounts
 
 
 @pytree
@@ -51,8 +51,8 @@ class Scene(SceneFields):
         >>> round(float(scene.dt), 6)  # 0.4 x 0.8 x 0.1 m / (10 m/s)
         0.0032
         """
-        scene = checks.complete("prepare", self)
-        checks.check_places(scene)
+        scene = checks.check_scene("prepare", self)
+        checks.check_positions(scene)
         checks.check_densities(scene)
         return stability.with_time_step(scene)
 
@@ -65,7 +65,7 @@ class Scene(SceneFields):
             ValueError, TypeError: parts do not fit each other, or a value is outside its range.
         Differentiable in positions, velocities, densities and volumes.
         """
-        scene = checks.complete("init", self)
+        scene = checks.check_scene("init", self)
         for i, body in enumerate(scene.bodies):
             ranges.refuse(f"init: bodies[{i}].x", body.x, ranges.Range(unit="m"))
         return call_fresh(_init, scene, shares)
@@ -88,10 +88,10 @@ def _initial_state(scene: Scene, shares: int) -> State:
         bodies=tuple(fill(body, scene.grid, shares) for body in scene.bodies),
         tools=tuple(collider.start(dtype) for collider in scene.colliders),
         t=jnp.zeros((), dtype),
-        flows=tuple(Flow.none() for _ in scene.sources),
+        flows=tuple(SourceCounts.zeros() for _ in scene.sources),
     )
 
 
-_init = allocation.bounded(
+_init = allocation.limit_memory(
     jax.jit(_initial_state, static_argnames="shares")
 )  # compiled once per shape

@@ -8,7 +8,7 @@ from jaxgpu.inputs.fields import number, pytree, static
 
 from .grid.grid import Grid
 from .particles import Body
-from .tools.collide import Collider
+from .tools.contact import Collider
 from .tools.sources import Collector, Injector
 
 

@@ -13,21 +13,21 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxgpu.devices.mesh import flat, split
+from jaxgpu.devices.mesh import check_mesh, shard
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree, static
 from jaxgpu.runs import Keep, Resume
-from jaxgpu.runs.loop import Run, nothing, run
+from jaxgpu.runs.loop import Run, measure_nothing, run
 
 from . import engine
-from .devices import Shares, gather_state, shard_frame, shard_state
+from .devices import ShardedState, gather_state, shard_frame, shard_state
 from .particles import State
 from .scene import Scene
 
 
 @pytree
-class Watch:
+class FrameRecord:
     """Quantities recorded after every frame, including the user's measurement."""
 
     measured: Any  # result of the user's function
@@ -38,7 +38,7 @@ class Watch:
 
 
 @pytree
-class Bound:
+class BoundMeasure:
     """A measurement function with its bound arguments, whose arrays are operands of a program."""
 
     function: Callable[..., Any] = static()  # the unbound function
@@ -51,7 +51,7 @@ class Bound:
 
 
 @pytree
-class Frames:
+class FrameStepper:
     """A scene that is run frame by frame; its numbers are operands of one compiled program."""
 
     scene: Scene
@@ -70,13 +70,13 @@ class Frames:
 
         return lax.fori_loop(0, self.substeps, advance_step, state)
 
-    def watch(self, state: State) -> Watch:
+    def record(self, state: State) -> FrameRecord:
         """Return the record of a state, for the start and after every frame."""
-        return self.seen(state, state)
+        return self.make_record(state, state)
 
-    def seen(self, state: State, spread: State) -> Watch:
+    def make_record(self, state: State, spread: State) -> FrameRecord:
         """Return the record of a state; `spread` holds the same particles in any order."""
-        return Watch(
+        return FrameRecord(
             measured=self.measure(state),
             lost=count_lost(self.scene, spread),
             t=state.t,
@@ -86,39 +86,39 @@ class Frames:
 
 
 @pytree
-class SharedFrames:
-    """`Frames` on several devices; functions of a state see the particles in order."""
+class ShardedStepper:
+    """`FrameStepper` on several devices; functions of a state see the particles in order."""
 
-    frames: Frames
+    frames: FrameStepper
     mesh: Mesh = static()  # devices that share the scene
 
-    def init(self) -> Shares:
+    def init(self) -> ShardedState:
         """Return the state at time zero, distributed over the devices."""
         return shard_state(self.frames.scene, self.mesh)
 
-    def step(self, shares: Shares) -> Shares:
+    def step(self, shares: ShardedState) -> ShardedState:
         """Advance the shares by one frame."""
         return shard_frame(self.frames.scene, self.mesh, self.frames.substeps)(shares)
 
-    def watch(self, shares: Shares) -> Watch:
+    def record(self, shares: ShardedState) -> FrameRecord:
         """Return the record of a state, for the start and after every frame."""
-        return self.frames.seen(gather_state(self.frames.scene, shares), shares.state)
+        return self.frames.make_record(gather_state(self.frames.scene, shares), shares.state)
 
-    def end(self, shares: Shares) -> State:
+    def end(self, shares: ShardedState) -> State:
         """Return the state with particles in order, evenly distributed over devices; host only."""
         state = gather_state(self.frames.scene, shares)
-        bodies = tuple(split(body, self.mesh, axis=0) for body in state.bodies)
+        bodies = tuple(shard(body, self.mesh, axis=0) for body in state.bodies)
         return dataclasses.replace(state, bodies=bodies)
 
 
-@explained
+@explain_errors
 @on_host
 def simulate(
     scene: Scene,
     t: float,
     *,
     frames: int = 1,
-    measure: Callable[[State], Any] = nothing,
+    measure: Callable[[State], Any] = measure_nothing,
     until: Callable[[State], Array] | None = None,
     out: str | Path | None = None,
     resume: Resume = False,
@@ -142,7 +142,7 @@ def simulate(
             True, names of values that may differ, or a `Branch`, as `jaxgpu.runs.run` documents.
         keep: checkpoints to retain, counted in frames, as `jaxgpu.runs.run` documents.
         guard: stop at the first value that is not finite and name it, before it is saved.
-        mesh: devices over which to distribute the particles, from `jaxgpu.devices.mesh.devices`.
+        mesh: devices over which to distribute the particles, from `jaxgpu.devices.mesh.make_mesh`.
     Returns:
         a `Run`: the last state, history [1 + frames, ...] from the start on, and timing.
     Raises:
@@ -162,13 +162,13 @@ def simulate(
     scene = scene.prepare()
     substeps = int(np.ceil(t / (frames * float(np.asarray(scene.dt))) - 1e-6))
     dt = np.asarray(scene.bodies[0].x).dtype.type(t / (frames * substeps))
-    film = Frames(dataclasses.replace(scene, dt=dt), substeps, _bind_arrays(measure))
+    film = FrameStepper(dataclasses.replace(scene, dt=dt), substeps, _bind_arrays(measure))
     if mesh is None:
         done = run(
             film.step,
             film.init(),
             frames,
-            measure=film.watch,
+            measure=film.record,
             until=until,
             out=out,
             resume=resume,
@@ -176,12 +176,12 @@ def simulate(
             guard=guard,
         )
     else:
-        shared = SharedFrames(film, flat("simulate: mesh", mesh))
+        shared = ShardedStepper(film, check_mesh("simulate: mesh", mesh))
         spread = run(
             shared.step,
             shared.init(),
             frames,
-            measure=shared.watch,
+            measure=shared.record,
             until=until and partial(_is_finished, film.scene, _bind_arrays(until)),
             out=out,
             resume=resume,
@@ -194,7 +194,7 @@ def simulate(
     return dataclasses.replace(done, history=done.history.measured)
 
 
-def _is_finished(scene: Scene, until: Callable[[State], Array], shares: Shares) -> Array:
+def _is_finished(scene: Scene, until: Callable[[State], Array], shares: ShardedState) -> Array:
     """Return whether a run on several devices ends here, [] bool."""
     return until(gather_state(scene, shares))
 
@@ -202,15 +202,15 @@ def _is_finished(scene: Scene, until: Callable[[State], Array], shares: Shares) 
 def _bind_arrays(measure: Callable[[State], Any]) -> Callable[[State], Any]:
     """Return the function as a pytree of its bound arrays, so that they become operands."""
     if inspect.ismethod(measure) and not jax.tree_util.all_leaves([measure.__self__]):
-        return Bound(measure.__func__, (measure.__self__,), {})
+        return BoundMeasure(measure.__func__, (measure.__self__,), {})
     if isinstance(measure, partial):
         carried = jax.tree.leaves((measure.args, measure.keywords))
         if not any(isinstance(leaf, int) for leaf in carried):  # integers may be sizes: keep static
-            return Bound(measure.func, measure.args, measure.keywords)
+            return BoundMeasure(measure.func, measure.args, measure.keywords)
     return measure
 
 
-def _raise_lost(seen: Watch) -> None:
+def _raise_lost(seen: FrameRecord) -> None:
     """Raise an error at the first frame that shows lost particles or a lost tool."""
     if not np.any(seen.lost):
         return
@@ -227,7 +227,7 @@ def _raise_lost(seen: Watch) -> None:
     )
 
 
-def _raise_refused(seen: Watch, end: State) -> None:
+def _raise_refused(seen: FrameRecord, end: State) -> None:
     """Raise an error if injectors found no empty slot."""
     for i, body in enumerate(end.bodies):
         refused = seen.refused[:, i]
@@ -261,7 +261,7 @@ def _lost_tools(scene: Scene, state: State) -> Array:
     return jnp.stack(out) if out else jnp.zeros(0, bool)
 
 
-@explained
+@explain_errors
 def count_lost(scene: Scene, state: State) -> Array:
     """Return the number of lost particles and tools, [] int32.
 

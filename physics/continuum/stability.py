@@ -18,11 +18,11 @@ from .particles import Body
 from .scene_fields import SceneFields
 from .tools.sources import Injector
 
-WAVE = 0.8  # A: cells that a wave may cross per step
-DIFFUSION = 1.0  # B: fraction of the explicit limit on a square lattice
+WAVE_LIMIT = 0.8  # A: cells that a wave may cross per step
+DIFFUSION_LIMIT = 1.0  # B: fraction of the explicit limit on a square lattice
 SAFETY = 0.4
 DAMPING = 0.03  # by the transfers: fraction of a wave lost per step, divided by (k dx)^4
-SHARE = 0.01  # maximum damping relative to a viscosity, before transfers become sharp
+MAX_DAMPING = 0.01  # maximum damping relative to a viscosity, before transfers become sharp
 
 
 def with_time_step[S: SceneFields](scene: S) -> S:
@@ -51,12 +51,12 @@ def with_time_step[S: SceneFields](scene: S) -> S:
 
 
 def _needs_sharp_transfers(body: Body, grid: Grid, dt: float) -> bool:
-    """Return whether the damping of the transfers exceeds `SHARE` of a body's viscosity."""
+    """Return whether the damping of the transfers exceeds `MAX_DAMPING` of a body's viscosity."""
     largest, apparent = _viscosities(body)
     across = [n for n, face in zip(grid.cells, grid.faces) if face != "periodic"]
     k = np.pi / (min(across) * grid.dx) if across else 2 * np.pi / (max(grid.cells) * grid.dx)
     least = min(largest, apparent)
-    return max(largest, apparent) > 0 and DAMPING * k**2 * grid.dx**4 > SHARE * least * dt
+    return max(largest, apparent) > 0 and DAMPING * k**2 * grid.dx**4 > MAX_DAMPING * least * dt
 
 
 def _viscosities(body: Body) -> tuple[float, float]:
@@ -91,4 +91,4 @@ def _max_stable_step(body: Body, grid: Grid, extra: float) -> float:
     c = float(np.max(body.material.sound_speed(body.density)))
     nu = float(np.max(body.material.kinematic_viscosity(body.density)))
     d = len(grid.cells)
-    return 1 / ((c + speed) / (WAVE * grid.dx) + 2 * d * nu / (DIFFUSION * grid.dx**2))
+    return 1 / ((c + speed) / (WAVE_LIMIT * grid.dx) + 2 * d * nu / (DIFFUSION_LIMIT * grid.dx**2))

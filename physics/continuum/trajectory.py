@@ -16,9 +16,9 @@ import numpy as np
 from jax import lax
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.runs.fresh_calls import call_as_program
-from jaxgpu.runs.loop import nothing
+from jaxgpu.runs.loop import measure_nothing
 
 from . import engine
 from .particles import State
@@ -27,21 +27,21 @@ from .scene import Scene
 type Drive = Callable[[Scene, State, Any], tuple[Scene, State]]
 
 
-def alone(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:
+def no_drive(scene: Scene, state: State, control: Any) -> tuple[Scene, State]:
     """Return scene and state unchanged: the default drive."""
     return scene, state
 
 
-@explained
+@explain_errors
 @on_host
 def rollout(
     scene: Scene,
     state: State,
     controls: Any,
-    drive: Drive = alone,
+    drive: Drive = no_drive,
     *,
     substeps: int,
-    measure: Callable[[State], Any] = nothing,
+    measure: Callable[[State], Any] = measure_nothing,
     checkpoint: Literal["auto"] | tuple[int, int] = "auto",
     budget: float = 2**30,
 ) -> tuple[State, Any]:
@@ -75,7 +75,7 @@ def rollout(
     """
     frames = count_frames(scene, controls, substeps, budget)
     if checkpoint == "auto":
-        checkpoint = levels(scene, state, frames, substeps, budget)
+        checkpoint = choose_levels(scene, state, frames, substeps, budget)
     per_frame = jnp.arange(frames) if isinstance(controls, int) else controls
     body = partial(_scan_frames, substeps, frames, *checkpoint)
     return call_as_program(body, (drive, measure), scene, state, per_frame)
@@ -130,7 +130,7 @@ def count_frames(scene: Scene, controls: Any, substeps: int = 1, budget: float =
     return lengths.pop()[0]
 
 
-def levels(
+def choose_levels(
     scene: Scene, state: State, frames: int, substeps: int, budget: float
 ) -> tuple[int, int]:
     """Return the fewest checkpoint levels, over and within frames, that fit in `budget` bytes."""
@@ -151,7 +151,7 @@ def _nested_scan(body: Callable, state: Any, xs: Any, length: int, depth: int, k
     if depth == 0:
         return lax.scan(body, state, xs, length=length)
     if depth == 1:
-        names = (engine.FIELD,) if keep_grid else ()
+        names = (engine.GRID_NAME,) if keep_grid else ()
         policy = jax.checkpoint_policies.save_only_these_names(*names)
         return lax.scan(jax.checkpoint(body, policy=policy), state, xs, length=length)
     each = max(1, round(length ** ((depth - 1) / depth)))

@@ -4,7 +4,7 @@ Clusters: call `evolve`. `Hermite` and `Hermite6` hold the settings of the integ
 those of escapes. Planets: call `integrate` with `Planetary`, `WisdomHolman` or `Leapfrog`; many
 small systems form an `Ensemble`. Bodies are x [N, 3], v [N, 3] and m [N] everywhere.
 
-Read from the bottom up: `units`, `bodies`; `orbits` (two bodies), `steps` (integrators of any
+Read from the bottom up: `units`, `validation`; `orbits` (two bodies), `steps` (integrators of any
 force), `measure` (diagnostics of clusters); `forces` (pairs, fields, relativity), `models` (initial
 conditions of clusters); `clusters`, `planets`. A package imports only from those before it.
 """
@@ -12,7 +12,16 @@ conditions of clusters); `clusters`, `planets`. A package imports only from thos
 from . import clusters, forces, measure, models, orbits, planets, steps, units
 from .clusters import Cluster, Evolution, Hermite, Hermite6, Pairing, evolve
 from .measure import bound_pairs, core, energy, lagrangian_radii
-from .models import binary_orbits, globulars, king, kroupa, paired, plummer, snapshots, virial
+from .models import (
+    add_companions,
+    binary_orbits,
+    globulars,
+    king,
+    kroupa,
+    plummer,
+    snapshots,
+    virialize,
+)
 from .orbits import Elements
 from .planets import Ensemble, Planetary, WisdomHolman, ephemeris, integrate
 from .steps import Leapfrog
@@ -44,11 +53,11 @@ __all__ = [
     "measure",
     "models",
     "orbits",
-    "paired",
+    "add_companions",
     "planets",
     "plummer",
     "snapshots",
     "steps",
     "units",
-    "virial",
+    "virialize",
 ]

@@ -9,10 +9,10 @@ import math
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree
 
-SUN = 1.3271244e11  # GM of the Sun, km^3 / s^2
+GM_SUN = 1.3271244e11  # GM of the Sun, km^3 / s^2
 PARSEC = 3.0856775814913673e13  # km
 MYR = 1e6 * 365.25 * 86400  # s
-G = SUN / PARSEC  # pc (km/s)^2 / solar mass: 0.0043009
+G = GM_SUN / PARSEC  # pc (km/s)^2 / solar mass: 0.0043009
 
 
 @pytree

@@ -8,14 +8,14 @@ and `diagnostics`.
 """
 
 from .constraints.contacts import Contacts
-from .diagnostics import energy, inverse_dynamics, jacobian, mass_matrix, reweighed
+from .diagnostics import energy, inverse_dynamics, jacobian, mass_matrix, update_invweight
 from .forward import Dynamics, State
 from .model import Model, load
-from .models.model import (
+from .models.mechanism import (
     Actuators,
     Bodies,
+    Dofs,
     Equalities,
-    Freedoms,
     Geoms,
     Joints,
     Option,
@@ -31,7 +31,7 @@ __all__ = [
     "Contacts",
     "Dynamics",
     "Equalities",
-    "Freedoms",
+    "Dofs",
     "Geoms",
     "Joints",
     "Model",
@@ -46,5 +46,5 @@ __all__ = [
     "jacobian",
     "load",
     "mass_matrix",
-    "reweighed",
+    "update_invweight",
 ]

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import numbers
 
-from .constraints.factor import factored, solved
+from .constraints.factor import cho_solve, cholesky
 from .forward import State
 from .model import Model
 from .motion import forces, inertia, poses
@@ -19,7 +19,7 @@ from .motion.inertia import HIGHEST, Motion
 from .motion.poses import Poses
 
 
-@explained
+@explain_errors
 def mass_matrix(model: Model, state: State) -> Array:
     """Return the joint-space mass matrix [V, V], including armature.
 
@@ -31,11 +31,11 @@ def mass_matrix(model: Model, state: State) -> Array:
     0.17
     """
     return inertia.mass_matrix(
-        model, _poses_and_motion(model, model.checked("mass_matrix", state))[1]
+        model, _poses_and_motion(model, model.check_state("mass_matrix", state))[1]
     )
 
 
-@explained
+@explain_errors
 def energy(model: Model, state: State) -> tuple[Array, Array]:
     """Return potential energy (gravity, springs of hinges and slides) and kinetic energy [], J.
 
@@ -46,14 +46,14 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     >>> [round(float(e), 2) for e in energies(ball.init(qvel=[0, 0, 3.0, 0, 0, 0]))]
     [19.62, 4.5]
     """
-    state = model.checked("energy", state)
+    state = model.check_state("energy", state)
     where, m = _poses_and_motion(model, state)
-    g = inertia.weight(model)
+    g = inertia.gravity(model)
     height = -jnp.sum(model.bodies.mass * jnp.sum(g[:, None] * where.centre, 0))
     stretched = jnp.zeros_like(height)
     if "spring" not in model.layout.disabled:
         layout = model.layout
-        stiffness = model.joints.stiffness[layout.freedom_joint]
+        stiffness = model.joints.stiffness[layout.dof_joint]
         away = forces.coordinates(model, state.qpos) - forces.coordinates(model, model.qpos_spring)
         stretched = 0.5 * jnp.sum(stiffness * away**2)
     M = inertia.mass_matrix(model, m)
@@ -61,7 +61,7 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     return height + stretched, 0.5 * jnp.sum(state.qvel * momentum)
 
 
-@explained
+@explain_errors
 def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
     """Return the forces [V] on the dofs that cause accelerations `qacc` [V].
 
@@ -74,16 +74,16 @@ def inverse_dynamics(model: Model, state: State, qacc: Any) -> Array:
     21.62
     """
     a = numbers("inverse_dynamics: qacc", qacc, (model.layout.nv,))
-    state = model.checked("inverse_dynamics", state)
+    state = model.check_state("inverse_dynamics", state)
     where, m = _poses_and_motion(model, state)
     M = inertia.mass_matrix(model, m)
     rest = inertia.bias(model, m, state.qvel)
-    rest = rest - forces.passive(model, where, m, state.qpos, state.qvel)
+    rest = rest - forces.passive_forces(model, where, m, state.qpos, state.qvel)
     moved = jnp.asarray(a, rest.dtype)
     return jnp.einsum("vw,w->v", M, moved, precision=HIGHEST) + rest
 
 
-@explained
+@explain_errors
 def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, Array]:
     """Return the translational and rotational Jacobians [3, V] of a world point on a body.
 
@@ -96,15 +96,15 @@ def jacobian(model: Model, state: State, body: int, point: Any) -> tuple[Array, 
     layout = model.layout
     if not 0 <= body < layout.nbody:
         raise ValueError(f"jacobian: body={body}; it must be below {layout.nbody}; see Model.index")
-    state = model.checked("jacobian", state)
+    state = model.check_state("jacobian", state)
     at = jnp.asarray(numbers("jacobian: point", point, (3,)), state.qpos.dtype)
-    sign = jnp.asarray(layout.moves[[body]], at.dtype)
+    sign = jnp.asarray(layout.moves_body[[body]], at.dtype)
     shift, turn = _poses_and_motion(model, state)[1].jacobian(layout, at[:, None], sign)
     return shift[:, 0], turn[:, 0]
 
 
-@explained
-def reweighed(model: Model) -> Model:
+@explain_errors
+def update_invweight(model: Model) -> Model:
     """Recompute `invweight` of bodies, dofs and tendons from the present masses.
 
     It is the inverse inertia that constraints act on at qpos0, and scales their softness.
@@ -115,16 +115,17 @@ def reweighed(model: Model) -> Model:
     >>> body = '<body><freejoint/><geom size=".1" mass="2"/></body>'
     >>> ball = rigid.load(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
     >>> heavy = dataclasses.replace(ball.bodies, mass=2 * ball.bodies.mass)
-    >>> float(rigid.reweighed(dataclasses.replace(ball, bodies=heavy)).bodies.invweight[1, 0])
+    >>> ball = dataclasses.replace(ball, bodies=heavy)
+    >>> float(rigid.update_invweight(ball).bodies.invweight[1, 0])
     0.25
     """
     layout = model.layout
     if not layout.nv:
         return model
     where, m = _poses_and_motion(model, model.init(qvel=np.zeros(layout.nv)))
-    L = factored(inertia.mass_matrix(model, m))
-    inverse = jax.vmap(lambda e: solved(L, e))(jnp.eye(layout.nv, dtype=L.dtype))
-    moves = layout.moves.astype(np.float64)
+    L = cholesky(inertia.mass_matrix(model, m))
+    inverse = jax.vmap(lambda e: cho_solve(L, e))(jnp.eye(layout.nv, dtype=L.dtype))
+    moves = layout.moves_body.astype(np.float64)
     shift, turn = m.jacobian(layout, where.centre, jnp.asarray(moves, L.dtype))
     mean_inverse = lambda J: jnp.einsum("kbv,vw,kbw->b", J, inverse, J, precision=HIGHEST) / 3
     weld = np.array(layout.body_weld) != 0
@@ -136,13 +137,13 @@ def reweighed(model: Model) -> Model:
     # MuJoCo averages over the three translations of a free joint, and over three rotations.
     alike = np.zeros((layout.nv, layout.nv), L.dtype)
     for joint, kind in enumerate(layout.joint_kind):
-        at = int(layout.joint_v[joint])
+        at = int(layout.dofadr[joint])
         for begin, end in {"ball": [(0, 3)], "free": [(0, 3), (3, 6)]}.get(kind, [(0, 1)]):
             alike[at + begin : at + end, at + begin : at + end] = 1 / (end - begin)
     freedoms = jnp.einsum("vw,w->v", alike, jnp.diagonal(inverse), precision=HIGHEST)
     # `where` would give a derivative of nan for a massless body even where it is not selected.
-    own = np.flatnonzero(np.isin(layout.freedom_body, slides))
-    freedoms = freedoms.at[own].set(1 / model.bodies.mass[layout.freedom_body[own]])
+    own = np.flatnonzero(np.isin(layout.dof_body, slides))
+    freedoms = freedoms.at[own].set(1 / model.bodies.mass[layout.dof_body[own]])
     weight = model.tendons.weight
     tendons = jnp.einsum("tv,vw,tw->t", weight, inverse, weight, precision=HIGHEST)
     return replace(

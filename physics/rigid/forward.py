@@ -8,7 +8,7 @@ from jaxgpu.inputs.fields import pytree
 from .constraints import contacts, problem, rows
 from .constraints.contacts import Contacts
 from .constraints.factor import solve
-from .models.model import Mechanism
+from .models.mechanism import Mechanism
 from .motion import actuators, forces, inertia, poses
 from .motion.inertia import Motion
 from .motion.poses import Poses
@@ -57,8 +57,8 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
     m = inertia.motion(model, where, qvel)
     M = inertia.mass_matrix(model, m)
     motor, rate, slope = actuators.actuation(model, qpos, qvel, state.act, ctrl)
-    driven = jnp.einsum("uv,u->v", actuators.arms(model), motor, precision=inertia.HIGHEST)
-    own = forces.passive(model, where, m, qpos, qvel) - inertia.bias(model, m, qvel)
+    driven = jnp.einsum("uv,u->v", actuators.moment_arms(model), motor, precision=inertia.HIGHEST)
+    own = forces.passive_forces(model, where, m, qpos, qvel) - inertia.bias(model, m, qvel)
     smooth = own + driven + force
     found: tuple[Contacts, ...] = ()
     disabled = model.layout.disabled
@@ -85,7 +85,7 @@ def dynamics(model: Mechanism, state: State, ctrl: Array, force: Array) -> Dynam
         qacc=qacc,
         constraint=held,
         contacts=found,
-        pushes=tuple(cone.forces(cone.seen(qacc) - cone.aref) for cone in task.cones),
+        pushes=tuple(cone.forces(cone.mul_jac_vec(qacc) - cone.aref) for cone in task.cones),
         beyond=sum((c.beyond for c in found), jnp.zeros((), jnp.int32)),
     )
 
@@ -101,12 +101,16 @@ def _make_problem(
 ) -> problem.Problem:
     if "constraint" in model.layout.disabled:
         return problem.Problem(
-            M=M, tau=smooth, single=rows.no_single(smooth), dense=rows.no_dense(smooth), cones=()
+            M=M,
+            tau=smooth,
+            single=rows.empty_dof_rows(smooth),
+            dense=rows.empty_dense_rows(smooth),
+            cones=(),
         )
     return problem.Problem(
         M=M,
         tau=smooth,
-        single=rows.single(model, state.qpos, state.qvel),
-        dense=rows.dense(model, where, m, state.qpos, state.qvel),
-        cones=tuple(contacts.cone(model, m, state.qvel, c) for c in found),
+        single=rows.dof_rows(model, state.qpos, state.qvel),
+        dense=rows.dense_rows(model, where, m, state.qpos, state.qvel),
+        cones=tuple(contacts.contact_cone(model, m, state.qvel, c) for c in found),
     )

@@ -13,18 +13,18 @@ from jaxgpu.geometry import rotations
 
 from .constraints.factor import solve
 from .forward import Dynamics, State, dynamics
-from .models.model import Mechanism
+from .models.mechanism import Mechanism
 from .motion import actuators, fluid
 from .motion.inertia import HIGHEST, bias, motion
-from .motion.poses import cross, product
+from .motion.poses import cross, quat_mul
 
 
 def step(model: Mechanism, state: State, ctrl: Array, force: Array) -> State:
     """Return the state after one step."""
-    return seen(model, state, ctrl, force, lambda d: None)[0]
+    return step_and_look(model, state, ctrl, force, lambda d: None)[0]
 
 
-def seen[Look](
+def step_and_look[Look](
     model: Mechanism,
     state: State,
     ctrl: Array,
@@ -47,7 +47,7 @@ def seen[Look](
         if model.layout.integrator == "implicitfast":
             qacc = _solve_gyroscopic(model, state, d, implicit, inertia, qacc)
     speed = state.qvel + model.option.timestep * qacc
-    return advanced(model, state, d.rate, qacc, speed, d.qacc, d.beyond), look(d)
+    return advance(model, state, d.rate, qacc, speed, d.qacc, d.beyond), look(d)
 
 
 def _implicit_derivative(model: Mechanism, d: Dynamics) -> Array | None:
@@ -58,16 +58,16 @@ def _implicit_derivative(model: Mechanism, d: Dynamics) -> Array | None:
     if layout.integrator == "euler":
         return damping if damped and "eulerdamp" not in layout.disabled else None
     total = damping if damped else jnp.zeros_like(d.M)
-    if layout.named("tendon") and damped:
+    if layout.element_names("tendon") and damped:
         t = model.tendons
         total = total + jnp.einsum("tv,t,tw->vw", t.weight, t.damping, t.weight, precision=HIGHEST)
     if "fluid" in layout.has and not {"spring", "damper"} <= layout.disabled:
         total = total + fluid.resistance(model, d.where, d.motion)
     if layout.nu:
-        arm = actuators.arms(model)
+        arm = actuators.moment_arms(model)
         total = total - jnp.einsum("uv,u,uw->vw", arm, d.slope, arm, precision=HIGHEST)
     # As in MuJoCo, entries remain only where one dof moves the other, as in the mass matrix.
-    return jnp.where(layout.before | layout.before.T, total, 0)
+    return jnp.where(layout.ancestor_dofs | layout.ancestor_dofs.T, total, 0)
 
 
 def _solve_gyroscopic(
@@ -77,7 +77,7 @@ def _solve_gyroscopic(
 
     The rows of such a body are coupled to no others, so its nonsymmetric matrix is 6 by 6.
     """
-    lone = model.layout.lone
+    lone = model.layout.lone_dofs
     if not lone.size:
         return qacc
     at = lone[:, None] + np.arange(6)
@@ -93,7 +93,7 @@ def _solve_gyroscopic(
     return qacc.at[at].set(jnp.linalg.solve(block, inertia[at][..., None])[..., 0])
 
 
-def advanced(
+def advance(
     model: Mechanism,
     state: State,
     rate: Array,
@@ -107,7 +107,7 @@ def advanced(
     act = actuators.next_activation(model, state.act, rate) if state.act.size else state.act
     return replace(
         state,
-        qpos=positions(model, state.qpos, qvel, h),
+        qpos=integrate_pos(model, state.qpos, qvel, h),
         qvel=state.qvel + h * qacc,
         act=act,
         time=state.time + h,
@@ -116,24 +116,24 @@ def advanced(
     )
 
 
-def positions(model: Mechanism, qpos: Array, qvel: Array, h: Array) -> Array:
+def integrate_pos(model: Mechanism, qpos: Array, qvel: Array, h: Array) -> Array:
     """Return the coordinates [Q] after moving with the velocities [V] for the time `h`."""
     layout = model.layout
     out = qpos
     one = np.flatnonzero([kind in ("hinge", "slide") for kind in layout.joint_kind])
     if one.size:
-        out = out.at[layout.joint_q[one]].add(h * qvel[layout.joint_v[one]])
+        out = out.at[layout.qposadr[one]].add(h * qvel[layout.dofadr[one]])
     for kind, skip in (("ball", 0), ("free", 3)):
         own = layout.kinds(kind)
         if not own.size:
             continue
-        at, to = layout.joint_q[own], layout.joint_v[own]
+        at, to = layout.qposadr[own], layout.dofadr[own]
         if skip:
             along = np.arange(3)[:, None]
             out = out.at[at + along].add(h * qvel[to + along])
         fours, threes = at + skip + np.arange(4)[:, None], to + skip + np.arange(3)[:, None]
-        turn = jnp.stack(rotations.from_vector(h * qvel[threes]))
-        out = out.at[fours].set(rotations.unit(product(rotations.unit(qpos[fours]), turn)))
+        turn = jnp.stack(rotations.from_rotvec(h * qvel[threes]))
+        out = out.at[fours].set(rotations.unit(quat_mul(rotations.unit(qpos[fours]), turn)))
     return out
 
 
@@ -158,7 +158,7 @@ def _runge_kutta(
         away = reach * h * speed
         at = replace(
             state,
-            qpos=positions(model, state.qpos, away, jnp.ones_like(h)),
+            qpos=integrate_pos(model, state.qpos, away, jnp.ones_like(h)),
             qvel=state.qvel + reach * h * qacc,
             act=state.act + reach * h * rate,
             warm=warm,
@@ -172,7 +172,7 @@ def _runge_kutta(
     start = begin, begin, state.warm, jnp.zeros_like(state.overflow)
     (_, (qvel, qacc, rate), warm, beyond), looks = lax.scan(stage, start, places)
     last = jax.tree.map(lambda each: each[-1], looks)
-    return advanced(model, state, rate, qacc, qvel, warm, beyond), last
+    return advance(model, state, rate, qacc, qvel, warm, beyond), last
 
 
 def _to_vector_rates(model: Mechanism, qvel: Array, away: Array) -> Array:
@@ -181,7 +181,7 @@ def _to_vector_rates(model: Mechanism, qvel: Array, away: Array) -> Array:
     for kind, skip in (("ball", 0), ("free", 3)):
         own = layout.kinds(kind)
         if own.size:
-            at = layout.joint_v[own] + skip + np.arange(3)[:, None]
+            at = layout.dofadr[own] + skip + np.arange(3)[:, None]
             u, w = away[at], qvel[at]
             uw = cross(u, w)
             square = jnp.sum(u * u, 0)

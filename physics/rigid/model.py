@@ -10,21 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.arguments import shown
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.arguments import format_value
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.inputs.ranges import check, numbers
 
 from . import forward, integrators
 from .forward import Dynamics, State
-from .models.model import Mechanism
-from .models.read import parts
-from .models.refusals import refuse, refuse_pairs
-from .models.source import compiled
+from .models.conversion import convert_model
+from .models.feature_checks import check_features, check_pairs
+from .models.mechanism import Mechanism
+from .models.source import compile_model
 from .motion import poses
 from .motion.poses import Poses
-from .sensors.read import read
+from .sensors.readings import read_sensors
 
 
 @pytree
@@ -91,7 +91,7 @@ class Model(Mechanism):
         Differentiable in everything except sizes, by the implicit function theorem at the solution
         of the contact problem. The derivative jumps where the set of active contacts changes.
         """
-        state = self.checked("Model.step", state)
+        state = self.check_state("Model.step", state)
         ctrl, force = self._controls_and_forces("Model.step", ctrl, force)
         return integrators.step(self, state, ctrl, force)
 
@@ -100,7 +100,7 @@ class Model(Mechanism):
 
         The arguments are those of `step`.
         """
-        state = self.checked("Model.forward", state)
+        state = self.check_state("Model.forward", state)
         ctrl, force = self._controls_and_forces("Model.forward", ctrl, force)
         return forward.dynamics(self, state, ctrl, force)
 
@@ -119,9 +119,9 @@ class Model(Mechanism):
         >>> robot.sensors(state)[robot.sensor("turn")].tolist()
         [0.0, 0.0, 2.0]
         """
-        state = self.checked("Model.sensors", state)
+        state = self.check_state("Model.sensors", state)
         ctrl, force = self._controls_and_forces("Model.sensors", ctrl, force)
-        return read(self, state, forward.dynamics(self, state, ctrl, force))
+        return read_sensors(self, state, forward.dynamics(self, state, ctrl, force))
 
     @on_host
     def sensor(self, name: str) -> slice:
@@ -136,7 +136,7 @@ class Model(Mechanism):
 
     def poses(self, state: State) -> Poses:
         """Return the world poses of bodies, their centres of mass and joints."""
-        state = self.checked("Model.poses", state)
+        state = self.check_state("Model.poses", state)
         return poses.poses(self, state.qpos, (state.mocap_pos, state.mocap_quat))
 
     def index(self, kind: str, name: str) -> int:
@@ -173,7 +173,7 @@ class Model(Mechanism):
             segment_ends = jax.vmap(segment_ends)
         return {"links": segment_ends(state.qpos, state.mocap_pos, state.mocap_quat)}
 
-    def checked(self, name: str, state: State) -> State:
+    def check_state(self, name: str, state: State) -> State:
         """Check a state and return it: shapes always, values only outside traced programs.
 
         Raises:
@@ -207,7 +207,7 @@ BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="ball" 
 <freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
 
 
-@explained
+@explain_errors
 @on_host
 def load(
     source: Any,
@@ -249,9 +249,9 @@ def load(
         numbers(f"load: {word}", x, (), whole=True, least=1)
     compliant = contact == "compliant"
     if not (compliant or contact == "soft"):
-        raise ValueError(f'load: contact={shown(contact)}; it must be "soft" or "compliant"')
-    m = compiled(source)
-    refuse(m)
+        raise ValueError(f'load: contact={format_value(contact)}; it must be "soft" or "compliant"')
+    m = compile_model(source)
+    check_features(m)
     if compliant and m.opt.integrator == 1:
         raise ValueError(
             'load: contact="compliant" with RK4, whose stages are no ends of steps; choose Euler'
@@ -260,19 +260,19 @@ def load(
     if not jnp.issubdtype(kind, jnp.floating):
         raise ValueError(f"load: dtype={dtype}; it must be a floating type; give jnp.float32")
     sizes = dict(contacts=int(contacts), iterations=int(iterations), compliant=compliant)
-    model = Model(**parts(m, sizes, sdf, kind))
-    refuse_pairs(model.layout)
+    model = Model(**convert_model(m, sizes, sdf, kind))
+    check_pairs(model.layout)
     return model
 
 
 def _check_quaternions(name: str, layout: Any, qpos: Array) -> None:
-    when_known(partial(_check_nonzero, name, layout), qpos)
+    defer_check(partial(_check_nonzero, name, layout), qpos)
 
 
 def _check_nonzero(name: str, layout: Any, qpos: Array) -> None:
     q = np.asarray(qpos)
     for joint, kind in enumerate(layout.joint_kind):
         if kind in ("ball", "free"):
-            at = int(layout.joint_q[joint]) + 3 * (kind == "free")
+            at = int(layout.qposadr[joint]) + 3 * (kind == "free")
             if not np.any(q[at : at + 4]):
                 raise ValueError(f"{name}: qpos[{at}:{at + 4}] is a quaternion of zeros; turn it")

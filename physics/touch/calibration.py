@@ -13,16 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.extras import extra
 
-from .optical import REFERENCE, GelSight
+from .optics import CAMERA_SIZE, GelSight
 
 SENSORS = ("gelsight", "gelsight_mini")
-SQUARE = 129  # entries of the smooth table along each axis
+TABLE_SIZE = 129  # entries of the smooth table along each axis
 
 
-@explained
+@explain_errors
 def gelsight(
     name: str,
     height: int,
@@ -59,7 +59,7 @@ def gelsight(
     ranges.refuse("gelsight: height", height, size)
     ranges.refuse("gelsight: width", width, size)
     arguments.flag("gelsight: smooth", smooth)
-    ranges.numbers("gelsight: blur", blur, (), least=0, most=SQUARE / 8)
+    ranges.numbers("gelsight: blur", blur, (), least=0, most=TABLE_SIZE / 8)
     if blur and not smooth:
         raise ValueError(f"gelsight: blur={blur:g} of a table of bins; it must be 0; take smooth")
     if pixel is not None:
@@ -68,8 +68,8 @@ def gelsight(
     folder = Path(root) / name
     lengths = json.loads((folder / "params.json").read_text())
     model, camera = lengths["simulator"], lengths["sensor"]
-    sigma = model["initial_frame_sigma_rel"][0] * REFERENCE[1]
-    shrunk = _resize_matrix(REFERENCE[0], height), _resize_matrix(REFERENCE[1], width)
+    sigma = model["initial_frame_sigma_rel"][0] * CAMERA_SIZE[1]
+    shrunk = _resize_matrix(CAMERA_SIZE[0], height), _resize_matrix(CAMERA_SIZE[1], width)
     gel, rest = (
         _apply_matrices(*shrunk, a)
         for a in _rest_gel_and_image(folder, model["frame_mixing_percentage"], sigma)
@@ -92,13 +92,13 @@ def gelsight(
     )
 
 
-def weights(sigma: float) -> np.ndarray:
+def blur_weights(sigma: float) -> np.ndarray:
     """Return the weights [K] of a blur of `sigma` pixels, with K odd and the sum 1.
 
     Taxim's rule uses the half width at which a Gaussian falls to 1e-5 as the full width, which
     truncates it near 1.9 standard deviations.
 
-    >>> len(weights(30.5)), weights(0.2).tolist()
+    >>> len(blur_weights(30.5)), blur_weights(0.2).tolist()
     (117, [1.0])
     """
     half = np.sqrt(-2 * np.log(1e-5 * np.sqrt(2 * np.pi) * sigma)) * sigma
@@ -109,7 +109,7 @@ def weights(sigma: float) -> np.ndarray:
 
 def _blur_matrix(n: int, sigma: float) -> np.ndarray:
     """Return the matrix [n, n] that blurs a line of n pixels, mirrored about its end pixels."""
-    bell = weights(sigma)
+    bell = blur_weights(sigma)
     reach = np.arange(len(bell)) - len(bell) // 2
     at = np.abs(np.arange(n)[:, None] + reach)
     matrix = np.zeros((n, n))
@@ -136,8 +136,8 @@ def _blur_sequence(
     """Return the weights of blurs wider than a pixel, down and across, and if the last is."""
     x, y = (list(part) for part in model["deform_pyramid_sigma_rel"])
     x_last, y_last = model["deform_final_sigma_rel"]
-    down = [weights(sigma * height) for sigma in (*y, y_last)]
-    across = [weights(sigma * width) for sigma in (*x, x_last)]
+    down = [blur_weights(sigma * height) for sigma in (*y, y_last)]
+    across = [blur_weights(sigma * width) for sigma in (*x, x_last)]
     wide = [max(len(a), len(b)) > 1 for a, b in zip(down, across)]
     drop_narrow = lambda blurs: [blur for blur, is_wide in zip(blurs, wide) if is_wide]
     return drop_narrow(down), drop_narrow(across), wide[-1]
@@ -146,7 +146,7 @@ def _blur_sequence(
 @lru_cache(maxsize=len(SENSORS))
 def _rest_gel_and_image(folder: Path, share: float, sigma: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the gel at rest [480, 640], pixels, and its image [480, 640, 3], 0 to 1."""
-    high, wide = REFERENCE
+    high, wide = CAMERA_SIZE
     gel = _apply_matrices(
         _blur_matrix(high, 2.0),
         _blur_matrix(wide, 2.0),
@@ -174,7 +174,7 @@ def _sample_table(table: np.ndarray) -> np.ndarray:
     Bins are interpolated between their centres, directions periodically. Above slopes of 999 the
     last bin is used, and within one entry of rest the mean over directions.
     """
-    n, count = SQUARE, table.shape[0] - 1
+    n, count = TABLE_SIZE, table.shape[0] - 1
     at = np.linspace(-1, 1, n)
     x, y = np.meshgrid(at, at, indexing="ij")
     size = np.hypot(x, y)

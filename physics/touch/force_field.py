@@ -15,7 +15,7 @@ from jaxgpu.geometry.vectors import Vec, dot, length
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree
 
-from .pad import floating, unit_length
+from .pad import as_float, check_unit
 
 
 @pytree
@@ -70,12 +70,12 @@ class ForceField:
         name = "ForceField.force"
         ranges.check(name, self)
         ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
-        anchors = floating(ranges.numbers(f"{name}: anchors", anchors, unit="m"))
+        anchors = as_float(ranges.numbers(f"{name}: anchors", anchors, unit="m"))
         d, n, v = _check_inputs(name, distance, normal, velocity, anchors, 3)
-        force, moved = self.by_components(tuple(jnp.moveaxis(anchors, -1, 0)), d, n, v, dt)
+        force, moved = self.force_components(tuple(jnp.moveaxis(anchors, -1, 0)), d, n, v, dt)
         return jnp.stack(force, -1), jnp.stack(moved, -1)
 
-    def by_components(
+    def force_components(
         self, anchors: Vec, distance: Array, normal: Vec, velocity: Vec, dt: Array | float
     ) -> tuple[Vec, Vec]:
         """Return `force` for vectors by components [..., T], unchecked; parameters may be [T]."""
@@ -91,7 +91,7 @@ class ForceField:
         return force, moved
 
     @classmethod
-    def of_elastomer(
+    def from_elastomer(
         cls,
         young: Array | float,
         poisson: Array | float,
@@ -116,11 +116,11 @@ class ForceField:
             friction: between ball and pad.
             area: of a taxel, m^2.
 
-        >>> pad = ForceField.of_elastomer(1e5, 0.48, 4e-3, 0.5, 0.6, area=1e-6)
+        >>> pad = ForceField.from_elastomer(1e5, 0.48, 4e-3, 0.5, 0.6, area=1e-6)
         >>> round(float(pad.stiffness), 2), round(float(pad.shear_stiffness), 2)
         (97.6, 28.2)
         """
-        name = "ForceField.of_elastomer"
+        name = "ForceField.from_elastomer"
         ranges.numbers(f"{name}: young", young, (), above=0, unit="Pa")
         ranges.numbers(f"{name}: poisson", poisson, (), least=0, most=0.5)
         ranges.numbers(f"{name}: radius", radius, (), above=0, unit="m")
@@ -172,7 +172,7 @@ class ViscousField:
         name = "ViscousField.force"
         ranges.check(name, self)
         ranges.numbers(f"{name}: dt", dt, (), above=0, unit="s")
-        anchors = floating(ranges.numbers(f"{name}: anchors", anchors))
+        anchors = as_float(ranges.numbers(f"{name}: anchors", anchors))
         d, n, v = _check_inputs(name, distance, normal, velocity, anchors, 0)
         _, load, slide = _contact_loads(self, d, n, v)
         speed = length(slide)
@@ -206,9 +206,9 @@ def _check_inputs(
                 f"{name}: {word} has shape {list(value.shape)} beside distances "
                 f"{list(distance.shape)}; it must be [..., T, {size}] beside [..., T]"
             )
-    unit_length(f"{name}: normal", normal, zero=True)
-    to_components = lambda a: tuple(jnp.moveaxis(floating(a), -1, 0))
-    return floating(distance), to_components(normal), to_components(velocity)
+    check_unit(f"{name}: normal", normal, zero=True)
+    to_components = lambda a: tuple(jnp.moveaxis(as_float(a), -1, 0))
+    return as_float(distance), to_components(normal), to_components(velocity)
 
 
 def _contact_loads(

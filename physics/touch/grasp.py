@@ -26,20 +26,20 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import on_host
+from jaxgpu.inputs.explanations import on_host
 from jaxgpu.inputs.fields import pytree
 
 from .force_field import ForceField
 from .gripper import GraspState, Gripper
-from .implicit import substep
-from .pad import unit_length
+from .implicit_step import substep
+from .pad import check_unit
 from .parts import Fixture, Part
 
-WIDE, LONG = 0.020, 0.026  # m, of the pads
-FOUNDATION = 5e7  # N/m^3 of the pads, as 4 mm of gel with a modulus of 0.2 MPa
-SHEAR = 0.4  # tangential stiffness of springs, relative to normal stiffness
+PAD_WIDTH, PAD_LENGTH = 0.020, 0.026  # m, of the pads
+FOUNDATION_MODULUS = 5e7  # N/m^3 of the pads, as 4 mm of gel with a modulus of 0.2 MPa
+SHEAR_RATIO = 0.4  # tangential stiffness of springs, relative to normal stiffness
 STIFFNESS = 5e4  # N/m of a point of metal
-MOST, BISECTIONS = 0.04, 16  # maximum opening, m; bisections of it, to a micrometre
+MAX_OPENING, BISECTIONS = 0.04, 16  # maximum opening, m; bisections of it, to a micrometre
 
 
 @pytree
@@ -47,7 +47,7 @@ class Grasp(Gripper):
     """A gripper with part and fixture; `init` and `step` simulate it.
 
     >>> from jaxgpu.physics.touch import peg_and_socket
-    >>> grasp = Grasp.of(*peg_and_socket())
+    >>> grasp = Grasp.from_parts(*peg_and_socket())
     >>> state = grasp.init(jnp.array([0.0, 0.0, 0.1]), jnp.array([0.0, 0.0, 0.09]))
     >>> state = jax.jit(grasp.step)(state, shift=jnp.array([0.0, 0.0, 0.01]))
     >>> float(state.part_velocity[2]) > 0.03  # lifted by friction
@@ -56,7 +56,7 @@ class Grasp(Gripper):
 
     @classmethod
     @on_host
-    def of(
+    def from_parts(
         cls,
         part: Part,
         fixture: Fixture,
@@ -77,26 +77,32 @@ class Grasp(Gripper):
             ValueError: a parameter out of its range.
 
         >>> from jaxgpu.physics.touch import peg_and_pad
-        >>> Grasp.of(*peg_and_pad(), taxels=(10, 8)).taxels.shape
+        >>> Grasp.from_parts(*peg_and_pad(), taxels=(10, 8)).taxels.shape
         (80, 2)
         """
         for word, count in zip(("rows", "columns"), taxels, strict=True):
             ranges.refuse(
-                f"Grasp.of: {word} of taxels", count, ranges.Range(least=2, whole=True, one=True)
+                f"Grasp.from_parts: {word} of taxels",
+                count,
+                ranges.Range(least=2, whole=True, one=True),
             )
-        rows, across = (np.linspace(-0.5, 0.5, n) * w for n, w in zip(taxels, (LONG, WIDE)))
+        rows, across = (
+            np.linspace(-0.5, 0.5, n) * w for n, w in zip(taxels, (PAD_LENGTH, PAD_WIDTH))
+        )
         grid = np.meshgrid(across, rows)
-        area = (WIDE / (taxels[1] - 1)) * (LONG / (taxels[0] - 1))
+        area = (PAD_WIDTH / (taxels[1] - 1)) * (PAD_LENGTH / (taxels[0] - 1))
         built = cls(
             part=part,
             fixture=fixture,
-            pad=ForceField(area * FOUNDATION, area * SHEAR * FOUNDATION, pad_friction),
-            contact=ForceField(STIFFNESS, SHEAR * STIFFNESS, friction),
+            pad=ForceField(
+                area * FOUNDATION_MODULUS, area * SHEAR_RATIO * FOUNDATION_MODULUS, pad_friction
+            ),
+            contact=ForceField(STIFFNESS, SHEAR_RATIO * STIFFNESS, friction),
             taxels=np.stack([g.ravel() for g in grid], 1),
             **numbers,
         )
-        ranges.check("Grasp.of", built)
-        ranges.finite("Grasp.of", part=part, fixture=fixture)
+        ranges.check("Grasp.from_parts", built)
+        ranges.check_finite("Grasp.from_parts", part=part, fixture=fixture)
         return built
 
     def init(
@@ -115,14 +121,14 @@ class Grasp(Gripper):
             part: [3] the part's centre, m.
             fixture: [3] the centre of its underside, m; by default the origin.
             part_quat, hand_quat: [4] unit quaternions (w, x, y, z); by default upright.
-            opening: of each finger from the middle, m; by default `closed()`.
+            opening: of each finger from the middle, m; by default `closed_opening()`.
         Raises:
             ValueError: a wrong shape, or a number that is not finite.
         """
         ranges.check("Grasp.init", self)
         dtype = jnp.result_type(jnp.asarray(hand), jnp.float32)
         fixture = jnp.zeros(3) if fixture is None else fixture
-        opening = self.closed() if opening is None else opening
+        opening = self.closed_opening() if opening is None else opening
         places = {"hand": hand, "part": part, "fixture": fixture}
         held = {
             name: jnp.asarray(ranges.numbers(f"Grasp.init: {name}", x, (3,), unit="m"), dtype)
@@ -131,9 +137,11 @@ class Grasp(Gripper):
         upright = jnp.zeros(4, dtype).at[0].set(1)
         for name, x in (("part_quat", part_quat), ("hand_quat", hand_quat)):
             quat = upright if x is None else ranges.numbers(f"Grasp.init: {name}", x, (4,))
-            unit_length(f"Grasp.init: {name}", quat)
+            check_unit(f"Grasp.init: {name}", quat)
             held[name] = rotations.unit(jnp.asarray(quat, dtype))
-        opening = ranges.numbers("Grasp.init: opening", opening, (), least=0, most=MOST, unit="m")
+        opening = ranges.numbers(
+            "Grasp.init: opening", opening, (), least=0, most=MAX_OPENING, unit="m"
+        )
         taxels, points, edges = (
             len(x) for x in (self.taxels, self.part.points, self.fixture.points)
         )
@@ -149,7 +157,7 @@ class Grasp(Gripper):
             reaction=jnp.zeros(3, dtype),
         )
 
-    def closed(self, below: Array | float = 0.0) -> Array:
+    def closed_opening(self, below: Array | float = 0.0) -> Array:
         """Return the opening, m, at which an upright part balances the springs of the fingers.
 
         It is found by bisection, to a micrometre.
@@ -159,7 +167,7 @@ class Grasp(Gripper):
         Raises:
             ValueError: a number that is not finite.
         """
-        below = ranges.numbers("Grasp.closed: below", below, (), unit="m")
+        below = ranges.numbers("Grasp.closed_opening: below", below, (), unit="m")
         x, z = jnp.asarray(self.taxels).T
 
         def bisect(_: int, between: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -169,7 +177,7 @@ class Grasp(Gripper):
             wide = jnp.sum(self.pad.stiffness * depth) < self.grip_stiffness * middle
             return jnp.where(wide, low, middle), jnp.where(wide, middle, high)
 
-        start = jnp.zeros((), x.dtype), jnp.full((), MOST, x.dtype)
+        start = jnp.zeros((), x.dtype), jnp.full((), MAX_OPENING, x.dtype)
         low, high = jax.lax.fori_loop(0, BISECTIONS, bisect, start)
         return 0.5 * (low + high)
 
@@ -197,8 +205,10 @@ class Grasp(Gripper):
         turn = zero if turn is None else ranges.numbers("Grasp.step: turn", turn, (3,))
         turn = jnp.asarray(turn, dtype)
         place = state.hand + jnp.asarray(shift, dtype)
-        quat = jnp.stack(rotations.product(rotations.from_vector(turn), state.hand_quat))
-        opening = ranges.numbers("Grasp.step: opening", opening, (), least=0, most=MOST, unit="m")
+        quat = jnp.stack(rotations.product(rotations.from_rotvec(turn), state.hand_quat))
+        opening = ranges.numbers(
+            "Grasp.step: opening", opening, (), least=0, most=MAX_OPENING, unit="m"
+        )
         opening = jnp.asarray(opening, dtype)
         scan_substep = lambda s, _: (substep(self, s, place, quat, opening), None)
         return jax.lax.scan(scan_substep, state, None, length=self.substeps)[0]

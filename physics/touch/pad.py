@@ -11,13 +11,17 @@ from jax.typing import ArrayLike
 
 from jaxgpu.geometry import rotations, rows, vectors
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors
 
-DEEP, STEPS, MET = 4e-3, 24, 2e-5  # depth of ray origins, m; steps; distance of a hit, m
+RAY_DEPTH, RAY_STEPS, HIT_DISTANCE = (
+    4e-3,
+    24,
+    2e-5,
+)  # depth of ray origins, m; steps; distance of a hit, m
 
 
-@explained
+@explain_errors
 def taxels(
     width: float, height: float, rows: int, columns: int, margin: float = 3e-3, dtype=None
 ) -> Array:
@@ -42,7 +46,7 @@ def taxels(
         ranges.refuse(f"taxels: {word}", value, ranges.Range(whole=True, one=True, least=1))
     x_free, y_free = (width - 2 * margin) / (columns + 1), (height - 2 * margin) / (rows + 1)
     free = jnp.minimum(x_free, y_free)
-    when_known(_check_margin, free, margin, width, height)
+    defer_check(_check_margin, free, margin, width, height)
     dtype = dtype or jnp.result_type(width, height, 1.0)
     free = free.astype(dtype)
     x = free * (jnp.arange(columns, dtype=dtype) - (columns - 1) / 2)
@@ -51,7 +55,7 @@ def taxels(
     return jnp.stack([grid[0].ravel(), grid[1].ravel(), jnp.zeros(rows * columns, x.dtype)], 1)
 
 
-@explained
+@explain_errors
 def probe(
     shape: Any, points: Array, pos: Array, quat: Array, velocity: Array, spin: Array
 ) -> tuple[Array, Array, Array]:
@@ -84,26 +88,26 @@ def probe(
     ([-0.25], [[0.0, 0.0, -1.0]])
     """
     ranges.check("probe", shape)
-    points = floating(ranges.numbers("probe: points", points, ("T", 3), unit="m"))
-    pos = floating(ranges.numbers("probe: pos", pos, (3,), unit="m"))
-    quat = floating(ranges.numbers("probe: quat", quat, (4,)))
-    velocity = floating(ranges.numbers("probe: velocity", velocity, (3,), unit="m/s"))
-    spin = floating(ranges.numbers("probe: spin", spin, (3,), unit="rad/s"))
-    unit_length("probe: quat", quat)
+    points = as_float(ranges.numbers("probe: points", points, ("T", 3), unit="m"))
+    pos = as_float(ranges.numbers("probe: pos", pos, (3,), unit="m"))
+    quat = as_float(ranges.numbers("probe: quat", quat, (4,)))
+    velocity = as_float(ranges.numbers("probe: velocity", velocity, (3,), unit="m/s"))
+    spin = as_float(ranges.numbers("probe: spin", spin, (3,), unit="rad/s"))
+    check_unit("probe: quat", quat)
     arm = tuple(x - centre for x, centre in zip(points.T, pos))
     turn = rotations.matrix(quat)
     own = vectors.matvec(vectors.transpose(turn), arm)
-    distance, out = outward(shape, own)
+    distance, out = distance_normal(shape, own)
     normal = vectors.matvec(turn, out)
     moving = tuple(u + w for u, w in zip(velocity, vectors.cross(spin, arm)))
     return distance, jnp.stack(normal, 1), jnp.stack(moving, 1)
 
 
-def outward(shape: Any, x: vectors.Vec) -> tuple[Array, vectors.Vec]:
+def distance_normal(shape: Any, x: vectors.Vec) -> tuple[Array, vectors.Vec]:
     """Return a shape's distance at points of its frame, and its unit or zero outward direction.
 
     >>> from jaxgpu.geometry import sdf
-    >>> d, n = outward(sdf.Ball(0.5), tuple(jnp.array([0.0, 0.0, 2.0])))
+    >>> d, n = distance_normal(sdf.Ball(0.5), tuple(jnp.array([0.0, 0.0, 2.0])))
     >>> float(d), [float(a) for a in n]
     (1.5, [0.0, 0.0, 1.0])
     """
@@ -112,16 +116,16 @@ def outward(shape: Any, x: vectors.Vec) -> tuple[Array, vectors.Vec]:
     return distance, vectors.unit(slope)
 
 
-@explained
+@explain_errors
 def heights(
     shape: Any, points: Array, pos: Array, quat: Array, *, far: Array | float = 0.02
 ) -> Array:
     """Return the height [T] of a shape over points of a pad along its normal z, m, or `far`.
 
-    It is the z at which an upward ray from `DEEP` below the point meets the shape: negative where
-    the shape is pressed in, and the input of `GelSight.image`. Rays advance by the signed distance
-    (Hart 1996, doi:10.1007/s003710050084), `STEPS` times; the last step, -D / (dD/dz), has the
-    exact derivatives by pose and shape.
+    It is the z at which an upward ray from `RAY_DEPTH` below the point meets the shape: negative
+    where the shape is pressed in, and the input of `GelSight.image`. Rays advance by the signed
+    distance (Hart 1996, doi:10.1007/s003710050084), `RAY_STEPS` times; the last step, -D / (dD/dz),
+    has the exact derivatives by pose and shape.
 
     Args:
         shape: of `jaxgpu.geometry.sdf`, in 3-D, or anything else with `distance(x)`.
@@ -139,27 +143,30 @@ def heights(
     -1.0
     """
     ranges.check("heights", shape)
-    points = floating(ranges.numbers("heights: points", points, ("T", 3), unit="m"))
-    pos = floating(ranges.numbers("heights: pos", pos, (3,), unit="m"))
-    quat = floating(ranges.numbers("heights: quat", quat, (4,)))
+    points = as_float(ranges.numbers("heights: points", points, ("T", 3), unit="m"))
+    pos = as_float(ranges.numbers("heights: pos", pos, (3,), unit="m"))
+    quat = as_float(ranges.numbers("heights: quat", quat, (4,)))
     far = ranges.numbers("heights: far", far, (), above=0, unit="m")
-    unit_length("heights: quat", quat)
+    check_unit("heights: quat", quat)
     x, y, low = points.T
 
     def distance(z: Array, pos: Array, quat: Array, shape: Any) -> Array:
         own = tuple(a - b for a, b in zip((x, y, low + z), pos))
-        return shape.distance(rotations.unturned(quat, own))
+        return shape.distance(rotations.rotate_inverse(quat, own))
 
     held = lax.stop_gradient((pos, quat, shape))
     z = lax.fori_loop(
-        0, STEPS, lambda _, z: jnp.minimum(z + distance(z, *held), far), jnp.full_like(x, -DEEP)
+        0,
+        RAY_STEPS,
+        lambda _, z: jnp.minimum(z + distance(z, *held), far),
+        jnp.full_like(x, -RAY_DEPTH),
     )
     left, slope = jax.jvp(lambda z: distance(z, pos, quat, shape), (z,), (jnp.ones_like(z),))
-    met = (z < far) & (jnp.abs(left) < MET) & (slope < 0)
+    met = (z < far) & (jnp.abs(left) < HIT_DISTANCE) & (slope < 0)
     return jnp.where(met, z - left / lax.stop_gradient(jnp.where(met, slope, 1)), far)
 
 
-@explained
+@explain_errors
 def wrench(points: Array, force: Array) -> tuple[Array, Array]:
     """Return force [3], N, and torque [3] about the pad's origin, N m, of a field on the pad.
 
@@ -171,8 +178,8 @@ def wrench(points: Array, force: Array) -> tuple[Array, Array]:
     >>> [a.tolist() for a in wrench(points, up)]
     [[0.0, 0.0, 2.0], [0.0, -3.0, 0.0]]
     """
-    points = floating(ranges.numbers("wrench: points", points, ("T", 3), unit="m"))
-    force = floating(ranges.numbers("wrench: force", force, (points.shape[0], 3), unit="N"))
+    points = as_float(ranges.numbers("wrench: points", points, ("T", 3), unit="m"))
+    force = as_float(ranges.numbers("wrench: force", force, (points.shape[0], 3), unit="N"))
     return jnp.sum(force, 0), jnp.sum(rows.cross(points, force), 0)
 
 
@@ -184,7 +191,7 @@ def _check_margin(free: Array, margin: float, width: float, height: float) -> No
         )
 
 
-def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
+def check_unit(name: str, vectors: Array, zero: bool = False) -> None:
     """Raise an error if vectors [..., D] differ from length 1 by over 1e-3; traced ones pass.
 
     Args:
@@ -192,11 +199,11 @@ def unit_length(name: str, vectors: Array, zero: bool = False) -> None:
         vectors: the vectors to check.
         zero: vectors of length 0 are valid, too.
 
-    >>> unit_length("probe: quat", jnp.array([2.0, 0.0, 0.0, 0.0]))
+    >>> check_unit("probe: quat", jnp.array([2.0, 0.0, 0.0, 0.0]))
     Traceback (most recent call last):
     ValueError: probe: quat is of length 2; it must be of length 1; divide it by its length
     """
-    when_known(partial(_check_lengths, name, zero), vectors)
+    defer_check(partial(_check_lengths, name, zero), vectors)
 
 
 def _check_lengths(name: str, zero: bool, vectors: Array) -> None:
@@ -209,10 +216,10 @@ def _check_lengths(name: str, zero: bool, vectors: Array) -> None:
         )
 
 
-def floating(a: ArrayLike) -> Array:
+def as_float(a: ArrayLike) -> Array:
     """Convert to a JAX array of floats; integers become floats of the default precision.
 
-    >>> floating(np.array([1, 2])).dtype, floating(jnp.zeros(2, jnp.float16)).dtype
+    >>> as_float(np.array([1, 2])).dtype, as_float(jnp.zeros(2, jnp.float16)).dtype
     (dtype('float32'), dtype('float16'))
     """
     a = jnp.asarray(a)

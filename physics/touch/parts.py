@@ -16,12 +16,16 @@ from jaxgpu.geometry import sdf
 from jaxgpu.geometry.sockets import RoundSocket, SquareSocket
 from jaxgpu.geometry.threads import Bolt, Nut, minor_diameter
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
-STEEL = 8000.0  # kg/m^3
-LENGTH, HEIGHT, DEPTH = 0.050, 0.028, 0.023  # m: of pegs, of sockets, of the sockets' holes
-OUTER = 0.030  # m, half the width of a socket
+STEEL_DENSITY = 8000.0  # kg/m^3
+PEG_LENGTH, SOCKET_HEIGHT, HOLE_DEPTH = (
+    0.050,
+    0.028,
+    0.023,
+)  # m: of pegs, of sockets, of the sockets' holes
+HALF_WIDTH = 0.030  # m, half the width of a socket
 PEGS = {  # widths of a peg along x and y, and of its hole along x, m; diameters if round
     "round-4": ((0.003988,), 0.004100),
     "round-8": ((0.007986,), 0.008100),
@@ -76,7 +80,7 @@ class Pair(NamedTuple):
     fixture: Fixture
 
 
-@explained
+@explain_errors
 def peg_and_socket(name: str = "round-8", clearance: float | None = 0.5e-3) -> Pair:
     """Return a steel peg and the socket with a blind hole for it.
 
@@ -93,20 +97,20 @@ def peg_and_socket(name: str = "round-8", clearance: float | None = 0.5e-3) -> P
     """
     widths, hole = _look_up("peg_and_socket", name, PEGS)
     free = hole - widths[0] if clearance is None else clearance
-    ranges.numbers("peg_and_socket: clearance", free, (), above=0, most=OUTER, unit="m")
+    ranges.numbers("peg_and_socket: clearance", free, (), above=0, most=HALF_WIDTH, unit="m")
     part = peg(name)
     half = tuple(0.5 * (w + free) for w in widths)
     if len(widths) == 1:
-        shape = RoundSocket(half[0], DEPTH, OUTER, HEIGHT)
+        shape = RoundSocket(half[0], HOLE_DEPTH, HALF_WIDTH, SOCKET_HEIGHT)
         rim = _ring(half[0], 24)
     else:
-        shape = SquareSocket(half, DEPTH, (OUTER, OUTER), HEIGHT)
+        shape = SquareSocket(half, HOLE_DEPTH, (HALF_WIDTH, HALF_WIDTH), SOCKET_HEIGHT)
         rim = _rectangle(half, 6)
-    rim = np.append(rim, np.full((len(rim), 1), HEIGHT), 1)
-    return Pair(part, Fixture(shape, rim, HEIGHT - DEPTH, HEIGHT))
+    rim = np.append(rim, np.full((len(rim), 1), SOCKET_HEIGHT), 1)
+    return Pair(part, Fixture(shape, rim, SOCKET_HEIGHT - HOLE_DEPTH, SOCKET_HEIGHT))
 
 
-@explained
+@explain_errors
 def peg_and_pad(name: str = "round-8", diameter: float = 0.1, height: float = 0.025) -> Pair:
     """Return a steel peg and the round pad, without a hole, on which it must be placed.
 
@@ -124,7 +128,7 @@ def peg_and_pad(name: str = "round-8", diameter: float = 0.1, height: float = 0.
     return Pair(part, Fixture(shape, rim, height, height))
 
 
-@explained
+@explain_errors
 def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: float = 0.041) -> Pair:
     """Return a steel nut and an upright bolt, threaded over its full length.
 
@@ -148,7 +152,7 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
     wide = diameter + clearance
     inner = 0.25 * (wide + float(minor_diameter(wide, pitch)))  # mean radius of the thread
     area = 0.5 * math.sqrt(3) * over**2 - math.pi * inner**2
-    mass = STEEL * area * height
+    mass = STEEL_DENSITY * area * height
     # The moments of inertia are those of a ring of the same area about the thread.
     square = inner**2 + area / math.pi + inner**2  # sum of the squares of both radii
     along, across = 0.5 * mass * square, mass * (0.25 * square + height**2 / 12)
@@ -167,7 +171,7 @@ def nut_and_bolt(name: str = "M16", clearance: float | None = None, length: floa
     return Pair(part, Fixture(bolt, rim, length, length))
 
 
-@explained
+@explain_errors
 def peg(name: str = "round-8") -> Part:
     """Return a steel peg 50 mm long, with its centre at the origin and its axis along z.
 
@@ -180,19 +184,19 @@ def peg(name: str = "round-8") -> Part:
     [42.54, 42.54, 1.6]
     """
     widths, _ = _look_up("peg", name, PEGS)
-    half = 0.5 * LENGTH
+    half = 0.5 * PEG_LENGTH
     if len(widths) == 1:
         radius = 0.5 * widths[0]
         shape = sdf.Cylinder(half, radius)
-        mass = STEEL * math.pi * radius**2 * LENGTH
-        across = mass * (3 * radius**2 + LENGTH**2) / 12
+        mass = STEEL_DENSITY * math.pi * radius**2 * PEG_LENGTH
+        across = mass * (3 * radius**2 + PEG_LENGTH**2) / 12
         inertia = (across, across, 0.5 * mass * radius**2)
         edge, side = _ring(radius, 16), _ring(radius, 8)
     else:
         a, b = widths
         shape = sdf.Box((0.5 * a, 0.5 * b, half))
-        mass = STEEL * a * b * LENGTH
-        squares = (b * b + LENGTH**2, a * a + LENGTH**2, a * a + b * b)
+        mass = STEEL_DENSITY * a * b * PEG_LENGTH
+        squares = (b * b + PEG_LENGTH**2, a * a + PEG_LENGTH**2, a * a + b * b)
         inertia = tuple(mass * s / 12 for s in squares)
         edge, side = _rectangle((0.5 * a, 0.5 * b), 4), _rectangle((0.5 * a, 0.5 * b), 2)
     levels = (

@@ -14,8 +14,8 @@ import numpy as np
 from ..environment import Environment, make, names
 from ..spaces import Box, Space
 from ..vector import vectorize
-from .host import Host
-from .pool import Pooled
+from .host import HostStepper
+from .pool import PooledVector
 
 
 class _EnvMethods:
@@ -26,7 +26,7 @@ class _EnvMethods:
     def __init__(self, env: Environment):
         self.observation_space = _observation_space(env)
         self.action_space = _to_gymnasium_space(env.action_space)
-        self._space, self._host = env.action_space, Host(env.reset)
+        self._space, self._host = env.action_space, HostStepper(env.reset)
         self._move = self._host.program(_make_step(env))
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
@@ -53,8 +53,8 @@ class _VectorEnvMethods:
         batch = gym.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
-        self._space, copies = env.action_space, Pooled(vectorize(env, num_envs))
-        self._host = Host(copies.reset)
+        self._space, copies = env.action_space, PooledVector(vectorize(env, num_envs))
+        self._host = HostStepper(copies.reset)
         self._move = self._host.program(copies.step)
         self._fill = self._host.program(copies.fill, kept=True)
         self._pool, self._remaining_path = None, 0

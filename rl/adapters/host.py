@@ -52,7 +52,7 @@ class Layout:
             leaves[i] = _from_words(words[start:end], self._leaves[i])
         return jax.tree.unflatten(self._tree, leaves)
 
-    def seen(self, packed: tuple[Array, ...]) -> Any:
+    def to_numpy(self, packed: tuple[Array, ...]) -> Any:
         """Return the tree on the host, as writable views of one new array."""
         words, *apart = packed
         copy, leaves = np.array(words), self._place_separate([np.array(x) for x in apart])
@@ -65,7 +65,7 @@ class Layout:
         return [None if packed else next(rest) for packed in self._packed]
 
 
-class Carried(NamedTuple):
+class StepperState(NamedTuple):
     """State kept on the device from call to call."""
 
     state: Any  # of all copies
@@ -73,7 +73,7 @@ class Carried(NamedTuple):
     calls: Array  # [] calls so far; each call's key is made from both
 
 
-class Host:
+class HostStepper:
     """State and random key on the device, initialized and advanced by calls from the host.
 
     The same seed and the same calls give the same results.
@@ -84,7 +84,7 @@ class Host:
         self._begin, self._key = begin, _key_data(seed)
         self._impl = jax.random.key_impl(jax.random.key(0))
         start = jax.eval_shape(lambda: begin(self._call_key(self._key, jnp.uint32(0)))[0])
-        self._state = Layout(Carried(start, self._key, jnp.uint32(0)))
+        self._state = Layout(StepperState(start, self._key, jnp.uint32(0)))
         self._first, self._again = (
             jax.jit(self._start_packed),
             self.program(lambda _, key: begin(key)),
@@ -112,7 +112,7 @@ class Host:
         def packed_step(packed: tuple[Array, ...], *arguments: Any) -> Any:
             now = self._state.unpack(packed)
             state, seen = move(now.state, *arguments, self._call_key(now.key, now.calls))
-            packed = self._state.pack(Carried(state, now.key, now.calls + 1))
+            packed = self._state.pack(StepperState(state, now.key, now.calls + 1))
             if kept:
                 return packed, seen
             layout[:] = [Layout(seen)]
@@ -124,13 +124,13 @@ class Host:
             if self._packed is None:
                 raise RuntimeError("step: the environment has no state yet; call reset first")
             self._packed, seen = compiled(self._packed, *arguments)
-            return seen if kept else layout[0].seen(seen)
+            return seen if kept else layout[0].to_numpy(seen)
 
         return call
 
     def _start_packed(self, data: Array) -> Any:
         state, seen = self._begin(self._call_key(data, jnp.uint32(0)))
-        return self._state.pack(Carried(state, data, jnp.uint32(1))), seen
+        return self._state.pack(StepperState(state, data, jnp.uint32(1))), seen
 
     def _call_key(self, data: Array, count: Array) -> Array:
         """Return the key of call number `count`, by adding it to the last word of the key data.

@@ -13,14 +13,14 @@ from jax import Array
 
 from jaxgpu.inputs.fields import pytree
 
-from ..vector import Vector, VectorState, mended
+from ..vector import Vector, VectorState, replace_broken
 
 _BYTES = 1 << 24  # size of a pool, if it has more initial states than there are copies
 _FEWEST, _ROUNDS = 512, 8  # minimum number of initial states; initial states per copy
 _DENSE = 128  # maximum number of copies for pairwise ranks, one kernel instead of many
 
 
-class Seen(NamedTuple):
+class PoolStep(NamedTuple):
     """Results of a step for the host; leaves [B, ...]."""
 
     observation: Any  # observation to act on next
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     begun: Array  # [] number of copies that were reset
 
 
-class Taken(NamedTuple):
+class PoolState(NamedTuple):
     """State of all copies and number of used initial states."""
 
     copies: VectorState
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
 
 
 @pytree
-class Pooled:
+class PooledVector:
     """Vectorized environment `envs` with resets from a pool of initial states."""
 
     envs: Vector  # all copies
@@ -52,20 +52,20 @@ class Pooled:
         copies = self.envs.num_envs
         return min(max(_FEWEST, _ROUNDS * copies), max(copies, _BYTES // max(each, 1)))
 
-    def fill(self, state: Taken, key: Array) -> tuple[Taken, Any]:
+    def fill(self, state: PoolState, key: Array) -> tuple[PoolState, Any]:
         """Sample a new, unused pool."""
         keys = jax.random.split(key, self.size(key))
-        starts = mended(jax.vmap(self.envs.env.reset)(keys), state.copies.first)
-        return Taken(state.copies, jnp.zeros((), jnp.int32)), starts
+        starts = replace_broken(jax.vmap(self.envs.env.reset)(keys), state.copies.first)
+        return PoolState(state.copies, jnp.zeros((), jnp.int32)), starts
 
-    def reset(self, key: Array) -> tuple[Taken, Any]:
+    def reset(self, key: Array) -> tuple[PoolState, Any]:
         """Return the initial states of all copies, and their observations."""
         copies = self.envs.reset(key)
-        return Taken(copies, jnp.zeros((), jnp.int32)), copies.observation
+        return PoolState(copies, jnp.zeros((), jnp.int32)), copies.observation
 
     def step(
-        self, state: Taken, action: Array, starts: list[Array], key: Array
-    ) -> tuple[Taken, Seen]:
+        self, state: PoolState, action: Array, starts: list[Array], key: Array
+    ) -> tuple[PoolState, PoolStep]:
         """Step all copies; the pool must have an unused initial state for each of them.
 
         `starts` has the leaves of the pool, since passing a list costs less per call than a tree.
@@ -76,11 +76,11 @@ class Pooled:
         fresh = [jnp.take(x, row, axis=0, mode="clip") for x in starts]
         now = (moved.state, moved.observation)
         fresh = jax.tree.unflatten(jax.tree.structure(now), fresh)
-        after = self.envs.restarted(moved, where, fresh)
+        after = self.envs.reset_where(moved, where, fresh)
         begun = jnp.sum(where, dtype=jnp.int32)
         ends = out.terminated, out.truncated
-        seen = Seen(after.observation, out.reward, *ends, out.info, out.final, begun)
-        return Taken(after, state.used + begun), seen
+        seen = PoolStep(after.observation, out.reward, *ends, out.info, out.final, begun)
+        return PoolState(after, state.used + begun), seen
 
 
 def _count_before(where: Array) -> Array:

@@ -1,15 +1,15 @@
 """Learners: specs with `init`, `update`, `policy`, and `act`, which the learned policy calls.
 
 Reading order: `ppo`, the simplest learner by gradients; the modules that these learners share,
-`training` (sizes, state), `schedule`, `normaliser`, `networks` with the `encoders` before them,
-`advantage` and `optimiser`; then `recurrent` (PPO with a GRU), `pqn`, `sac` with its `replay` and
+`training` (sizes, state), `schedule`, `normalizer`, `networks` with the `encoders` before them,
+`advantage` and `optimizer`; then `recurrent` (PPO with a GRU), `pqn`, `sac` with its `replay` and
 `shac`; `kickstart` and `dagger`, which imitate a `teacher`. `evolved` is separate: its `es`
 optimizes the objective of `neuroevolution` by evolution strategies.
 """
 
 from .dagger import DAgger
 from .encoders import CNN, ResNet
-from .evolved import ES, Policies
+from .evolved import ES, PolicyObjective
 from .kickstart import KickstartedPPO
 from .networks import MLP
 from .ppo import PPO
@@ -17,7 +17,7 @@ from .pqn import PQN
 from .recurrent import RecurrentPPO
 from .sac import SAC
 from .shac import SHAC
-from .training import Rollouts, TrainState
+from .training import RolloutLearner, TrainState
 
 __all__ = [
     "CNN",
@@ -27,10 +27,10 @@ __all__ = [
     "MLP",
     "PPO",
     "PQN",
-    "Policies",
+    "PolicyObjective",
     "RecurrentPPO",
     "ResNet",
-    "Rollouts",
+    "RolloutLearner",
     "SAC",
     "SHAC",
     "TrainState",

@@ -24,14 +24,14 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree, size, static
 
-from .. import shares
+from .. import collectives
 from ..environment import Environment
-from ..policies import LearntPolicy, learnt
+from ..policies import LearnedPolicy, make_policy
 from ..spaces import Box, Space
 from ..vector import VectorState, vectorize
-from . import encoders, normaliser, optimiser, replay, teacher
-from .networks import MLP, Categorical, feasible
-from .training import Rollouts, TrainState
+from . import encoders, normalizer, optimizer, replay, teacher
+from .networks import MLP, Categorical, clip_action
+from .training import RolloutLearner, TrainState
 
 
 class Student(nn.Module):
@@ -52,7 +52,7 @@ class Student(nn.Module):
 
 
 @pytree
-class DAgger(Rollouts):
+class DAgger(RolloutLearner):
     """Dataset aggregation (Ross et al. 2011). Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
@@ -90,14 +90,14 @@ class DAgger(Rollouts):
         """
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
-        replay.check_room("DAgger", self.buffer_size, self.steps_per_update)
+        replay.check_capacity("DAgger", self.buffer_size, self.steps_per_update)
         teacher.check("DAgger", self.teacher, env, observation)
         params: Any = self._network(env).init(network_key, observation)
         row = {"observation": observation, "action": self.teacher(observation)}
         common["report"]["error"] = jnp.zeros((), jnp.float32)
         return DAggerState(
             params=params,
-            opt_state=optimiser.init(params),
+            opt_state=optimizer.init(params),
             **common,
             replay=replay.init(row, self.buffer_size),
         )
@@ -111,20 +111,20 @@ class DAgger(Rollouts):
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, rows, report = self._rollout(env, state, roll_key, axis)
-        buffer, rows = replay.collect(state.replay, rows, axis)
-        obs_stats = normaliser.update(state.obs_stats, rows["observation"])
+        buffer, rows = replay.add_rollout(state.replay, rows, axis)
+        obs_stats = normalizer.update(state.obs_stats, rows["observation"])
         learning_rate = self.learning_rate * self.lr_fraction(state)
         learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)
         error_of = jax.value_and_grad(self._loss)
 
         def learn(loop: Any, key: Array) -> tuple[Any, Array]:
             params, opt_state = loop
-            part = replay.draw(buffer, key, self.batch_size, axis)
-            x = normaliser.apply(obs_stats, part["observation"])
+            part = replay.sample(buffer, key, self.batch_size, axis)
+            x = normalizer.apply(obs_stats, part["observation"])
             error, gradient = error_of(params, env, x, part["action"])
-            return optimiser.descend(
+            return optimizer.descend(
                 params, opt_state, gradient, learning_rate, self.max_grad_norm, axis
-            ), shares.mean(error, axis)
+            ), collectives.pmean(error, axis)
 
         keys = jax.random.split(learn_key, self.gradient_steps)
         start = state.params, state.opt_state
@@ -133,15 +133,15 @@ class DAgger(Rollouts):
         report = report | {"error": jnp.mean(errors, dtype=jnp.float32)}
         return replace(after, report=report, replay=buffer)
 
-    def policy(self, env: Environment, state: "DAggerState") -> LearntPolicy:
+    def policy(self, env: Environment, state: "DAggerState") -> LearnedPolicy:
         """Return the student's deterministic policy."""
         alone = replace(self, teacher=None)
-        return learnt(alone, env, state.params, state.obs_stats, self.actor_keys)
+        return make_policy(alone, env, state.params, state.obs_stats, self.actor_keys)
 
-    def act(self, policy: LearntPolicy, observation: Any) -> Any:
+    def act(self, policy: LearnedPolicy, observation: Any) -> Any:
         """Return the student's action for an observation."""
-        seen = encoders.chosen(observation, self.actor_keys)
-        return self._act(policy, policy.params, normaliser.apply(policy.obs_stats, seen))
+        seen = encoders.select_keys(observation, self.actor_keys)
+        return self._act(policy, policy.params, normalizer.apply(policy.obs_stats, seen))
 
     def _rollout(
         self, env: Environment, state: "DAggerState", key: Array, axis: str | None = None
@@ -153,15 +153,17 @@ class DAgger(Rollouts):
             act_key, drawn = inputs
             observation = env_state.observation
             # Where the teacher has no valid action, the student acts and the row is not stored.
-            advice, silent = teacher.asked(self.teacher, env, observation)
-            own = self._act(env, state.params, normaliser.apply(state.obs_stats, observation))
-            taught = shares.own(jax.random.bernoulli(act_key, share, (self.num_envs,)), axis)
+            advice, silent = teacher.query(self.teacher, env, observation)
+            own = self._act(env, state.params, normalizer.apply(state.obs_stats, observation))
+            taught = collectives.local_rows(
+                jax.random.bernoulli(act_key, share, (self.num_envs,)), axis
+            )
             taught = (taught & ~silent).reshape(-1, *(1,) * (advice.ndim - 1))
             after, out = envs.step_with(env_state, jnp.where(taught, advice, own), drawn)
             rows = {"observation": observation, "action": advice, "broken": out.broken | silent}
             return after, (rows, out)
 
-        act_keys, drawn = self.draws(envs, state.env_state, key, 1)
+        act_keys, drawn = self.rollout_inputs(envs, state.env_state, key, 1)
         env_state, (rows, out) = jax.lax.scan(move, state.env_state, (act_keys, drawn))
         return env_state, rows, out.report(axis)
 
@@ -174,13 +176,13 @@ class DAgger(Rollouts):
         half = (space.high - space.low) / 2
         return jnp.mean(((out - action) / jnp.where(jnp.isfinite(half), half, 1.0)) ** 2)
 
-    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Any:
+    def _act(self, env: Environment | LearnedPolicy, params: Any, x: Any) -> Any:
         """Return the student's actions for normalized observations."""
         out: Any = self._network(env).apply(params, x)
         space = env.action_space
-        return feasible(space, out) if isinstance(space, Box) else Categorical(out).mode()
+        return clip_action(space, out) if isinstance(space, Box) else Categorical(out).mode()
 
-    def _network(self, env: Environment | LearntPolicy) -> Student:
+    def _network(self, env: Environment | LearnedPolicy) -> Student:
         encoder = self.encoder(env, self.actor_keys)
         return Student(env.action_space, self.hidden_sizes, encoder)
 

@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax
 from jax import Array
 
-from .networks import as_real, joined
+from .networks import as_float, concat_vectors
 
 
 class CNN(nn.Module):
@@ -38,8 +38,8 @@ class CNN(nn.Module):
     @nn.compact
     def __call__(self, x: Any) -> Array:
         """Map observations [N, ...] to features [N, W]."""
-        pictures, vectors = parted(x)
-        return joined([self._image_features(picture) for picture in pictures] + vectors)
+        pictures, vectors = split_images(x)
+        return concat_vectors([self._image_features(picture) for picture in pictures] + vectors)
 
     def _image_features(self, x: Array) -> Array:
         layers = zip(self.features, self.kernel_sizes, self.strides, strict=True)
@@ -71,8 +71,8 @@ class ResNet(nn.Module):
     @nn.compact
     def __call__(self, x: Any) -> Array:
         """Map observations [N, ...] to features [N, W]."""
-        pictures, vectors = parted(x)
-        return joined([self._image_features(picture) for picture in pictures] + vectors)
+        pictures, vectors = split_images(x)
+        return concat_vectors([self._image_features(picture) for picture in pictures] + vectors)
 
     def _image_features(self, x: Array) -> Array:
         for width in self.features:
@@ -99,9 +99,9 @@ class Encoder(nn.Module):
 
     def __call__(self, x: Any) -> Array:
         """Return the features [..., W] of each row."""
-        x = chosen(x, self.keys)
+        x = select_keys(x, self.keys)
         if self.network is None:
-            return joined(x)
+            return concat_vectors(x)
         first = jax.tree.leaves(x)[0]
         lead = first.shape[: first.ndim - self.ndim]
         rows = jax.tree.map(lambda a: a.reshape(-1, *a.shape[len(lead) :]), x)
@@ -110,26 +110,28 @@ class Encoder(nn.Module):
         return features.reshape(*lead, -1)
 
 
-def over(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) -> Encoder | None:
+def make_encoder(
+    network: nn.Module | None, space: Any, keys: tuple[str, ...] | None
+) -> Encoder | None:
     """Return an encoder with its own copy of `network`, or None if neither is given.
 
     Without an encoder a vector is used unchanged.
     """
-    return None if network is None and keys is None else sight(network, space, keys)
+    return None if network is None and keys is None else vision_encoder(network, space, keys)
 
 
-def sight(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) -> Encoder:
+def vision_encoder(network: nn.Module | None, space: Any, keys: tuple[str, ...] | None) -> Encoder:
     """Return an encoder with its own copy of `network`, or of vectors if it is None."""
-    first = jax.tree.leaves(chosen(space, keys), is_leaf=lambda x: hasattr(x, "shape"))[0]
+    first = jax.tree.leaves(select_keys(space, keys), is_leaf=lambda x: hasattr(x, "shape"))[0]
     return Encoder(None if network is None else network.clone(), keys, len(first.shape))
 
 
-def chosen(x: Any, keys: tuple[str, ...] | None) -> Any:
+def select_keys(x: Any, keys: tuple[str, ...] | None) -> Any:
     """Return the entries `keys` of a dictionary, or `x` unchanged if `keys` is None."""
     return x if keys is None else {key: x[key] for key in keys}
 
 
-def parted(x: Any) -> tuple[list[Array], list[Array]]:
+def split_images(x: Any) -> tuple[list[Array], list[Array]]:
     """Split a tree into images [N, H, W, C] and vectors [N, O], as floating point."""
-    leaves = [as_real(leaf) for leaf in jax.tree.leaves(x)]
+    leaves = [as_float(leaf) for leaf in jax.tree.leaves(x)]
     return [a for a in leaves if a.ndim == 4], [a for a in leaves if a.ndim != 4]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .. import shares
+from .. import collectives
 from ..spaces import Box, Space
 
 
@@ -41,7 +41,7 @@ class MLP(nn.Module):
     @nn.compact
     def __call__(self, x: Any) -> Array:
         """Map [..., inputs], or a tree of such vectors, to [..., outputs]."""
-        x = joined(x) if self.encoder is None else self.encoder(x)
+        x = concat_vectors(x) if self.encoder is None else self.encoder(x)
         for width in self.hidden_sizes:
             x = self._dense(width, 2**0.5)(x)
             x = self.activation(nn.LayerNorm()(x) if self.layer_norm else x)
@@ -64,10 +64,10 @@ def _matmul(x: Array, kernel: Array, *_: Any, **__: Any) -> Array:
     return jnp.stack([multiply(kernel[:, i]) for i in range(kernel.shape[1])], -1)
 
 
-def as_real(x: Any) -> Array:
+def as_float(x: Any) -> Array:
     """Convert `x` to floating point; uint8 is divided by 255, other integers are cast.
 
-    >>> as_real(jnp.uint8(255)), as_real(jnp.int32(3))
+    >>> as_float(jnp.uint8(255)), as_float(jnp.int32(3))
     (Array(1., dtype=float32), Array(3., dtype=float32))
     """
     x = jnp.asarray(x)
@@ -76,9 +76,9 @@ def as_real(x: Any) -> Array:
     return x.astype(jnp.float32) / (255 if x.dtype == jnp.uint8 else 1)
 
 
-def joined(x: Any) -> Array:
+def concat_vectors(x: Any) -> Array:
     """Concatenate all vectors [..., N] of a tree; a single array is returned unchanged."""
-    leaves = [as_real(leaf) for leaf in jax.tree.leaves(x)]
+    leaves = [as_float(leaf) for leaf in jax.tree.leaves(x)]
     if len(leaves) == 1:
         return leaves[0]
     dtype = functools.reduce(jnp.promote_types, (leaf.dtype for leaf in leaves))
@@ -113,7 +113,7 @@ class Normal(NamedTuple):
         return jnp.sum(self.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e), -1)
 
 
-class Squashed(NamedTuple):
+class TanhNormal(NamedTuple):
     """Tanh of independent normal distributions: actions in -1 ... 1."""
 
     mean: Array  # [..., A] before the tanh
@@ -207,12 +207,12 @@ class ActorCritic(nn.Module):
         return self.critic(x)[..., 0]
 
 
-def spreading(params: Any, log_std: Array | float) -> Any:
+def with_log_std(params: Any, log_std: Array | float) -> Any:
     """Set the log standard deviation of continuous actions in the parameters of an `ActorCritic`.
 
     Its parameters may be nested in those of another network.
 
-    >>> spreading({"heads": {"spread": jnp.zeros(2), "bias": jnp.zeros(1)}}, -2.0)["heads"]
+    >>> with_log_std({"heads": {"spread": jnp.zeros(2), "bias": jnp.zeros(1)}}, -2.0)["heads"]
     {'bias': Array([0.], dtype=float32), 'spread': Array([-2., -2.], dtype=float32)}
     """
 
@@ -222,22 +222,22 @@ def spreading(params: Any, log_std: Array | float) -> Any:
     return jax.tree.map_with_path(set_log_std, params)
 
 
-def noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array:
+def sample_noise(space: Space, key: Array, size: int, axis: str | None = None) -> Array:
     """Sample the noise [size, A] from which `from_noise` makes `size` actions of an `ActorCritic`.
 
     With the `axis` of a mesh, return this device's rows.
     """
     if isinstance(space, Box):
-        return shares.own(jax.random.normal(key, (size, *space.shape)), axis)
-    return shares.own(jax.random.gumbel(key, (size, space.size)), axis)
+        return collectives.local_rows(jax.random.normal(key, (size, *space.shape)), axis)
+    return collectives.local_rows(jax.random.gumbel(key, (size, space.size)), axis)
 
 
-def feasible(space: Space, action: Array) -> Any:
+def clip_action(space: Space, action: Array) -> Any:
     """Clip continuous actions to the bounds of `space`; discrete actions are unchanged."""
     return jnp.clip(action, space.low, space.high) if isinstance(space, Box) else action
 
 
-def stretched(space: Space, action: Array) -> Any:
+def rescale_action(space: Space, action: Array) -> Any:
     """Rescale actions from -1 ... 1 to the bounds of a continuous `space`."""
     bounds: Any = space
     return bounds.low + (bounds.high - bounds.low) * (action + 1) / 2

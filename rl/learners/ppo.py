@@ -25,18 +25,18 @@ from jax.sharding import PartitionSpec
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size, static
 
-from .. import shares
+from .. import collectives
 from ..environment import Environment
-from ..policies import LearntPolicy
+from ..policies import LearnedPolicy
 from ..vector import Outcome, VectorState, vectorize
-from . import normaliser, optimiser
+from . import normalizer, optimizer
 from .advantage import outcome_advantages
-from .networks import ActorCritic, Categorical, Normal, feasible, noise, spreading
-from .training import ActorCriticRollouts, Critic, TrainState
+from .networks import ActorCritic, Categorical, Normal, clip_action, sample_noise, with_log_std
+from .training import ActorCriticLearner, Critic, TrainState
 
 
 @pytree
-class PPO(ActorCriticRollouts):
+class PPO(ActorCriticLearner):
     """Proximal policy optimization (Schulman et al. 2017). Numeric fields are pytree leaves."""
 
     learning_rate: Array | float = number(default=1e-3, least=0)  # [] initial learning rate
@@ -71,12 +71,12 @@ class PPO(ActorCriticRollouts):
         self.check_minibatches(self.num_minibatches)
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
-        params = spreading(self._network(env).init(network_key, observation), self.log_std)
+        params = with_log_std(self._network(env).init(network_key, observation), self.log_std)
         state = PPOState(
             params=params,
-            opt_state=optimiser.init(params),
+            opt_state=optimizer.init(params),
             **common,
-            returns=normaliser.no_returns(self.num_envs),
+            returns=normalizer.init_returns(self.num_envs),
             lr_scale=jnp.ones((), jnp.float32),
         )
         return state if self.critic is None else self.critic.put_into("PPO", state)
@@ -92,7 +92,7 @@ class PPO(ActorCriticRollouts):
         True
         """
         learnt = Critic(state.params["params"]["critic"], state.obs_stats, state.returns.stats)
-        ranges.finite("PPO.critic_of", critic=learnt)
+        ranges.check_finite("PPO.critic_of", critic=learnt)
         return learnt
 
     def check_devices(self, devices: int) -> None:
@@ -109,18 +109,18 @@ class PPO(ActorCriticRollouts):
         """
         roll_key, learn_key = jax.random.split(key)
         (env_state, returns), batch, report = self._rollout(env, state, roll_key, axis)
-        obs_stats = normaliser.update(state.obs_stats, batch["observation"], axis)
+        obs_stats = normalizer.update(state.obs_stats, batch["observation"], axis)
         batch = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
-        batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
+        batch["observation"] = normalizer.apply(state.obs_stats, batch["observation"])
         learning_rate = self.learning_rate * state.lr_scale * self.lr_fraction(state)
 
         network = self._network(env)
-        rows = self.steps_per_update // shares.count(axis)
-        orders = optimiser.minibatches(
+        rows = self.steps_per_update // collectives.axis_size(axis)
+        orders = optimizer.minibatches(
             learn_key, rows, self.update_epochs, self.num_minibatches, axis
         )
-        orders = optimiser.spared(orders, batch["broken"])
-        params, opt_state = optimiser.passes(
+        orders = optimizer.replace_broken_rows(orders, batch["broken"])
+        params, opt_state = optimizer.run_minibatches(
             lambda params, part: self._loss(params, network, part),
             state.params,
             state.opt_state,
@@ -133,17 +133,17 @@ class PPO(ActorCriticRollouts):
         )
         pi = self._apply(network, params, batch["observation"])[0]
         after = state.advance(params, opt_state, obs_stats, env_state, report)
-        lr_scale = self.adapted(state.lr_scale, pi, batch, axis)
+        lr_scale = self.adapt_lr(state.lr_scale, pi, batch, axis)
         return replace(after, returns=returns, lr_scale=lr_scale)
 
-    def policy(self, env: Environment, state: "PPOState") -> LearntPolicy:
+    def policy(self, env: Environment, state: "PPOState") -> LearnedPolicy:
         """Return the deterministic policy: the mode of the learned action distribution."""
-        return replace(self, critic=None).acting(env, state.params, state.obs_stats)
+        return replace(self, critic=None).actor_policy(env, state.params, state.obs_stats)
 
-    def act(self, policy: LearntPolicy, observation: Any) -> Any:
+    def act(self, policy: LearnedPolicy, observation: Any) -> Any:
         """Return the most likely action of `policy` for an observation."""
-        x = self.seen(policy, observation)
-        return feasible(policy.action_space, self._act(policy, policy.params, x).mode())
+        x = self.actor_input(policy, observation)
+        return clip_action(policy.action_space, self._act(policy, policy.params, x).mode())
 
     def _rollout(
         self, env: Environment, state: "PPOState", key: Array, axis: str | None = None
@@ -152,14 +152,16 @@ class PPO(ActorCriticRollouts):
 
         def move(env_state: VectorState, inputs: tuple[Array, Any]) -> tuple[VectorState, Any]:
             noises, drawn = inputs
-            x = normaliser.apply(state.obs_stats, env_state.observation)
+            x = normalizer.apply(state.obs_stats, env_state.observation)
             pi = self._act(env, state.params, x)
             action = pi.from_noise(noises)
-            after, out = envs.step_with(env_state, feasible(env.action_space, action), drawn)
+            after, out = envs.step_with(env_state, clip_action(env.action_space, action), drawn)
             return after, (env_state.observation, pi, action, out)
 
-        act_keys, drawn = self.draws(envs, state.env_state, key, 1)
-        noises = jax.vmap(lambda key: noise(env.action_space, key, self.num_envs, axis))(act_keys)
+        act_keys, drawn = self.rollout_inputs(envs, state.env_state, key, 1)
+        noises = jax.vmap(lambda key: sample_noise(env.action_space, key, self.num_envs, axis))(
+            act_keys
+        )
         env_state, rows = jax.lax.scan(move, state.env_state, (noises, drawn))
         observation, pi, action, out = rows
         log_prob = pi.log_prob(action)
@@ -170,15 +172,15 @@ class PPO(ActorCriticRollouts):
 
     def batch(
         self,
-        returns: normaliser.Returns,
+        returns: normalizer.ReturnStats,
         value: Array,
         final_value: Array,
         out: Outcome,
         axis: str | None = None,
-    ) -> tuple[normaliser.Returns, dict[str, Array]]:
+    ) -> tuple[normalizer.ReturnStats, dict[str, Array]]:
         """Return the updated reward scaling, and the advantages and targets of a rollout [T, B]."""
         if self.normalize_reward:
-            returns, reward = normaliser.scale(returns, out.reward, out.is_first, self.gamma, axis)
+            returns, reward = normalizer.scale(returns, out.reward, out.is_first, self.gamma, axis)
             out = out._replace(reward=reward)
         advantage = outcome_advantages(out, value, final_value, self.gamma, self.gae_lambda)
         batch = {"advantage": advantage, "target": advantage + value, "broken": out.broken}
@@ -196,8 +198,8 @@ class PPO(ActorCriticRollouts):
         if axis is None:
             return None
         rows = advantage[orders]
-        mean, square = shares.moments(rows, tuple(range(1, rows.ndim)), axis)
-        size = rows[0].size * shares.count(axis)
+        mean, square = collectives.moments(rows, tuple(range(1, rows.ndim)), axis)
+        size = rows[0].size * collectives.axis_size(axis)
         return {"advantage_mean": mean, "advantage_std": jnp.sqrt(square / size)}
 
     def surrogate(self, pi: Normal | Categorical, value: Array, part: dict[str, Array]) -> Array:
@@ -214,7 +216,7 @@ class PPO(ActorCriticRollouts):
         error = jnp.mean((value - part["target"]) ** 2)
         return self.vf_coef * error - objective - self.ent_coef * jnp.mean(pi.entropy())
 
-    def adapted(
+    def adapt_lr(
         self,
         lr_scale: Array,
         pi: Normal | Categorical,
@@ -226,12 +228,12 @@ class PPO(ActorCriticRollouts):
             return lr_scale
         change = pi.log_prob(batch["action"]) - batch["log_prob"]
         kl = jnp.mean(jnp.exp(change) - 1 - change)  # k3 estimator of KL(old, new), unbiased, >= 0
-        kl = shares.mean(kl, axis)
+        kl = collectives.pmean(kl, axis)
         factor = jnp.where(kl < self.target_kl / 2, 1.5, 1.0)
         return jnp.clip(lr_scale * jnp.where(kl > 2 * self.target_kl, 1 / 1.5, factor), 1e-2, 1e2)
 
-    def _network(self, env: Environment | LearntPolicy) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden_sizes, **self.pair(env))
+    def _network(self, env: Environment | LearnedPolicy) -> ActorCritic:
+        return ActorCritic(env.action_space, self.hidden_sizes, **self.make_encoders(env))
 
     def _apply(
         self, network: ActorCritic, params: Any, x: Any
@@ -239,7 +241,7 @@ class PPO(ActorCriticRollouts):
         out: Any = network.apply(params, x)
         return out
 
-    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Normal | Categorical:
+    def _act(self, env: Environment | LearnedPolicy, params: Any, x: Any) -> Normal | Categorical:
         out: Any = self._network(env).apply(params, x, method=ActorCritic.act)
         return out
 
@@ -252,8 +254,8 @@ class PPO(ActorCriticRollouts):
         """
         network = self._network(env)
 
-        def value_of(model: tuple[Any, normaliser.Normaliser], x: Any) -> Array:
-            scaled = normaliser.apply(model[1], x)
+        def value_of(model: tuple[Any, normalizer.Normalizer], x: Any) -> Array:
+            scaled = normalizer.apply(model[1], x)
             value: Any = network.apply(model[0], scaled, method=ActorCritic.value)
             return value
 
@@ -306,12 +308,12 @@ def _final_values_jvp(
 class PPOState(TrainState):
     """Training state plus the scales of rewards and learning rate."""
 
-    returns: normaliser.Returns
+    returns: normalizer.ReturnStats
     lr_scale: Array  # [] factor of the learning rate
 
-    def places(self, axis: str) -> "PPOState":
+    def partition_specs(self, axis: str) -> "PPOState":
         """Return the partition specs on a mesh with this axis: the environments are sharded."""
-        places: Any = super().places(axis)
+        places: Any = super().partition_specs(axis)
         sums: Any = PartitionSpec(axis)
         stats: Any = PartitionSpec()
-        return replace(places, returns=normaliser.Returns(sums, stats))
+        return replace(places, returns=normalizer.ReturnStats(sums, stats))

@@ -19,19 +19,19 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import shares
+from .. import collectives
 from ..environment import Environment
-from ..policies import LearntPolicy, learnt
+from ..policies import LearnedPolicy, make_policy
 from ..spaces import Discrete
 from ..vector import VectorState, vectorize
-from . import normaliser, optimiser
+from . import normalizer, optimizer
 from .advantage import outcome_advantages
 from .networks import MLP
-from .training import Rollouts, TrainState
+from .training import RolloutLearner, TrainState
 
 
 @pytree
-class PQN(Rollouts):
+class PQN(RolloutLearner):
     """Parallelized Q-network (Gallici et al. 2024). Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
@@ -81,7 +81,7 @@ class PQN(Rollouts):
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
         params = self._network(env).init(network_key, observation)
-        return TrainState(params=params, opt_state=optimiser.init(params), **common)
+        return TrainState(params=params, opt_state=optimizer.init(params), **common)
 
     def check_devices(self, devices: int) -> None:
         """Raise if environments or minibatches cannot be sharded evenly over that many devices."""
@@ -104,30 +104,30 @@ class PQN(Rollouts):
             q = jnp.take_along_axis(q, part["action"][:, None], 1)[:, 0]
             return 0.5 * jnp.mean((q - part["target"]) ** 2)
 
-        rows = self.steps_per_update // shares.count(axis)
-        orders = optimiser.minibatches(
+        rows = self.steps_per_update // collectives.axis_size(axis)
+        orders = optimizer.minibatches(
             learn_key, rows, self.update_epochs, self.num_minibatches, axis
         )
-        params, opt_state = optimiser.passes(
+        params, opt_state = optimizer.run_minibatches(
             loss,
             state.params,
             state.opt_state,
             batch,
-            optimiser.spared(orders, batch["broken"]),
+            optimizer.replace_broken_rows(orders, batch["broken"]),
             self.learning_rate * self.lr_fraction(state),
             self.max_grad_norm,
             axis=axis,
         )
-        obs_stats = normaliser.update(state.obs_stats, observations, axis)
+        obs_stats = normalizer.update(state.obs_stats, observations, axis)
         return state.advance(params, opt_state, obs_stats, env_state, report)
 
-    def policy(self, env: Environment, state: TrainState) -> LearntPolicy:
+    def policy(self, env: Environment, state: TrainState) -> LearnedPolicy:
         """Return the greedy policy."""
-        return learnt(self, env, state.params, state.obs_stats)
+        return make_policy(self, env, state.params, state.obs_stats)
 
-    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+    def act(self, policy: LearnedPolicy, observation: Any) -> Array:
         """Return the action of `policy` with the largest Q for an observation."""
-        x = normaliser.apply(policy.obs_stats, observation)
+        x = normalizer.apply(policy.obs_stats, observation)
         return jnp.argmax(self._q_values(policy, policy.params, x), -1)
 
     def epsilon(self, state: TrainState) -> Array:
@@ -140,11 +140,13 @@ class PQN(Rollouts):
         self, env: Environment, state: TrainState, key: Array, axis: str | None = None
     ) -> Any:
         envs, epsilon = vectorize(env, self.num_envs, axis=axis), self.epsilon(state)
-        sample_local = lambda draw, key, *of: shares.own(draw(key, (self.num_envs,), *of), axis)
+        sample_local = lambda draw, key, *of: collectives.local_rows(
+            draw(key, (self.num_envs,), *of), axis
+        )
 
         def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, explored, held), (pick_key, random_key, drawn) = loop, inputs
-            x = normaliser.apply(state.obs_stats, env_state.observation)
+            x = normalizer.apply(state.obs_stats, env_state.observation)
             q = self._q_values(env, state.params, x)
             any_action = sample_local(jax.random.randint, random_key, 0, q.shape[-1], jnp.int32)
             hold_key = jax.random.fold_in(pick_key, 0)
@@ -157,11 +159,11 @@ class PQN(Rollouts):
             row = (env_state.observation, x, action, jnp.max(q, -1), out)
             return (after, explore & ~out.is_first, action), row
 
-        inputs = self.draws(envs, state.env_state, key, 2)
-        explored, held = jnp.zeros(envs.here, bool), jnp.zeros(envs.here, jnp.int32)
+        inputs = self.rollout_inputs(envs, state.env_state, key, 2)
+        explored, held = jnp.zeros(envs.num_local, bool), jnp.zeros(envs.num_local, jnp.int32)
         (env_state, _, _), rows = jax.lax.scan(move, (state.env_state, explored, held), inputs)
         observations, x, action, value, out = rows
-        final = self._q_values(env, state.params, normaliser.apply(state.obs_stats, out.final)).max(
+        final = self._q_values(env, state.params, normalizer.apply(state.obs_stats, out.final)).max(
             -1
         )
         advantage = outcome_advantages(out, value, final, self.gamma, self.q_lambda)
@@ -169,7 +171,7 @@ class PQN(Rollouts):
         batch["broken"] = out.broken
         return env_state, observations, batch, out.report(axis)
 
-    def _network(self, env: Environment | LearntPolicy) -> MLP:
+    def _network(self, env: Environment | LearnedPolicy) -> MLP:
         space: Any = env.action_space
         return MLP(
             space.size,
@@ -179,7 +181,7 @@ class PQN(Rollouts):
             encoder=self.encoder(env),
         )
 
-    def _q_values(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Array:
+    def _q_values(self, env: Environment | LearnedPolicy, params: Any, x: Any) -> Array:
         """Return Q of every action, [..., A]."""
         out: Any = self._network(env).apply(params, x)
         return out

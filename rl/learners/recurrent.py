@@ -18,16 +18,24 @@ from jax.sharding import PartitionSpec
 
 from jaxgpu.inputs.fields import pytree, size
 
-from .. import shares
-from ..doors import check_learner
+from .. import collectives
+from ..checks import check_learner
 from ..environment import Environment
-from ..policies import LearntPolicy, RecurrentPolicy, learnt
+from ..policies import LearnedPolicy, RecurrentPolicy, make_policy
 from ..spaces import Space
 from ..vector import VectorState, vectorize
-from . import encoders, normaliser, optimiser, ppo
+from . import encoders, normalizer, optimizer, ppo
 from .kickstart import KickstartedPPO
-from .networks import ActorCritic, Categorical, Normal, feasible, joined, noise, spreading
-from .training import check_shares
+from .networks import (
+    ActorCritic,
+    Categorical,
+    Normal,
+    clip_action,
+    concat_vectors,
+    sample_noise,
+    with_log_std,
+)
+from .training import check_divisible
 
 
 class RecurrentActorCritic(nn.Module):
@@ -57,7 +65,7 @@ class RecurrentActorCritic(nn.Module):
 
     def next_carry(self, carry: Array, x: Any) -> Array:
         """Return the carry after an observation."""
-        x = joined(x) if self.encoder is None else self.encoder(x)
+        x = concat_vectors(x) if self.encoder is None else self.encoder(x)
         with jax.default_matmul_precision("highest"):  # the cell has no such argument
             return self.cell(carry, nn.tanh(self.embed(x)))[0]
 
@@ -66,7 +74,7 @@ class RecurrentActorCritic(nn.Module):
         if self.critic_encoder is None:
             return self.heads(carry)
         more = self.critic_encoder(x)
-        return self.heads.act(carry), self.heads.value(joined([carry, more]))
+        return self.heads.act(carry), self.heads.value(concat_vectors([carry, more]))
 
 
 @pytree
@@ -126,12 +134,12 @@ class RecurrentPPO:
         observation, common = self.ppo.begin(env, env_key, num_updates)
         carry = jnp.zeros((self.ppo.num_envs, self.hidden_size))
         params = self._network(env).init(network_key, carry[0], observation)
-        params = spreading(params, self.ppo.log_std)
+        params = with_log_std(params, self.ppo.log_std)
         return RecurrentPPOState(
             params=params,
-            opt_state=optimiser.init(params),
+            opt_state=optimizer.init(params),
             **common,
-            returns=normaliser.no_returns(self.ppo.num_envs),
+            returns=normalizer.init_returns(self.ppo.num_envs),
             lr_scale=jnp.ones((), jnp.float32),
             carry=carry,
             is_first=jnp.ones(self.ppo.num_envs, bool),
@@ -139,7 +147,7 @@ class RecurrentPPO:
 
     def check_devices(self, devices: int) -> None:
         """Raise if environments or minibatches cannot be sharded evenly over that many devices."""
-        check_shares("RecurrentPPO", "num_envs", self.ppo.num_envs, devices)
+        check_divisible("RecurrentPPO", "num_envs", self.ppo.num_envs, devices)
         each = self.ppo.num_envs // devices
         if each % self.ppo.num_minibatches:
             raise ValueError(
@@ -158,19 +166,19 @@ class RecurrentPPO:
         spec, network = self.ppo, self._network(env)
         roll_key, learn_key = jax.random.split(key)
         rolled, batch, report = self._rollout(env, state, roll_key, axis)
-        obs_stats = normaliser.update(state.obs_stats, batch["observation"], axis)
-        batch["observation"] = normaliser.apply(state.obs_stats, batch["observation"])
+        obs_stats = normalizer.update(state.obs_stats, batch["observation"], axis)
+        batch["observation"] = normalizer.apply(state.obs_stats, batch["observation"])
 
         def loss(params: Any, part: dict[str, Array]) -> Array:
             pi, value = self._evaluate_rollouts(network, params, part)
             return spec.surrogate(pi, value, part)
 
-        here = spec.num_envs // shares.count(axis)
-        orders = optimiser.minibatches(
+        here = spec.num_envs // collectives.axis_size(axis)
+        orders = optimizer.minibatches(
             learn_key, here, spec.update_epochs, spec.num_minibatches, axis
         )
-        orders = optimiser.spared(orders, jnp.any(batch["broken"], 1))
-        params, opt_state = optimiser.passes(
+        orders = optimizer.replace_broken_rows(orders, jnp.any(batch["broken"], 1))
+        params, opt_state = optimizer.run_minibatches(
             loss,
             state.params,
             state.opt_state,
@@ -183,20 +191,20 @@ class RecurrentPPO:
         )
         pi = self._evaluate_rollouts(network, params, batch)[0]
         after = state.advance(params, opt_state, obs_stats, rolled.pop("env_state"), report)
-        lr_scale = spec.adapted(state.lr_scale, pi, batch, axis)
+        lr_scale = spec.adapt_lr(state.lr_scale, pi, batch, axis)
         return replace(after, lr_scale=lr_scale, **rolled)
 
     def policy(self, env: Environment, state: "RecurrentPPOState") -> RecurrentPolicy:
         """Return the deterministic policy: the mode of the learned action distribution."""
-        act = learnt(self, env, state.params, state.obs_stats, self.ppo.actor_keys)
+        act = make_policy(self, env, state.params, state.obs_stats, self.ppo.actor_keys)
         return RecurrentPolicy(jnp.zeros(self.hidden_size), act)
 
-    def act(self, policy: LearntPolicy, carry: Array, observation: Any) -> tuple[Array, Any]:
+    def act(self, policy: LearnedPolicy, carry: Array, observation: Any) -> tuple[Array, Any]:
         """Return the next carry and the most likely action of `policy`."""
-        x = self.ppo.seen(policy, observation)
+        x = self.ppo.actor_input(policy, observation)
         network: Any = self._network(policy)
         out = network.apply(policy.params, carry, x, method=RecurrentActorCritic.act)
-        return out[0], feasible(policy.action_space, out[1].mode())
+        return out[0], clip_action(policy.action_space, out[1].mode())
 
     def _rollout(
         self, env: Environment, state: "RecurrentPPOState", key: Array, axis: str | None = None
@@ -207,11 +215,11 @@ class RecurrentPPO:
 
         def move(loop: tuple[VectorState, Array, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, carry, is_first), (act_key, drawn) = loop, inputs
-            x = normaliser.apply(state.obs_stats, env_state.observation)
+            x = normalizer.apply(state.obs_stats, env_state.observation)
             out: Any = network.apply(state.params, _reset_carry(carry, is_first), x)
             carry, pi, value = out
-            action = pi.from_noise(noise(env.action_space, act_key, spec.num_envs, axis))
-            after, out = envs.step_with(env_state, feasible(env.action_space, action), drawn)
+            action = pi.from_noise(sample_noise(env.action_space, act_key, spec.num_envs, axis))
+            after, out = envs.step_with(env_state, clip_action(env.action_space, action), drawn)
             row = {
                 "observation": env_state.observation,
                 "action": action,
@@ -221,10 +229,10 @@ class RecurrentPPO:
             return (after, carry, out.is_first), (row, value, carry, out)
 
         start = (state.env_state, state.carry, state.is_first)
-        inputs = spec.draws(envs, state.env_state, key, 1)
+        inputs = spec.rollout_inputs(envs, state.env_state, key, 1)
         (env_state, carry, is_first), rows = jax.lax.scan(move, start, inputs)
         batch, value, carries, out = rows
-        final = normaliser.apply(state.obs_stats, out.final)
+        final = normalizer.apply(state.obs_stats, out.final)
         ahead: Any = network.apply(state.params, carries, final)
         returns, more = spec.batch(state.returns, value, ahead[2], out, axis)
         batch = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), batch | more)  # [B, T, ...]
@@ -256,10 +264,10 @@ class RecurrentPPO:
         )
         return out
 
-    def _network(self, env: Environment | LearntPolicy) -> RecurrentActorCritic:
+    def _network(self, env: Environment | LearnedPolicy) -> RecurrentActorCritic:
         spec, alone = self.ppo, None
         if spec.actor_keys != spec.critic_keys:
-            alone = encoders.sight(spec.network, env.observation_space, spec.critic_keys)
+            alone = encoders.vision_encoder(spec.network, env.observation_space, spec.critic_keys)
         encoder = spec.encoder(env, spec.actor_keys)
         return RecurrentActorCritic(env.action_space, self.hidden_size, encoder, alone)
 
@@ -271,9 +279,9 @@ class RecurrentPPOState(ppo.PPOState):
     carry: Array  # [B, W] GRU carry of each environment
     is_first: Array  # [B] bool: the environment is at the start of an episode
 
-    def places(self, axis: str) -> "RecurrentPPOState":
+    def partition_specs(self, axis: str) -> "RecurrentPPOState":
         """Return the partition specs on a mesh with this axis: the environments are sharded."""
-        places: Any = super().places(axis)
+        places: Any = super().partition_specs(axis)
         shared: Any = PartitionSpec(axis)
         return replace(places, carry=shared, is_first=shared)
 

@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxgpu.inputs.fields import pytree
 
-from .. import shares
+from .. import collectives
 
 
 @pytree
@@ -56,17 +56,19 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
     return Replay(held, (replay.position + taken) % buffer_size, size)
 
 
-def collect(replay: Replay, played: dict[str, Any], axis: str | None = None) -> tuple[Replay, Any]:
+def add_rollout(
+    replay: Replay, played: dict[str, Any], axis: str | None = None
+) -> tuple[Replay, Any]:
     """Add a rollout `played`, leaves [T, B, ...], except its rows `broken` [T, B]; return both.
 
     With the `axis` of a mesh, the rollouts of all devices are gathered, added and returned.
     """
-    played = jax.tree.map(lambda x: shares.joined(x, axis, at=1), played)
+    played = jax.tree.map(lambda x: collectives.all_gather(x, axis, at=1), played)
     rows = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
     return add(replay, rows, rows.pop("broken")), played
 
 
-def check_room(name: str, buffer_size: int, rows: int) -> None:
+def check_capacity(name: str, buffer_size: int, rows: int) -> None:
     """Raise if the buffer is smaller than a rollout of `rows` rows; `name` is the learner's.
 
     Raises:
@@ -78,11 +80,11 @@ def check_room(name: str, buffer_size: int, rows: int) -> None:
         )
 
 
-def draw(replay: Replay, key: Array, count: int, axis: str | None = None) -> Any:
+def sample(replay: Replay, key: Array, count: int, axis: str | None = None) -> Any:
     """Sample rows [count, ...] uniformly with replacement.
 
     With the `axis` of a mesh, return this device's rows; the buffer is replicated.
     """
     pick = jax.random.randint(key, (count,), 0, jnp.maximum(replay.size, 1))
-    pick = shares.own(pick, axis)
+    pick = collectives.local_rows(pick, axis)
     return jax.tree.map(lambda x: x[pick], replay.rows)

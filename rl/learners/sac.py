@@ -22,14 +22,14 @@ from jax import Array
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import shares
+from .. import collectives
 from ..environment import Environment
-from ..policies import LearntPolicy
+from ..policies import LearnedPolicy
 from ..spaces import Box
 from ..vector import VectorState, vectorize
-from . import normaliser, optimiser, replay
-from .networks import MLP, Squashed, joined, noise, stretched
-from .training import ActorCriticRollouts, TrainState
+from . import normalizer, optimizer, replay
+from .networks import MLP, TanhNormal, concat_vectors, rescale_action, sample_noise
+from .training import ActorCriticLearner, TrainState
 
 
 class Networks(nn.Module):
@@ -50,23 +50,23 @@ class Networks(nn.Module):
         )
         self.critics = twins(1, self.hidden_sizes, 1.0, nn.relu)
 
-    def __call__(self, x: Any, action: Array) -> tuple[Squashed, Array]:
+    def __call__(self, x: Any, action: Array) -> tuple[TanhNormal, Array]:
         """Evaluate all networks, for parameter initialization."""
         return self.act(x), self.q(x, action)
 
-    def act(self, x: Any) -> Squashed:
+    def act(self, x: Any) -> TanhNormal:
         """Return the action distribution for observations [..., O]."""
         mean, log_std = jnp.split(self.actor(x), 2, -1)
-        return Squashed(mean, jnp.clip(log_std, -10.0, 2.0))
+        return TanhNormal(mean, jnp.clip(log_std, -10.0, 2.0))
 
     def q(self, x: Any, action: Array) -> Array:
         """Return Q of both critics, [2, N], for observations [N, O] and actions [N, A]."""
-        x = joined(x) if self.critic_encoder is None else self.critic_encoder(x)
+        x = concat_vectors(x) if self.critic_encoder is None else self.critic_encoder(x)
         return self.critics(jnp.concatenate([x, action], -1))[..., 0]
 
 
 @pytree
-class SAC(ActorCriticRollouts):
+class SAC(ActorCriticLearner):
     """Soft actor-critic (Haarnoja et al. 2018). Numeric fields are pytree leaves.
 
     >>> from jaxgpu import rl
@@ -115,7 +115,7 @@ class SAC(ActorCriticRollouts):
                 "real; learn it by PQN or PPO"
             )
         ranges.check("learn", self)
-        replay.check_room("SAC", self.buffer_size, self.steps_per_update)
+        replay.check_capacity("SAC", self.buffer_size, self.steps_per_update)
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
         action = jnp.zeros(env.action_space.shape)
@@ -134,7 +134,7 @@ class SAC(ActorCriticRollouts):
         common["report"]["temperature"] = alpha
         return SACState(
             params=params,
-            opt_state=optimiser.init(params),
+            opt_state=optimizer.init(params),
             **common,
             target=weights,
             replay=replay.init(row, self.buffer_size),
@@ -149,8 +149,8 @@ class SAC(ActorCriticRollouts):
         """
         roll_key, learn_key = jax.random.split(key)
         env_state, rows, report = self._rollout(env, state, roll_key, axis)
-        buffer, rows = replay.collect(state.replay, rows, axis)
-        obs_stats = normaliser.update(state.obs_stats, rows["observation"])
+        buffer, rows = replay.add_rollout(state.replay, rows, axis)
+        obs_stats = normalizer.update(state.obs_stats, rows["observation"])
         learning_rate = self.learning_rate * self.lr_fraction(state)
         learning_rate = jnp.where(buffer.size > 0, learning_rate, 0.0)
         gradient_of = jax.grad(self._loss)
@@ -158,11 +158,11 @@ class SAC(ActorCriticRollouts):
         def learn(loop: Any, key: Array) -> tuple[Any, None]:
             params, target, opt_state = loop
             draw_key, act_key = jax.random.split(key)
-            part = replay.draw(buffer, draw_key, self.batch_size, axis)
+            part = replay.sample(buffer, draw_key, self.batch_size, axis)
             for name in ("observation", "next_observation"):
-                part[name] = normaliser.apply(obs_stats, part[name])
+                part[name] = normalizer.apply(obs_stats, part[name])
             gradient = gradient_of(params, target, env, part, act_key, axis)
-            params, opt_state = optimiser.descend(
+            params, opt_state = optimizer.descend(
                 params, opt_state, gradient, learning_rate, jnp.inf, axis
             )
             interpolate = lambda old, new: old + self.tau * (new - old)
@@ -175,15 +175,15 @@ class SAC(ActorCriticRollouts):
         after = state.advance(params, opt_state, obs_stats, env_state, report)
         return replace(after, target=target, replay=buffer)
 
-    def policy(self, env: Environment, state: "SACState") -> LearntPolicy:
+    def policy(self, env: Environment, state: "SACState") -> LearnedPolicy:
         """Return the deterministic policy: tanh of the mean, scaled to the action bounds."""
-        return self.acting(env, state.params["weights"], state.obs_stats)
+        return self.actor_policy(env, state.params["weights"], state.obs_stats)
 
-    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+    def act(self, policy: LearnedPolicy, observation: Any) -> Array:
         """Return the deterministic action of `policy` for an observation."""
-        x = self.seen(policy, observation)
+        x = self.actor_input(policy, observation)
         choice = self._act(policy, {"weights": policy.params}, x)
-        return stretched(policy.action_space, choice.mode())
+        return rescale_action(policy.action_space, choice.mode())
 
     def _rollout(
         self, env: Environment, state: "SACState", key: Array, axis: str | None = None
@@ -193,22 +193,22 @@ class SAC(ActorCriticRollouts):
 
         def move(loop: tuple[VectorState, Array], inputs: Any) -> tuple[Any, Any]:
             (env_state, held), (act_key, random_key, drawn, i) = loop, inputs
-            x = normaliser.apply(state.obs_stats, env_state.observation)
-            noises = noise(space, act_key, self.num_envs, axis)
+            x = normalizer.apply(state.obs_stats, env_state.observation)
+            noises = sample_noise(space, act_key, self.num_envs, axis)
             action, _ = self._act(env, state.params, x).from_noise(noises)
             any_action = jax.random.uniform(random_key, (self.num_envs, *space.shape), minval=-1.0)
-            any_action = shares.own(any_action, axis)
+            any_action = collectives.local_rows(any_action, axis)
             hold_key = jax.random.fold_in(random_key, 0)
             hold = jax.random.uniform(hold_key, (self.num_envs, 1)) < self.hold
-            hold = shares.own(hold, axis)
+            hold = collectives.local_rows(hold, axis)
             any_action = jnp.where(hold & (i > 0), held, any_action)
             early = steps_done + (i * self.num_envs).astype(jnp.float32) < self.start_steps
             action = jnp.where(early, any_action, action)
-            after, out = envs.step_with(env_state, stretched(space, action), drawn)
+            after, out = envs.step_with(env_state, rescale_action(space, action), drawn)
             return (after, action), (env_state.observation, action, out)
 
-        inputs = (*self.draws(envs, state.env_state, key, 2), jnp.arange(self.num_steps))
-        start = state.env_state, jnp.zeros((envs.here, *space.shape))
+        inputs = (*self.rollout_inputs(envs, state.env_state, key, 2), jnp.arange(self.num_steps))
+        start = state.env_state, jnp.zeros((envs.num_local, *space.shape))
         (env_state, _), (observation, action, out) = jax.lax.scan(move, start, inputs)
         rows = {
             "observation": observation,
@@ -234,7 +234,7 @@ class SAC(ActorCriticRollouts):
         alpha = jnp.exp(held["log_alpha"])
         action_key, next_key = jax.random.split(key)
         x, next_x = part["observation"], part["next_observation"]
-        action_noise = lambda key: noise(env.action_space, key, self.batch_size, axis)
+        action_noise = lambda key: sample_noise(env.action_space, key, self.batch_size, axis)
 
         next_action, next_log_prob = self._act(env, held, next_x).from_noise(action_noise(next_key))
         next_q: Any = network.apply(target, next_x, next_action, method=Networks.q)
@@ -251,9 +251,9 @@ class SAC(ActorCriticRollouts):
         return error + loss + params["log_alpha"] * excess
 
     def _network(self, env: Any) -> Networks:
-        return Networks(env.action_space.shape[0], self.hidden_sizes, **self.pair(env))
+        return Networks(env.action_space.shape[0], self.hidden_sizes, **self.make_encoders(env))
 
-    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Squashed:
+    def _act(self, env: Environment | LearnedPolicy, params: Any, x: Any) -> TanhNormal:
         out: Any = self._network(env).apply(params["weights"], x, method=Networks.act)
         return out
 

@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.inputs import ranges
 from jaxgpu.runs import checkpoint
-from jaxgpu.runs.checkpoint.folder import newest_first
+from jaxgpu.runs.checkpoint.folder import list_newest_first
 
 
 def length(name: str, num_updates: Array | int | None) -> Array | None:
@@ -42,7 +42,7 @@ def progress(name: str, state: Any) -> Array:
     return state.update.astype(jnp.float32) / state.num_updates
 
 
-def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -> None:
+def check_length(name: str, out: str | Path | None, updates: int, unit: int) -> None:
     """Raise if the training in `out` was started with a schedule of another length.
 
     Args:
@@ -62,7 +62,7 @@ def refuse_another(name: str, out: str | Path | None, updates: int, unit: int) -
 
 def _saved_length(out: str | Path | None) -> int | None:
     """Return the schedule length in the newest readable checkpoint, or None if there is none."""
-    for path in newest_first(Path(out)) if out else ():
+    for path in list_newest_first(Path(out)) if out else ():
         try:
             arrays, _ = checkpoint.read(path)
         except checkpoint.CheckpointError:

@@ -22,19 +22,19 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import shares
+from .. import collectives
 from ..environment import Environment
-from ..policies import LearntPolicy
+from ..policies import LearnedPolicy
 from ..spaces import Box
 from ..vector import vectorize
-from . import normaliser, optimiser
+from . import normalizer, optimizer
 from .advantage import outcome_advantages
-from .networks import ActorCritic, Normal, noise, stretched
-from .training import ActorCriticRollouts, TrainState
+from .networks import ActorCritic, Normal, rescale_action, sample_noise
+from .training import ActorCriticLearner, TrainState
 
 
 @pytree
-class SHAC(ActorCriticRollouts):
+class SHAC(ActorCriticLearner):
     """Short-horizon actor-critic (Xu et al. 2022). Numeric fields are pytree leaves."""
 
     learning_rate: Array | float = number(default=3e-3, least=0)  # [] initial, of the actor
@@ -76,7 +76,7 @@ class SHAC(ActorCriticRollouts):
         env_key, network_key = jax.random.split(key)
         observation, common = self.begin(env, env_key, num_updates)
         params = self._network(env).init(network_key, observation)
-        opt_state = {"actor": optimiser.init(params), "critic": optimiser.init(params)}
+        opt_state = {"actor": optimizer.init(params), "critic": optimizer.init(params)}
         return SHACState(params=params, opt_state=opt_state, **common, target=params)
 
     def update(
@@ -89,7 +89,7 @@ class SHAC(ActorCriticRollouts):
         lr_fraction = self.lr_fraction(state)
         gradient_of = jax.grad(self._window_loss, has_aux=True)
         gradient, (env_state, batch, report) = gradient_of(state.params, env, state, key, axis)
-        params, actor_state = optimiser.descend(
+        params, actor_state = optimizer.descend(
             state.params,
             state.opt_state["actor"],
             gradient,
@@ -107,7 +107,7 @@ class SHAC(ActorCriticRollouts):
         def learn(loop: Any, _: None) -> tuple[Any, None]:
             params, opt_state = loop
             gradient = jax.grad(error)(params)
-            new = optimiser.descend(
+            new = optimizer.descend(
                 params, opt_state, gradient, critic_rate, self.max_grad_norm, axis
             )
             return new, None
@@ -116,19 +116,19 @@ class SHAC(ActorCriticRollouts):
         (params, critic_state), _ = jax.lax.scan(learn, start, length=self.critic_iterations)
         interpolate = lambda old, new: old + self.tau * (new - old)
         opt_state = {"actor": actor_state, "critic": critic_state}
-        obs_stats = normaliser.update(state.obs_stats, batch["raw"], axis)
+        obs_stats = normalizer.update(state.obs_stats, batch["raw"], axis)
         after = state.advance(params, opt_state, obs_stats, env_state, report)
         return replace(after, target=jax.tree.map(interpolate, state.target, params))
 
-    def policy(self, env: Environment, state: "SHACState") -> LearntPolicy:
+    def policy(self, env: Environment, state: "SHACState") -> LearnedPolicy:
         """Return the deterministic policy: tanh of the mean, scaled to the action bounds."""
-        return self.acting(env, state.params, state.obs_stats)
+        return self.actor_policy(env, state.params, state.obs_stats)
 
-    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+    def act(self, policy: LearnedPolicy, observation: Any) -> Array:
         """Return the deterministic action of `policy` for an observation."""
-        x = self.seen(policy, observation)
+        x = self.actor_input(policy, observation)
         choice = jnp.tanh(self._act(policy, policy.params, x).mode())
-        return stretched(policy.action_space, choice)
+        return rescale_action(policy.action_space, choice)
 
     def _window_loss(
         self,
@@ -147,18 +147,18 @@ class SHAC(ActorCriticRollouts):
             value: Any = network.apply(state.target, x, method=ActorCritic.value)
             return value
 
-        steps, most = self.num_steps * envs.here, self.max_slope
+        steps, most = self.num_steps * envs.num_local, self.max_slope
         most = None if most is None else most / steps  # the objective is a mean over these
         kept = self.gamma * self.actor_lambda
 
         def move(loop: Any, inputs: Any) -> tuple[Any, Any]:
             (env_state, weight), (act_key, drawn, reset) = loop, inputs
-            x = normaliser.apply(state.obs_stats, env_state.observation)
-            noises = noise(env.action_space, act_key, self.num_envs, axis)
+            x = normalizer.apply(state.obs_stats, env_state.observation)
+            noises = sample_noise(env.action_space, act_key, self.num_envs, axis)
             choice = self._act(env, params, x).from_noise(noises)
-            action = _clip_gradient(stretched(env.action_space, jnp.tanh(choice)), most)
+            action = _clip_gradient(rescale_action(env.action_space, jnp.tanh(choice)), most)
             after, out = step_with(env_state, action, drawn, reset)
-            final = value_of(normaliser.apply(state.obs_stats, out.final))
+            final = value_of(normalizer.apply(state.obs_stats, out.final))
             future = self.gamma * jnp.where(out.terminated, 0.0, final)
             # A path that ends adds the target critic's value; the next path starts undiscounted.
             heard = jnp.where(out.is_first, 1.0, 1 - self.actor_lambda)
@@ -167,9 +167,9 @@ class SHAC(ActorCriticRollouts):
             row = (env_state.observation, x, out, final, gain, weight * future)
             return (after, later), row
 
-        start = (state.env_state, jnp.ones(envs.here))
+        start = (state.env_state, jnp.ones(envs.num_local))
         reset = self._reset_mask(jax.random.fold_in(key, 0), axis)
-        inputs = (*self.draws(envs, state.env_state, key, 1), reset)
+        inputs = (*self.rollout_inputs(envs, state.env_state, key, 1), reset)
         (env_state, _), (raw, x, out, final, gain, beyond) = jax.lax.scan(move, start, inputs)
         # the values after paths that have not ended
         ahead = jnp.where(out.is_first[-1], 0.0, self.actor_lambda * beyond[-1])
@@ -184,13 +184,18 @@ class SHAC(ActorCriticRollouts):
 
         The critic has valued the ends of their paths before.
         """
-        share = shares.own(jax.random.uniform(key, (self.num_envs,)), axis) < self.reset_prob
+        share = (
+            collectives.local_rows(jax.random.uniform(key, (self.num_envs,)), axis)
+            < self.reset_prob
+        )
         return (jnp.arange(self.num_steps) == self.num_steps - 1)[:, None] & share[None]
 
-    def _network(self, env: Environment | LearntPolicy) -> ActorCritic:
-        return ActorCritic(env.action_space, self.hidden_sizes, log_std=-1.0, **self.pair(env))
+    def _network(self, env: Environment | LearnedPolicy) -> ActorCritic:
+        return ActorCritic(
+            env.action_space, self.hidden_sizes, log_std=-1.0, **self.make_encoders(env)
+        )
 
-    def _act(self, env: Environment | LearntPolicy, params: Any, x: Any) -> Normal:
+    def _act(self, env: Environment | LearnedPolicy, params: Any, x: Any) -> Normal:
         choice: Any = self._network(env).apply(params, x, method=ActorCritic.act)
         return choice
 

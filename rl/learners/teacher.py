@@ -10,18 +10,18 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.runs.program import called
+from jaxgpu.runs.program import call_checked
 
 from ..environment import Environment
 from ..spaces import Box
-from ..vector import finite
-from .networks import feasible
+from ..vector import is_finite
+from .networks import clip_action
 
 
-def asked(teacher: Any, env: Environment, observation: Any) -> tuple[Any, Array]:
+def query(teacher: Any, env: Environment, observation: Any) -> tuple[Any, Array]:
     """Return the teacher's actions [B, A] and a mask [B] of non-finite actions."""
-    advice = feasible(env.action_space, jax.vmap(teacher)(observation))
-    return advice, ~finite(advice)
+    advice = clip_action(env.action_space, jax.vmap(teacher)(observation))
+    return advice, ~is_finite(advice)
 
 
 def check(name: str, teacher: Any, env: Environment, observation: Any) -> None:
@@ -34,18 +34,18 @@ def check(name: str, teacher: Any, env: Environment, observation: Any) -> None:
     """
     if not callable(teacher) or jax.tree_util.all_leaves([teacher]):
         raise TypeError(
-            f"{name}: teacher={arguments.shown(teacher)}; it must be a learnt policy without a "
-            "memory, such as rl.load_policy gives, or jax.tree_util.Partial of a function"
+            f"{name}: teacher={arguments.format_value(teacher)}; it must be a learnt policy "
+            "without a memory, such as rl.load_policy gives, or jax.tree_util.Partial of a function"
         )
-    ranges.finite(name, teacher=teacher)
+    ranges.check_finite(name, teacher=teacher)
     try:
-        advice = called(f"{name}: teacher", teacher, observation)
+        advice = call_checked(f"{name}: teacher", teacher, observation)
     except (TypeError, ValueError) as error:
         if str(error).startswith(name):
             raise
         raise ValueError(
             f"{name}: teacher cannot act on an observation of {type(env).__name__}, which is "
-            f"{arguments.shown(observation)}; it must take what this environment gives"
+            f"{arguments.format_value(observation)}; it must take what this environment gives"
         ) from error
     space = env.action_space
     kind = jnp.floating if isinstance(space, Box) else jnp.integer

@@ -12,11 +12,11 @@ from jax.sharding import PartitionSpec
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import pytree, size, static
 
-from ..doors import check_learner, widths
+from ..checks import check_learner, layer_widths
 from ..environment import Environment
-from ..policies import LearntPolicy, learnt
+from ..policies import LearnedPolicy, make_policy
 from ..vector import Vector, VectorState, vectorize
-from . import encoders, normaliser, schedule
+from . import encoders, normalizer, schedule
 
 
 @pytree
@@ -25,7 +25,7 @@ class TrainState:
 
     params: Any  # weights of the networks
     opt_state: Any  # optimizer state
-    obs_stats: normaliser.Normaliser  # running statistics of the observations
+    obs_stats: normalizer.Normalizer  # running statistics of the observations
     env_state: VectorState
     update: Array  # [] completed updates
     num_updates: Array | None  # [] length of the learning-rate and exploration schedules
@@ -45,10 +45,10 @@ class TrainState:
             report=report,
         )
 
-    def places(self, axis: str) -> "TrainState":
+    def partition_specs(self, axis: str) -> "TrainState":
         """Return the partition specs on a mesh with this axis: the environments are sharded."""
         whole = dict.fromkeys(vars(self), PartitionSpec())
-        return replace(self, **whole | {"env_state": self.env_state.places(axis)})
+        return replace(self, **whole | {"env_state": self.env_state.partition_specs(axis)})
 
 
 @pytree
@@ -62,8 +62,8 @@ class Critic:
     """
 
     params: Any  # weights of the critic network
-    obs_stats: normaliser.Normaliser  # running statistics of the observations
-    reward_stats: normaliser.Normaliser  # running statistics of discounted sums of rewards
+    obs_stats: normalizer.Normalizer  # running statistics of the observations
+    reward_stats: normalizer.Normalizer  # running statistics of discounted sums of rewards
 
     def put_into(self, name: str, state: Any) -> Any:
         """Return the initial state of learner `name` with its critic replaced by this one.
@@ -72,7 +72,7 @@ class Critic:
             ValueError: if the network shapes differ, observations are new to it, or values are not
                 finite.
         """
-        ranges.finite(name, critic=self)
+        ranges.check_finite(name, critic=self)
         params = state.params["params"]
         new, own = (jax.tree.map(jnp.shape, x) for x in (params["critic"], self.params))
         if new != own:
@@ -84,13 +84,13 @@ class Critic:
         return replace(
             state,
             params={**state.params, "params": {**params, "critic": self.params}},
-            obs_stats=normaliser.continued(name, state.obs_stats, self.obs_stats),
+            obs_stats=normalizer.transfer_stats(name, state.obs_stats, self.obs_stats),
             returns=replace(state.returns, stats=self.reward_stats),
         )
 
 
 @pytree
-class Rollouts:
+class RolloutLearner:
     """Base of learners that train on rollouts of B environments over T steps each."""
 
     _: KW_ONLY
@@ -98,7 +98,7 @@ class Rollouts:
     num_steps: int = size(default=64, least=1)  # T, steps of each environment per rollout
     # maps observations [N, ...] to features [N, W] first, such as `rl.CNN()`
     network: nn.Module | None = static(default=None)
-    hidden_sizes: tuple[int, ...] = widths((64, 64))  # units of each hidden layer after it
+    hidden_sizes: tuple[int, ...] = layer_widths((64, 64))  # units of each hidden layer after it
     anneal_lr: bool = static(default=True)  # decay learning rates linearly to zero
     shared_counts: ClassVar[tuple[str, ...]] = ("num_envs",)  # fields that devices divide
 
@@ -115,14 +115,14 @@ class Rollouts:
         env_state = vectorize(env, self.num_envs).reset(key)
         observation = jax.tree.map(lambda x: x[0], env_state.observation)
         return observation, {
-            "obs_stats": normaliser.init(observation),
+            "obs_stats": normalizer.init(observation),
             "env_state": env_state,
             "update": jnp.int32(0),
             "num_updates": schedule.length(type(self).__name__, num_updates),
             "report": empty_report(),
         }
 
-    def draws(self, envs: Vector, env_state: VectorState, key: Array, count: int) -> tuple:
+    def rollout_inputs(self, envs: Vector, env_state: VectorState, key: Array, count: int) -> tuple:
         """Return `count` policy keys and the environments' random inputs for each of T steps."""
         split_key = lambda key: jax.random.split(key, count + 1)
         keys = jax.vmap(split_key)(jax.random.split(key, self.num_steps))
@@ -141,12 +141,12 @@ class Rollouts:
 
     def encoder(self, env: Any, keys: tuple[str, ...] | None = None) -> encoders.Encoder | None:
         """Return the `network` applied to the entries `keys` of the observations of `env`."""
-        return encoders.over(self.network, env.observation_space, keys)
+        return encoders.make_encoder(self.network, env.observation_space, keys)
 
     def check_devices(self, devices: int) -> None:
         """Raise if that many devices cannot shard one of the `shared_counts` evenly."""
         for count in self.shared_counts:
-            check_shares(type(self).__name__, count, getattr(self, count), devices)
+            check_divisible(type(self).__name__, count, getattr(self, count), devices)
 
     def check_minibatches(self, num_minibatches: int, devices: int = 1) -> None:
         """Raise if the batch of each device cannot be split into that many minibatches."""
@@ -161,7 +161,7 @@ class Rollouts:
 
 
 @pytree
-class ActorCriticRollouts(Rollouts):
+class ActorCriticLearner(RolloutLearner):
     """Base of learners with an actor and a critic, each with its own copy of `network`.
 
     With dictionary observations the critic may read privileged entries, available only in training
@@ -172,29 +172,34 @@ class ActorCriticRollouts(Rollouts):
     actor_keys: tuple[str, ...] | None = static(default=None)  # keys for the actor; None: all
     critic_keys: tuple[str, ...] | None = static(default=None)  # keys for the critic; None: all
 
-    def pair(self, env: Any) -> dict[str, Any]:
+    def make_encoders(self, env: Any) -> dict[str, Any]:
         """Return the encoders of actor and critic, by the names of their fields."""
         return {
             "actor_encoder": self.encoder(env, self.actor_keys),
             "critic_encoder": self.encoder(env, self.critic_keys),
         }
 
-    def seen(self, policy: LearntPolicy, observation: Any) -> Any:
+    def actor_input(self, policy: LearnedPolicy, observation: Any) -> Any:
         """Return the normalized entries of an observation that the actor of a policy reads."""
-        return normaliser.apply(policy.obs_stats, encoders.chosen(observation, self.actor_keys))
+        return normalizer.apply(
+            policy.obs_stats, encoders.select_keys(observation, self.actor_keys)
+        )
 
-    def acting(self, env: Any, params: Any, obs_stats: normaliser.Normaliser) -> LearntPolicy:
+    def actor_policy(
+        self, env: Any, params: Any, obs_stats: normalizer.Normalizer
+    ) -> LearnedPolicy:
         """Return the policy with these parameters, without the critic's."""
         held = {name: x for name, x in params["params"].items() if not name.startswith("critic")}
-        return learnt(self, env, {"params": held}, obs_stats, self.actor_keys)
+        return make_policy(self, env, {"params": held}, obs_stats, self.actor_keys)
 
 
-def check_shares(name: str, what: str, count: int, devices: int) -> None:
+def check_divisible(name: str, what: str, count: int, devices: int) -> None:
     """Raise if `count`, the value of the field `what`, is not a multiple of `devices`."""
     if count % devices:
         raise ValueError(
             f"{name}: {what}={count} over a mesh of {devices} devices; it must be a multiple of "
-            f"them; give {-(-count // devices) * devices}, or fewer devices by mesh.devices(count)"
+            f"them; give {-(-count // devices) * devices}, or fewer devices by "
+            "mesh.make_mesh(count)"
         )
 
 

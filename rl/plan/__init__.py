@@ -11,7 +11,7 @@ A planner is a spec with `init(actions)` and `update(loss, state, key)`.
 from .comparison import evaluate_plans, initial_states, plan_from_each, standard_planners
 from .gradient import Descent, TemporalExpansion
 from .objective import (
-    Best,
+    BestPlan,
     EpisodeCost,
     average_gradient,
     cost,
@@ -24,7 +24,7 @@ from .sampling import CEM, MPPI
 __all__ = [
     "CEM",
     "MPPI",
-    "Best",
+    "BestPlan",
     "Descent",
     "EpisodeCost",
     "Plan",

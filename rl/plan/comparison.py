@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import run
@@ -27,7 +27,7 @@ from .sampling import CEM, MPPI
 POPULATION = 8  # of CEM and MPPI
 
 
-@explained
+@explain_errors
 def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> dict[str, Any]:
     """Return four standard planners by the names used in the documentation and the studies.
 
@@ -47,7 +47,7 @@ def standard_planners(first: int = 10, grow: int = 10, rate: float = 0.05) -> di
     }
 
 
-@explained
+@explain_errors
 @on_host
 def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     """Return the initial states of all seeds, stacked."""
@@ -55,7 +55,7 @@ def initial_states(env: Environment, seeds: int, seed: int = 0) -> Any:
     return call_fresh(_initial_states, env, jax.random.split(jax.random.key(seed), seeds))
 
 
-@explained
+@explain_errors
 @on_host
 def plan_from_each(
     env: Any,
@@ -123,7 +123,7 @@ def plan_from_each(
     return Plan(done.state, done.history, done.timing)
 
 
-@explained
+@explain_errors
 @on_host
 def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     """Return the sum of rewards of actions from every state, computed in one program.
@@ -141,19 +141,19 @@ def evaluate_plans(env: Environment, states: Any, actions: Any) -> np.ndarray:
     return np.asarray(call_fresh(_returns, env, states, ways)).reshape(actions.shape[:-2])
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _initial_states(env: Environment, keys: Array) -> Any:
     return jax.lax.map(lambda key: env.reset(key)[0], keys)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _init_each(planner: Planner, actions: Array) -> Any:
     return jax.vmap(planner.init)(actions)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _returns(env: Environment, states: Any, ways: Array) -> Array:
     episode = lambda args: -cost(env, *args)

@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from jaxgpu.inputs.arguments import shown
+from jaxgpu.inputs.arguments import format_value
 from jaxgpu.inputs.fields import number, pytree, static
-from jaxgpu.runs.program import called
+from jaxgpu.runs.program import call_checked
 
-from .objective import Best, Loss
+from .objective import BestPlan, Loss
 
 
 @pytree
@@ -34,7 +34,7 @@ class DescentState:
 
     actions: Array  # [T, A] current iterate
     optimiser: Any  # optimizer state
-    best: Best
+    best: BestPlan
     evaluations: Array  # [] losses computed, including line searches
     skipped: Array  # [] steps skipped because loss or gradient was not finite
 
@@ -56,8 +56,8 @@ class Descent:
         _check_optimizer(self.optimiser)
         return DescentState(
             actions=actions,
-            optimiser=called("Descent: optimiser.init", self.optimiser.init, actions),
-            best=Best.empty(actions),
+            optimiser=call_checked("Descent: optimizer.init", self.optimiser.init, actions),
+            best=BestPlan.empty(actions),
             evaluations=jnp.int32(0),
             skipped=jnp.int32(0),
         )
@@ -81,7 +81,7 @@ class Descent:
         return DescentState(
             actions=select(bounded, state.actions),
             optimiser=select(new, state.optimiser),
-            best=state.best.updated(state.actions, value),
+            best=state.best.update(state.actions, value),
             evaluations=state.evaluations + 1 + searched,
             skipped=state.skipped + jnp.int32(~finite),
         )
@@ -103,7 +103,7 @@ class ExpansionState:
         return self.inner.actions
 
     @property
-    def best(self) -> Best:
+    def best(self) -> BestPlan:
         """The best actions on the window."""
         return self.inner.best
 
@@ -172,7 +172,7 @@ class TemporalExpansion:
         window = jnp.where(grows, jnp.minimum(state.window + self.grow, steps), state.window)
         unknown = jnp.asarray(jnp.inf, latest.dtype)
         # Losses of different windows are not comparable, so the best is reset.
-        best = Best(inner.best.actions, jnp.where(grows, unknown, inner.best.loss), latest)
+        best = BestPlan(inner.best.actions, jnp.where(grows, unknown, inner.best.loss), latest)
         # A wider window starts from the best plan of the previous one, not from the last iterate.
         actions = jnp.where(grows, best.actions, inner.actions)
         return ExpansionState(
@@ -193,5 +193,6 @@ def _check_optimizer(optimiser: Any) -> None:
         inspect.signature(optimiser.update).bind(0, 0, 0, **given)
     except (AttributeError, TypeError):
         raise TypeError(
-            f"Descent: optimiser={shown(optimiser)}; it must be an optax.GradientTransformation"
+            f"Descent: optimiser={format_value(optimiser)}; it must be an "
+            "optax.GradientTransformation"
         ) from None

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
 from ..environment import Environment
@@ -20,10 +20,10 @@ type Loss = Callable[[Array], Array]
 
 
 @pytree
-class Best:
+class BestPlan:
     """Best actions so far, and their loss.
 
-    >>> start = Best(jnp.zeros((3, 1)), jnp.float32(jnp.inf), jnp.float32(jnp.inf))
+    >>> start = BestPlan(jnp.zeros((3, 1)), jnp.float32(jnp.inf), jnp.float32(jnp.inf))
     >>> start.actions.shape
     (3, 1)
     """
@@ -33,15 +33,17 @@ class Best:
     latest: Array  # [] loss of the latest update; the minimum over its samples
 
     @classmethod
-    def empty(cls, actions: Array) -> "Best":
+    def empty(cls, actions: Array) -> "BestPlan":
         """Return an instance with infinite losses; `actions` [T, A] gives the shape only."""
         unknown = jnp.asarray(jnp.inf, actions.dtype)
         return cls(actions, unknown, unknown)
 
-    def updated(self, actions: Array, loss: Array) -> "Best":
+    def update(self, actions: Array, loss: Array) -> "BestPlan":
         """Return the better of this and `actions`; a NaN loss is never better."""
         wins = loss < self.loss
-        return Best(jnp.where(wins, actions, self.actions), jnp.where(wins, loss, self.loss), loss)
+        return BestPlan(
+            jnp.where(wins, actions, self.actions), jnp.where(wins, loss, self.loss), loss
+        )
 
 
 @pytree
@@ -67,7 +69,7 @@ class EpisodeCost:
         return cost(self.env, self.state, actions, frames, self.gradient_discount)
 
 
-@explained
+@explain_errors
 def cost(
     env: Environment,
     state: Any,
@@ -108,7 +110,7 @@ def cost(
     return -jnp.sum(gains)
 
 
-@explained
+@explain_errors
 def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
     """Return the states, rewards and measurements along the actions [T, A]; leaves [T, ...].
 
@@ -128,7 +130,7 @@ def trajectory(env: Environment, state: Any, actions: Array) -> tuple[Any, Any]:
     return lax.scan(take_step, state, actions)[1]
 
 
-@explained
+@explain_errors
 def discount_gradient(tree: Any, discount: Array | float) -> Any:
     """Return the tree unchanged, with the gradient through its float leaves times `discount`.
 
@@ -150,7 +152,7 @@ def discount_gradient(tree: Any, discount: Array | float) -> Any:
     return jax.tree.map(scale_leaf, tree)
 
 
-@explained
+@explain_errors
 def average_gradient(x: Array, share: Array | float) -> Array:
     """Return x unchanged, with each entry's gradient replaced by a mix of its own and the mean.
 

@@ -12,12 +12,12 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
-from ..spaces import real
+from ..spaces import float_dtype
 from .objective import Loss
 
 
@@ -54,7 +54,7 @@ def progress(state: Any) -> dict[str, Array]:
     return {"loss": best.latest, "best": best.loss, "evaluations": state.evaluations}
 
 
-@explained
+@explain_errors
 @on_host
 def plan(
     loss: Callable[..., Array],
@@ -108,7 +108,7 @@ def plan(
     if actions.size == 0:
         raise ValueError(f"plan: actions has shape {list(actions.shape)}; it must hold some")
     if not jnp.issubdtype(actions.dtype, jnp.floating):
-        actions = actions.astype(real())
+        actions = actions.astype(float_dtype())
     ranges.refuse("plan: updates", updates, ranges.Range(least=0, whole=True, one=True))
     done = run(
         partial(planner.update, loss),
@@ -124,7 +124,7 @@ def plan(
     return Plan(done.state, done.history, done.timing)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _init(planner: Planner, actions: Array) -> Any:
     return planner.init(actions)

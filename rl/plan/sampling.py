@@ -16,7 +16,7 @@ from jax import Array
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .objective import Best, Loss
+from .objective import BestPlan, Loss
 
 
 @pytree
@@ -25,7 +25,7 @@ class SamplingState:
 
     actions: Array  # [T, A] mean of the samples
     sigma: Array  # [T, A] standard deviation of the samples
-    best: Best
+    best: BestPlan
     evaluations: Array  # [] losses computed
 
 
@@ -120,7 +120,7 @@ class MPPI:
 
 def _init(actions: Array, sigma: Array | float) -> SamplingState:
     spread = jnp.zeros_like(actions) + sigma
-    return SamplingState(actions, spread, Best.empty(actions), jnp.int32(0))
+    return SamplingState(actions, spread, BestPlan.empty(actions), jnp.int32(0))
 
 
 def _sample_actions(spec: CEM | MPPI, state: SamplingState, key: Array) -> Array:
@@ -148,5 +148,5 @@ def _next_state(
     state: SamplingState, x: Array, f: Array, actions: Array, sigma: Array
 ) -> SamplingState:
     least = jnp.argmin(f)
-    best = state.best.updated(x[least], f[least])
+    best = state.best.update(x[least], f[least])
     return SamplingState(actions, sigma, best, state.evaluations + jnp.int32(x.shape[0]))

@@ -13,8 +13,8 @@ from jax.typing import ArrayLike
 
 from jaxgpu.evolution import Problem, Real, box, minimize, multi, problems
 from jaxgpu.inputs import number, pytree
-from jaxgpu.inputs.calls import Compiled, when_known
-from jaxgpu.inputs.doors import explained, keeps_64_bits, on_host
+from jaxgpu.inputs.calls import CompiledFunction, defer_check
+from jaxgpu.inputs.explanations import explain_errors, keeps_64_bits, on_host
 from jaxgpu.numerics import VonMisesFisher
 
 
@@ -23,11 +23,11 @@ class Spring:
     stiffness: float = number(default=2.0, above=0, unit="N/m")
     rest: Any = 0.0
 
-    @explained
+    @explain_errors
     def force(self, x: ArrayLike) -> jax.Array:
         return -self.stiffness * (jnp.sin(x) * jnp.cos(x) - self.rest)
 
-    @explained
+    @explain_errors
     def stiffer(self, by: ArrayLike) -> "Spring":
         return Spring(self.stiffness * jnp.asarray(by), self.rest)
 
@@ -37,9 +37,9 @@ def refuse_negative(x):
         raise ValueError(f"force: x={np.min(x):g}; it must be at least 0")
 
 
-def called(function):
+def new_wrapper(function):
     """Wrap a function in a new one, of which nothing is compiled yet."""
-    return explained(lambda *args, **kwargs: function(*args, **kwargs))
+    return explain_errors(lambda *args, **kwargs: function(*args, **kwargs))
 
 
 def test_the_first_call_is_one_program_and_later_ones_compile_nothing():
@@ -48,14 +48,14 @@ def test_the_first_call_is_one_program_and_later_ones_compile_nothing():
         Spring().force(x)
     assert len(seen) == 1
     Spring(2.0, 1).force(x)
-    with no_compile():  # other numbers in a spec that is made anew
+    with no_compile():  # the same spec, rebuilt with other numbers
         y = Spring(3.0, 0.25).force(x)
         Spring(2.0, 2).force(x)
     np.testing.assert_allclose(y, -3 * (np.sin(x) * np.cos(x) - 0.25), rtol=1e-6)
 
 
 def test_what_is_wrong_is_refused_before_anything_is_compiled():
-    force = called(lambda x: (when_known(refuse_negative, x), jnp.tanh(x))[1])
+    force = new_wrapper(lambda x: (defer_check(refuse_negative, x), jnp.tanh(x))[1])
     with no_compile(), pytest.raises(ValueError, match="x=-2; it must be at least 0"):
         force(np.array([1.0, -2.0], np.float32))
 
@@ -63,10 +63,10 @@ def test_what_is_wrong_is_refused_before_anything_is_compiled():
 def test_what_a_program_computes_is_checked_after_it():
     def force(x):
         y = jnp.asarray(x) - 3
-        when_known(refuse_negative, y)
+        defer_check(refuse_negative, y)
         return jnp.sqrt(y)
 
-    shown = called(force)
+    shown = new_wrapper(force)
     assert shown(np.float32(7.0)) == 2
     with pytest.raises(ValueError, match="x=-2; it must be at least 0"):
         shown(np.float32(1.0))
@@ -76,7 +76,7 @@ def test_what_a_program_computes_is_checked_after_it():
 
 def test_checks_see_numbers_as_they_were_given():
     seen = []
-    noted = called(lambda x, y: (when_known(lambda *v: seen.append(v), x, y), x + y)[1])
+    noted = new_wrapper(lambda x, y: (defer_check(lambda *v: seen.append(v), x, y), x + y)[1])
     x = jnp.ones(2)
     noted(x, 5.0)
     assert seen[0][0] is x and type(seen[0][1]) is float
@@ -86,7 +86,7 @@ def test_checks_see_numbers_as_they_were_given():
 
 def test_an_array_that_was_checked_is_not_checked_again():
     seen = []
-    noted = called(lambda x: (when_known(seen.append, x), 2 * x)[1])
+    noted = new_wrapper(lambda x: (defer_check(seen.append, x), 2 * x)[1])
     x, y = jnp.ones(2), np.ones(2, np.float32)
     for _ in range(3):
         noted(x)
@@ -97,7 +97,7 @@ def test_an_array_that_was_checked_is_not_checked_again():
 
 
 def test_arrays_of_numpy_come_back_as_those_of_jax_and_fields_of_a_spec_as_they_are():
-    same = called(lambda x: jnp.asarray(x))
+    same = new_wrapper(lambda x: jnp.asarray(x))
     assert isinstance(same(np.ones(2, np.float32)), jax.Array)
     rest = np.full(3, 1 / 3)
     stiff = Spring(2.0, rest).stiffer(np.float32(2.0))
@@ -105,21 +105,21 @@ def test_arrays_of_numpy_come_back_as_those_of_jax_and_fields_of_a_spec_as_they_
 
 
 def test_an_array_in_a_result_is_the_callers():
-    table = called(lambda x: (np.arange(3), x + 1))
+    table = new_wrapper(lambda x: (np.arange(3), x + 1))
     table(jnp.ones(2))[0][:] = 7
     assert table(jnp.ones(2))[0].tolist() == [0, 1, 2]
 
 
 def test_whole_numbers_are_sizes_unless_an_array_is_asked_for():
-    @explained
-    def tiled(x: jax.Array, count: int, by: ArrayLike = 1) -> jax.Array:
+    @explain_errors
+    def tile(x: jax.Array, count: int, by: ArrayLike = 1) -> jax.Array:
         return jnp.tile(x, count) * by
 
     x = jnp.ones(2)
-    assert tiled(x, 3, 2).shape == (6,)
+    assert tile(x, 3, 2).shape == (6,)
     with no_compile():
-        assert tiled(x, 3, 5).tolist() == [5] * 6
-    assert tiled(x, 2, 2.5).tolist() == [2.5] * 4
+        assert tile(x, 3, 5).tolist() == [5] * 6
+    assert tile(x, 2, 2.5).tolist() == [2.5] * 4
 
 
 def test_what_cannot_be_traced_runs_as_written():
@@ -129,7 +129,7 @@ def test_what_cannot_be_traced_runs_as_written():
         calls.append(type(x))
         return float(np.asarray(x).max())
 
-    shown = called(lambda x: biggest(x))
+    shown = new_wrapper(lambda x: biggest(x))
     assert [shown(jnp.arange(3.0)) for _ in range(3)] == [2.0] * 3
     assert len([kind for kind in calls if kind is type(jnp.ones(1))]) == 3
     assert len(calls) == 4  # it was traced once
@@ -138,7 +138,7 @@ def test_what_cannot_be_traced_runs_as_written():
 def test_a_function_on_the_host_is_never_traced():
     kinds = []
 
-    @explained
+    @explain_errors
     @on_host
     def save(x: jax.Array) -> jax.Array:
         kinds.append(type(x))
@@ -173,21 +173,21 @@ def test_python_numbers_have_no_dtype_of_their_own(x64):
 
 def test_64_bits_are_kept_by_those_that_say_so():
     x = np.full(2, 1 / 3)
-    plain = explained(lambda x: jnp.asarray(x) * 2)
-    kept = explained(keeps_64_bits(lambda x: jnp.asarray(x) * 2))
+    plain = explain_errors(lambda x: jnp.asarray(x) * 2)
+    kept = explain_errors(keeps_64_bits(lambda x: jnp.asarray(x) * 2))
     assert plain(x).dtype == np.float32
     assert kept(x).dtype == np.float64 and np.asarray(kept(x)).tolist() == [2 / 3] * 2
     assert kept(x.astype(np.float32)).dtype == np.float32
 
 
 def test_with_jit_disabled_it_runs_as_written():
-    force = called(lambda x: jnp.tanh(x) + (1 if x > 0 else 0))
+    force = new_wrapper(lambda x: jnp.tanh(x) + (1 if x > 0 else 0))
     with jax.disable_jit():
         assert force(jnp.float32(0.0)) == 0
 
 
 def test_a_function_remembers_so_many_programs():
-    program = Compiled(lambda x: x + 1)
+    program = CompiledFunction(lambda x: x + 1)
     for n in range(1, 70):
         program((np.zeros(n, np.float32),), {})
     assert len(program._known) <= 64
@@ -212,7 +212,7 @@ def test_checks_of_values_are_put_off_and_never_dropped():
         name = str(file.relative_to(ROOT))
         if not name.startswith("jaxgpu/inputs/") and name not in MAY_ASK_FOR_TRACERS:
             asks = re.search(r"\bTracer\b", file.read_text())
-            assert not asks, f"{name}: give the check to jaxgpu.inputs.calls.when_known"
+            assert not asks, f"{name}: give the check to jaxgpu.inputs.calls.defer_check"
 
 
 RATE = {"rate": 2.0}
@@ -228,15 +228,15 @@ class Gain:
 def test_what_a_users_function_reads_counts_as_it_is_at_the_call():
     x = np.ones((3, 2), np.float32)
 
-    def evaluated():
+    def evaluate_rate():
         return Problem(box(0.0, 1.0, 2), lambda x: jnp.sum(x) * RATE["rate"]).evaluate(x)[0][0, 0]
 
-    assert evaluated() == 4
-    with no_compile():  # a lambda that is made anew
-        assert evaluated() == 4
+    assert evaluate_rate() == 4
+    with no_compile():  # the same lambda, defined again
+        assert evaluate_rate() == 4
     try:
         RATE["rate"] = 3.0
-        assert evaluated() == 6
+        assert evaluate_rate() == 6
     finally:
         RATE["rate"] = 2.0
 

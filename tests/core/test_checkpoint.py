@@ -18,7 +18,15 @@ import jaxgpu
 from jaxgpu.inputs.arguments import is_key
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.runs import checkpoint
-from jaxgpu.runs.checkpoint import CheckpointError, load, load_last, save, save_step, sealed, steps
+from jaxgpu.runs.checkpoint import (
+    CheckpointError,
+    load,
+    load_last,
+    save,
+    save_step,
+    sealed_files,
+    steps,
+)
 from jaxgpu.runs.checkpoint.tree import load_as
 from jaxgpu.runs.loop import run
 
@@ -60,7 +68,9 @@ def test_comes_back_bit_for_bit(file):
 
 def test_ends_with_the_sha_256_of_all_that_comes_before(file):
     data = file.read_bytes()
-    assert data[-64:].decode() == hashlib.sha256(data[:-64]).hexdigest() == sealed.seal_of(file)
+    assert (
+        data[-64:].decode() == hashlib.sha256(data[:-64]).hexdigest() == sealed_files.seal_of(file)
+    )
 
 
 def test_is_a_plain_npz_that_numpy_reads_without_pickle(file):
@@ -108,7 +118,7 @@ def test_refuses_what_is_foreign(file):
 
 
 def test_refuses_a_newer_version_by_its_number(file, monkeypatch):
-    monkeypatch.setattr(sealed, "VERSION", 99)
+    monkeypatch.setattr(sealed_files, "VERSION", 99)
     save(file, example())
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="jaxgpu-checkpoint 99, this is jaxgpu-checkpoint 2"):
@@ -230,16 +240,16 @@ def test_what_one_process_cannot_save_fails_in_all_and_names_it():
     """Processes exchange their results; each raises an error of its own unchanged."""
     told = []
 
-    def among(*others):
+    def make_group(*others):
         exchange = lambda topic, said: told.append(said) or [said, *others]
         return SimpleNamespace(members=(0, 2), exchange=exchange)
 
     def full():
         raise OSError(28, "No space left on device")
 
-    assert steps._write_in_all(among("seal 2"), lambda: "seal 0") == ["seal 0", "seal 2"]
+    assert steps._write_in_all(make_group("seal 2"), lambda: "seal 0") == ["seal 0", "seal 2"]
     with pytest.raises(OSError, match="process 2 could not save: the disk is full"):
-        steps._write_in_all(among("!the disk is full"), lambda: "seal 0")
+        steps._write_in_all(make_group("!the disk is full"), lambda: "seal 0")
     with pytest.raises(OSError, match="No space left on device"):
-        steps._write_in_all(among("seal 2"), full)
+        steps._write_in_all(make_group("seal 2"), full)
     assert told == ["seal 0", "seal 0", "![Errno 28] No space left on device"]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from writers import elsewhere
+from folder_lock import lock_folder
 
 from jaxgpu import cli
 from jaxgpu.inputs.fields import number, size
@@ -145,7 +145,7 @@ def test_two_runs_are_compared_on_a_page(command, tmp_path, capsys):
     assert capsys.readouterr().out.strip() == str(tmp_path / "two" / "comparison.html")
     for wrong in (("report",), ("report", "one", "--compare", "one", "two")):
         assert command(*wrong) == 2
-        assert "give a folder, or --compare and two folders" in said_once(capsys)
+        assert "give a folder, or --compare and two folders" in error_line(capsys)
 
 
 def test_a_watch_draws_anew_after_so_many_seconds_until_ctrl_c(command, capsys, monkeypatch):
@@ -157,7 +157,7 @@ def test_a_watch_draws_anew_after_so_many_seconds_until_ctrl_c(command, capsys, 
             raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "time", SimpleNamespace(sleep=sleep))
-    monkeypatch.setattr(cli, "watch", SimpleNamespace(drawn=lambda folder: next(pictures)))
+    monkeypatch.setattr(cli, "watch", SimpleNamespace(plot_runs=lambda folder: next(pictures)))
     assert command("watch", "a", "--seconds", "2.5") == 0 and waits == [2.5, 2.5]
     said = capsys.readouterr().out
     assert said.count("first") == said.count("second") == 1 and "third" not in said
@@ -220,7 +220,7 @@ def test_every_study_keeps_the_contract():
         assert dataclasses.is_dataclass(options) and json.dumps(dataclasses.asdict(options))
 
 
-def said_once(capsys):
+def error_line(capsys):
     """Return the message on stderr, which must be a single line."""
     out = capsys.readouterr()
     lines = out.err.strip().splitlines()
@@ -235,7 +235,7 @@ def test_what_draws_a_report_is_asked_for_before_any_work(
     """Unless it is checked first, a missing matplotlib fails only after the whole study."""
     monkeypatch.setitem(sys.modules, package, None)
     assert command("run", "hurl", "--out", "a") == 2
-    said = said_once(capsys)
+    said = error_line(capsys)
     assert f"{package} cannot be imported" in said and 'pip install "jaxgpu[viz]"' in said
     assert not (tmp_path / "a").exists()
     monkeypatch.undo()
@@ -246,7 +246,7 @@ def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch)
     capsys.readouterr()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert command("report", "a") == 2
-    assert "jinja2 cannot be imported" in said_once(capsys)
+    assert "jinja2 cannot be imported" in error_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_an_old_report_is_not_drawn_without_jinja2(command, capsys, monkeypatch)
 def test_after_a_refusal_the_folder_is_free(command, tmp_path, capsys, option, said):
     """Otherwise the corrected command fails with "holds a run already"."""
     assert command("run", "hurl", "--out", "a", *option) == 2
-    assert said in said_once(capsys)
+    assert said in error_line(capsys)
     assert not list((tmp_path / "a").glob("*.json"))  # nothing says that a study was run there
     assert command("run", "hurl", "--out", "a") == 0
 
@@ -278,19 +278,19 @@ def test_a_folder_that_a_killed_process_claimed_is_free(command, tmp_path):
 
 def test_a_full_disk_is_said_and_the_run_stays_where_it_is(command, tmp_path, capsys):
     assert command("run", "hurl", "--out", "a", "--stones", "13") == 2
-    assert "No space left on device; make room, and go on with --resume" in said_once(capsys)
+    assert "No space left on device; make room, and go on with --resume" in error_line(capsys)
     assert command("run", "hurl", "--out", "a", "--stones", "3") == 2
-    assert "a: holds a run already" in said_once(capsys)
+    assert "a: holds a run already" in error_line(capsys)
     assert command("run", "hurl", "--out", "a", "--stones", "3", "--resume") == 2
-    assert "was run with stones=13, not 3" in said_once(capsys)
+    assert "was run with stones=13, not 3" in error_line(capsys)
 
 
 def test_a_file_or_a_disk_that_cannot_be_written_is_said(command, tmp_path, capsys, monkeypatch):
     Path("a").write_text("mine")
     assert command("run", "hurl", "--out", "a") == 2
-    assert "a: is a file; give a folder as --out" in said_once(capsys)
+    assert "a: is a file; give a folder as --out" in error_line(capsys)
     assert command("run", "hurl", "--out", "a/b") == 2
-    assert "a/b: Not a directory; give a folder" in said_once(capsys)
+    assert "a/b: Not a directory; give a folder" in error_line(capsys)
     assert Path("a").read_text() == "mine"
 
     def refuse(self, *_, **__):
@@ -298,7 +298,7 @@ def test_a_file_or_a_disk_that_cannot_be_written_is_said(command, tmp_path, caps
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     assert command("run", "hurl", "--out", "b") == 2
-    assert "b: Read-only file system; give another --out" in said_once(capsys)
+    assert "b: Read-only file system; give another --out" in error_line(capsys)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"study": "hur', "\0\0", "7"])
@@ -307,7 +307,7 @@ def test_torn_options_are_named_and_the_run_goes_on_without_them(command, tmp_pa
     capsys.readouterr()
     (tmp_path / "a" / "options.json").write_text(text)
     assert command("run", "hurl", "--out", "a", "--resume") == 2
-    assert "a/options.json: empty or torn; remove it, and resume" in said_once(capsys)
+    assert "a/options.json: empty or torn; remove it, and resume" in error_line(capsys)
     (tmp_path / "a" / "options.json").unlink()
     assert command("run", "hurl", "--out", "a", "--resume") == 0
 
@@ -317,14 +317,14 @@ def test_a_torn_report_is_named(command, tmp_path, capsys, text):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "report.json").write_text(text)
     assert command("report", "a") == 2
-    assert "a/report.json: empty, torn or no report of jaxgpu; " in said_once(capsys)
+    assert "a/report.json: empty, torn or no report of jaxgpu; " in error_line(capsys)
     assert command("run", "hurl", "--out", "a", "--resume") == 0  # and the study mends it
 
 
 def test_two_processes_do_not_share_a_folder(command, tmp_path, capsys):
-    with elsewhere(tmp_path):
+    with lock_folder(tmp_path):
         assert command("run", "hurl", "--out", str(tmp_path)) == 2
-    assert "another process runs in it" in said_once(capsys)
+    assert "another process runs in it" in error_line(capsys)
     assert command("run", "hurl", "--out", str(tmp_path)) == 0
 
 

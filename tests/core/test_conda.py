@@ -16,11 +16,13 @@ def test_the_recipe_has_the_version_and_the_dependencies_of_the_package():
     recipe = yaml.safe_load(text)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     # conda-forge publishes the bindings of MuJoCo under another name.
-    named = lambda name: name.replace(" ", "").replace("mujoco-python", "mujoco-core")
-    plain = lambda names: sorted(map(named, names))
+    conda_name = lambda name: name.replace(" ", "").replace("mujoco-python", "mujoco-core")
+    sort_names = lambda names: sorted(map(conda_name, names))
     python = f"python{project['requires-python']}"
     assert recipe["package"] == {"name": project["name"], "version": jaxgpu.__version__}
-    assert plain(recipe["requirements"]["run"]) == plain([python, *project["dependencies"]])
+    assert sort_names(recipe["requirements"]["run"]) == sort_names(
+        [python, *project["dependencies"]]
+    )
     assert recipe["about"]["summary"] == project["description"]
     (entry,) = recipe["build"]["entry_points"]
     name, _, where = entry.partition(" = ")

@@ -3,36 +3,42 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import protocols
 import pytest
 import registry
-from conformance import check, check_state, compiles_once, no_compile
-from doors import hostile
+import steppers
+from api_cases import check_attacks
+from conformance import assert_compiles_once, check, check_state, no_compile
 
 
 def walk():
     """Yield every entry of the registry with every rule that applies to it."""
-    programs = [door for door in registry.DOORS if door.is_program]
-    hosts = [door for door in registry.DOORS if door.host]
+    programs = [door for door in registry.CASES if door.is_program]
+    hosts = [door for door in registry.CASES if door.host]
     # A call of an entry with `refusals` takes seconds.
-    others = [d for d in registry.DOORS if not (d.is_program or d.refusals)]
+    others = [d for d in registry.CASES if not (d.is_program or d.refusals)]
     others = [d for d in others if d.name not in registry.ONCE]
     leaders = lambda entries: [entry for entry in entries if not entry.alike]
     slow = registry.SLOW
     walks = [
-        ("hostile input", hostile, registry.DOORS),
-        ("of the host", registry.of_the_host, hosts),
-        ("run again", registry.runs_again, others),
-        ("traced", registry.traces, programs),
-        ("run", registry.runs, leaders(programs)),
-        ("Python numbers", registry.numbers, filter(registry.has_numbers_and_arrays, programs)),
-        ("traced", protocols.traces, protocols.MACHINES),
-        ("run", protocols.runs, leaders(protocols.MACHINES)),
+        ("hostile input", check_attacks, registry.CASES),
+        ("of the host", registry.assert_needs_host, hosts),
+        ("run again", registry.check_rerun, others),
+        ("traced", registry.check_trace, programs),
+        ("run", registry.check_run, leaders(programs)),
+        (
+            "Python numbers",
+            registry.check_dtypes,
+            filter(registry.has_numbers_and_arrays, programs),
+        ),
+        ("traced", steppers.check_trace, steppers.STEPPERS),
+        ("run", steppers.check_run, leaders(steppers.STEPPERS)),
     ]
     for name, rule, entries in walks:
         for entry in entries:
-            machine = isinstance(entry, protocols.Machine)
-            long = protocols.slow(entry.name, name) if machine else entry.name in slow.get(name, [])
+            machine = isinstance(entry, steppers.Stepper)
+            long = (
+                steppers.is_slow(entry.name, name) if machine else entry.name in slow.get(name, [])
+            )
             marks = [pytest.mark.slow] if long else []
             yield pytest.param(rule, entry, id=f"{entry.name}: {name}", marks=marks)
 
@@ -108,6 +114,6 @@ def test_catches_a_batch_that_leaks_between_lanes():
 
 
 def test_no_compile_sees_a_compilation():
-    compiles_once(lambda x: x + 1, X)
+    assert_compiles_once(lambda x: x + 1, X)
     with pytest.raises(AssertionError, match="compiled"), no_compile():
         jax.jit(lambda x: x + 2)(X)

@@ -9,22 +9,20 @@ import re
 
 import jax
 import numpy as np
-import protocols
 import pytest
+import steppers
+from api_cases import as_users
 from conformance import vanishing
-from doors import as_users
 
 # Together they run every primitive with kernels: sums over pairs, transfers, decompositions.
 NAMES = ("continuum.Scene", "nbody.Planetary", "nbody.Hermite6")
-MACHINES = [
-    pytest.param(m, id=m.name, marks=pytest.mark.slow)
-    for m in protocols.MACHINES
-    if m.name in NAMES
+STEPPERS = [
+    pytest.param(m, id=m.name, marks=pytest.mark.slow) for m in steppers.STEPPERS if m.name in NAMES
 ]
 
 
 def test_the_machines_are_there():
-    assert len(MACHINES) == len(NAMES)
+    assert len(STEPPERS) == len(NAMES)
 
 
 _CONSTANT = re.compile(r"stablehlo\.constant dense<([^>]*)> : tensor<([^>]*)f64>")
@@ -43,17 +41,17 @@ def constants(text):
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", STEPPERS)
 def test_no_constant_vanishes_on_a_tpu(machine):
     with jax.enable_x64(True), as_users():
         init, step = machine.make(np.float64)
-        traced = jax.jit(step).trace(jax.eval_shape(init, protocols.KEY), protocols.KEY)
+        traced = jax.jit(step).trace(jax.eval_shape(init, steppers.KEY), steppers.KEY)
         numbers = constants(traced.lower(lowering_platforms=("tpu",)).as_text())
     assert numbers.size > 2
     assert not vanishing(numbers).size, np.unique(vanishing(numbers))
 
 
 def test_a_constant_that_vanishes_is_found(x64):
-    guarded = lambda x: x + 1e-150 + jax.numpy.array([1e200, 1.0, np.pi])
-    text = jax.jit(guarded).lower(np.ones(3)).as_text()
+    add_guard = lambda x: x + 1e-150 + jax.numpy.array([1e200, 1.0, np.pi])
+    text = jax.jit(add_guard).lower(np.ones(3)).as_text()
     assert sorted(vanishing(constants(text))) == [1e-150, 1e200]

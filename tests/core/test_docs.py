@@ -16,7 +16,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from doors import cheap_programs
+from api_cases import cheap_programs
 from nbclient import NotebookClient
 
 import jaxgpu
@@ -84,13 +84,13 @@ SLOW = {
     physics.continuum.health physics.continuum.scene physics.continuum.simulation
     physics.continuum.tools.sources physics.continuum.trajectory physics.nbody.clusters.cluster
     physics.nbody.measure.diagnostics physics.nbody.measure.segregation
-    physics.nbody.models.primordial physics.nbody.planets.ensemble
+    physics.nbody.models.binaries physics.nbody.planets.ensemble
     physics.nbody.planets.planetary physics.rigid.diagnostics physics.rigid.model
     physics.rigid.sensors.forces physics.touch.grasp rl.devices rl.envs.locomotion.ant
     rl.envs.locomotion.double_pendulum rl.envs.locomotion.humanoid rl.envs.locomotion.pusher
-    rl.envs.locomotion.reacher rl.envs.rearrange.robot.grasps rl.envs.rearrange.robot.movement
-    rl.envs.rearrange.tasks.driven rl.envs.rearrange.tasks.episodes
-    rl.envs.rearrange.tasks.rearranging rl.envs.surgical.dynamics rl.learners.dagger
+    rl.envs.locomotion.reacher rl.envs.rearrange.robot.reachability rl.envs.rearrange.robot.movement
+    rl.envs.rearrange.tasks.dynamic_tasks rl.envs.rearrange.tasks.episodes
+    rl.envs.rearrange.tasks.carry_tasks rl.envs.surgical.dynamics rl.learners.dagger
     rl.learners.evolved.neuroevolution rl.learners.kickstart rl.learners.recurrent
     rl.learners.sac rl.loops rl.plan.comparison rl.policies""".split()
 }
@@ -128,7 +128,7 @@ def as_users_run(request, monkeypatch):
     jax.config.update("jax_numpy_rank_promotion", "allow")
     jax.config.update("jax_numpy_dtype_promotion", "standard")
     jax.config.update("jax_legacy_prng_key", "allow")
-    monkeypatch.setattr(mesh, "devices", partial(mesh.devices, 2))
+    monkeypatch.setattr(mesh, "make_mesh", partial(mesh.make_mesh, 2))
     with matplotlib.rc_context({"backend": "Agg"}), programs:
         yield
         plt.close("all")
@@ -232,7 +232,7 @@ def test_the_tables_of_measurements_are_those_of_the_record():
 
 
 def test_the_table_of_trust_is_that_of_its_record():
-    assert pages.filled(pages.PAGE.read_text(), record.rows()) == pages.PAGE.read_text()
+    assert pages.fill_page(pages.PAGE.read_text(), record.rows()) == pages.PAGE.read_text()
 
 
 def test_the_readme_names_commands_that_exist():

@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from doors import Door, attacks, hold, refused_well
-from protocols import MACHINES
-from registry import DOORS, TABLE_OF
+from api_cases import ApiCase, assert_clear_refusal, attacks, check_attack
+from registry import CASES, TABLE_OF
+from steppers import STEPPERS
 
 import jaxgpu
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
-from jaxgpu.inputs.ranges import KEY, check, numbers
+from jaxgpu.inputs.ranges import RANGE_KEY, check, numbers
 
 
 @pytree
@@ -28,16 +28,16 @@ class Rule:
     rate: float = number(1.0, above=0, most=2)
 
 
-def good(rule, x):
-    check("good", rule)
-    return rule.rate * numbers("good: x", x, ("N",)).sum()
+def checked_sum(rule, x):
+    check("checked_sum", rule)
+    return rule.rate * numbers("checked_sum: x", x, ("N",)).sum()
 
 
-def silent(rule, x):
+def unchecked_sum(rule, x):
     return rule.rate * np.nansum(x)
 
 
-def raw(rule, x):
+def raw_sum(rule, x):
     return rule.rate * np.linalg.inv(np.asarray(x, float)).sum()
 
 
@@ -46,18 +46,22 @@ def test_the_walk_catches_silence_and_foreign_errors():
     right = ("x: zero", "x: negative", "x: wrong length", "x: empty")
 
     def faults(f):
-        return [a.name for a in attacks(Door(f.__name__, f, arguments, right)) if not _holds(f, a)]
+        return [
+            a.name
+            for a in attacks(ApiCase(f.__name__, f, arguments, right))
+            if not _is_accepted(f, a)
+        ]
 
-    def _holds(f, attack):
+    def _is_accepted(f, attack):
         try:
-            hold(Door(f.__name__, f, arguments, right), attack)
+            check_attack(ApiCase(f.__name__, f, arguments, right), attack)
         except AssertionError:
             return False
         return True
 
-    assert faults(good) == []
-    assert {"rule.rate: nan", "rule.rate: negative", "x: nan"} <= set(faults(silent))
-    assert len(faults(raw)) > 5
+    assert faults(checked_sum) == []
+    assert {"rule.rate: nan", "rule.rate: negative", "x: nan"} <= set(faults(unchecked_sum))
+    assert len(faults(raw_sum)) > 5
 
 
 def test_a_sentence_is_known_by_its_form():
@@ -65,7 +69,7 @@ def test_a_sentence_is_known_by_its_form():
         try:
             numbers(text, np.nan)
         except ValueError as error:
-            refused_well(error)
+            assert_clear_refusal(error)
 
     fault("f: x")
     for text in ("no form at all", "f: a\nb; c"):
@@ -75,11 +79,11 @@ def test_a_sentence_is_known_by_its_form():
         try:
             np.linalg.inv(np.zeros((2, 3)))
         except ValueError as error:
-            refused_well(error)
+            assert_clear_refusal(error)
 
 
-@explained
-def pulled(rule: Rule, x: jax.Array, by: Callable[[float], float] | None = None) -> jax.Array:
+@explain_errors
+def sine_pull(rule: Rule, x: jax.Array, by: Callable[[float], float] | None = None) -> jax.Array:
     return rule.rate * jnp.sin(x) * (1.0 if by is None else by(1.0))
 
 
@@ -94,17 +98,17 @@ WRONG = [
 
 @pytest.mark.parametrize("given, sentence", WRONG)
 def test_a_function_that_fails_names_the_argument(given, sentence):
-    with pytest.raises((TypeError, ValueError), match=f"pulled: .*{sentence}") as caught:
-        pulled(**{"rule": Rule(), "x": jnp.ones(2)} | given)
+    with pytest.raises((TypeError, ValueError), match=f"sine_pull: .*{sentence}") as caught:
+        sine_pull(**{"rule": Rule(), "x": jnp.ones(2)} | given)
     assert caught.value.__cause__ is not None
 
 
 def test_an_error_of_the_user_passes_as_it_is():
-    def broken(a):
+    def raise_error(a):
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        pulled(Rule(), jnp.ones(2), broken)
+        sine_pull(Rule(), jnp.ones(2), raise_error)
 
 
 JOINED = """
@@ -117,7 +121,7 @@ def function_in(file):
     """Return a new function whose errors show `file` as the file of its code."""
     names = {"__name__": "made"}
     exec(compile(JOINED, str(file), "exec"), names)
-    return explained(names["joined"])
+    return explain_errors(names["joined"])
 
 
 def test_errors_of_libraries_are_explained_within_the_package_and_no_others():
@@ -155,7 +159,7 @@ def specs():
 def test_every_number_that_users_set_declares_its_range():
     """Users set fields of type `float` and static `int`; states hold arrays instead."""
 
-    def set_by_users(field):
+    def is_users_field(field):
         kind = str(field.type)
         sized = field.metadata.get("static") and re.search(r"\bint\b", kind)
         return (sized or re.search(r"\bfloat\b", kind)) and "tuple" not in kind
@@ -164,26 +168,28 @@ def test_every_number_that_users_set_declares_its_range():
         f"{cls.__module__}.{cls.__qualname__}.{field.name}"
         for cls in specs()
         for field in dataclasses.fields(cls)
-        if set_by_users(field) and KEY not in field.metadata
+        if is_users_field(field) and RANGE_KEY not in field.metadata
     ]
     assert not bare, "\n".join(["no range:", *bare])
 
 
 # Public names without an entry in the registry, by the reason.
-NO_DOOR = {
+NO_CASE = {
     "a type of what comes back, made by a door": """Solution Evolution MixtureFit State Particles
-        Scores Step Health Outcome Best Plan Volume Tree Tool Flow PlasticState RecurrentPolicy
-        LearntPolicy GraspState Run Timing Training TrainState VectorState""".split(),
+        Scores Step GradientHealth Outcome BestPlan Plan VolumeEstimate Tree Tool SourceCounts
+        PlasticState RecurrentPolicy LearnedPolicy GraspState Run Timing Training TrainState
+        VectorState""".split(),
     "parts of kernels, which check nothing, and modules of them": """rotations rows vectors sdf
-        rays sockets solids threads primitive filled constant jvp_of export_checks
-        gpu_takes_kernels on_gpu on_tpu row spread window program when smallest""".split(),
-    "files of the extra `mesh`, held to values by tests of its own": ["voxels"],
+        rays sockets solids threads primitive fill_zeros is_constant jvp_of export_checks
+        gpu_takes_kernels on_gpu on_tpu load_row broadcast_like window program_id run_when
+        safe_tiny""".split(),
+    "files of the extra `mesh`, held to values by tests of its own": ["voxelize"],
     "what a door of clusters makes or takes, and a number": """Escapes Tracers Pair Pairs Budget
         Elements MassFunction PLUMMER_RADIUS""".split(),
-    "parts of a `rigid.Model`, which its doors look at": """Actuators Bodies Contacts Equalities
-        Freedoms Geoms Joints Mechanism Option Sites Tendons reweighed solve""".split(),
+    "parts of a `rigid.Model`, which its cases look at": """Actuators Bodies Contacts Equalities
+        Dofs Geoms Joints Mechanism Option Sites Tendons update_invweight solve""".split(),
     "what tasks on robots share": ["Robot"],
-    "parts of a `touch.Grasp`, which its doors look at": ["Fixture", "Part"],
+    "parts of a `touch.Grasp`, which its cases look at": ["Fixture", "Part"],
     "parts of tasks in houses, which `vectorize` looks at": """House Objects Surfaces
         Episodes""".split(),
     "trees held to SciPy's by tests of their own": "segregation_ratio tree_edges".split(),
@@ -191,46 +197,50 @@ NO_DOOR = {
     "fields that `report.save` checks, a bound that `pytree.number` takes": """Figure Report
         Range""".split(),
     "any tree is right": "is_key scope".split(),
-    "of calls from outside of `jit`, which go through every door": """when_known seen Compiled
-        is_explained on_host keeps_64_bits keeps_64_bits_of_specs""".split(),
-    "walks over functions and objects, of which any is right": """find_reads contents operations
-        describe digest nodes is_fixed tracing""".split(),
-    "no argument, or words of our own code": """environment reassociation ready static of_seeds
-        platform options describe compiler_flags cores processor""".split(),
-    "parts of `run`, which checks what they are given": """Store Interrupt of_program of_arrays
-        find_equal find_equal_form call_fresh fresh_traces call_as_program joined Call Program Loop
-        own nothing options_of beside everywhere Group Watch leads place spans blocks save_parts
-        sync named called refuse_changed""".split(),
-    "the checks themselves, which the doors of the core go through": """word path function flag key
-        arrays marked shown finite""".split(),
-    "what is said of an argument that is wrong, held by tests below": """explained
-        explanation need hints takes unbound refuse_unbound""".split(),
-    "errors of the disk are the system's": "replacing locked sweep".split(),
+    "of calls from outside of `jit`, which go through every door": """defer_check can_check
+        CompiledFunction is_explained on_host keeps_64_bits keeps_64_bits_of_specs""".split(),
+    "walks over functions and objects, of which any is right": """find_reads code_contents
+        operations describe digest nodes is_fixed tracing""".split(),
+    "no argument, or words of our own code": """environment reassociation import_extras static
+        seeds_caption platform options describe compiler_flags cores processor""".split(),
+    "parts of `run`, which checks what they are given": """Store Interrupt program_digest
+        arrays_digest find_equal find_equal_form call_fresh fresh_traces call_as_program
+        sharding_group Call Program Loop device_copy measure_nothing options_of place_operands
+        result_sharding Group Watchdog is_leader place spans blocks save_parts sync named
+        call_checked check_space refuse_changed""".split(),
+    "the checks themselves, which the cases of the core use": """word path function flag key arrays
+        mark_step format_value check_finite""".split(),
+    "what is said of an argument that is wrong, held by tests below": """explain_errors find_error
+        requirement hints required_arity arity_message check_arity""".split(),
+    "errors of the disk are the system's": "replace_file lock_folder remove_scratch".split(),
     "the command line, held to its words by tests of its own": """main list_ watch_ report_ info
         cite run_study""".split(),
-    "a protocol, a base class or a kind": """Algorithm Material Learner Environment Matter Goal
-        Planner PickPlace ContactTask TouchTask HouseTask Carry DrivenCarry Policy Rollouts
-        Space""".split(),
-    "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM
-        STAR Kind""".split(),
+    "a protocol, a base class or a kind": """Algorithm Material Learner Environment MatterTask Goal
+        Planner PickPlace ContactTask TouchTask HouseTask CarryTask DynamicCarry Policy
+        RolloutLearner Space""".split(),
+    "without a number of its own": """Boolean Discrete names register zdt5 Arm ECM PSM STAR
+        BoxType""".split(),
     "held to values by tests of its own": """distributed minimize Categorical Permutation
         ReferenceDirections contributions Link Drive Simulation from_mjcf make Vector examine
-        count_lost spread moments Look points mp4 film view fetching grasping visiting""".split(),
+        count_lost p2g g2p ParticleStyle KnapsackData nearest_star check_points mp4 video view
+        fetch_episodes grasp_episodes visit_episodes""".split(),
     "files and programs of others": """from_brax from_gymnax register_gymnasium to_gymnasium
         to_gymnasium_vector""".split(),
     "a program over what a door has checked": """learn reset cost EpisodeCost trajectory
         discount_gradient average_gradient initial_states plan_from_each evaluate_plans
         standard_planners interquartile_mean with_soft_contact forward_kinematics frame_origins
         inverse_kinematics""".split(),
-    "tasks whose ranges stand on their fields, held by `rl.vectorize`": """Gather Match Pour Spread
-        Transport BoxWorkspace CylinderWorkspace Unbounded ArmDynamics GymArm gathering ice_cream
-        latte_art mixing pouring transporting""".split(),
+    "tasks whose ranges stand on their fields, held by `rl.vectorize`": """GatherGoal MatchGoal
+        PourGoal SpreadGoal TransportGoal BoxWorkspace CylinderWorkspace Unbounded ArmDynamics
+        GymArm gathering ice_cream latte_art mixing pouring transporting""".split(),
     "diagnostics of a state that a run has made": """bound_pairs budget class_radii core mean
         potential segregation_ratio tree_edges""".split(),
     "modules of flax, whose fields flax takes as they are": "CNN MLP ResNet".split(),
-    "asked for by our own code": "extra filled constant jvp_of primitive own nothing".split(),
-    "held to values by other tests": """weld checked sweep Elements MassFunction Solid Balls
-        Rollouts ArmDynamics EpisodeCost count_lost ReferenceDirections Call Loop""".split(),
+    "asked for by our own code": """extra fill_zeros is_constant jvp_of primitive own
+        measure_nothing""".split(),
+    "held to values by other tests": """weld checked remove_scratch Elements MassFunction Solid
+        Balls RolloutLearner ArmDynamics EpisodeCost count_lost ReferenceDirections Call
+        Loop""".split(),
 }
 
 
@@ -239,7 +249,7 @@ def is_result(thing):
     if not isinstance(thing, type):
         return not callable(thing)  # a module, a constant
     fields = dataclasses.fields(thing) if dataclasses.is_dataclass(thing) else ()
-    numbers = any(KEY in field.metadata for field in fields)
+    numbers = any(RANGE_KEY in field.metadata for field in fields)
     return not numbers and (issubclass(thing, Exception | tuple) or bool(fields) or is_form(thing))
 
 
@@ -254,8 +264,8 @@ def public(module):
     in_core = depth < 2 or depth == 2 and folder[0] in ("inputs", "devices", "runs")
     if hasattr(module, "__all__") or not in_core or hasattr(module, "__path__"):
         return getattr(module, "__all__", ())
-    own = lambda thing: getattr(thing, "__module__", None) == module.__name__
-    made = [name for name, thing in vars(module).items() if callable(thing) and own(thing)]
+    is_own = lambda thing: getattr(thing, "__module__", None) == module.__name__
+    made = [name for name, thing in vars(module).items() if callable(thing) and is_own(thing)]
     return [name for name in made if name[0] != "_"]
 
 
@@ -263,15 +273,15 @@ def to_add(name):
     """Return the missing line, and the file and the most similar entry where it belongs."""
     likeness = lambda door: (len(os.path.commonprefix([door, name])), -len(door))
     beside, file = max(TABLE_OF.items(), key=lambda row: likeness(row[0]))
-    line = f'Door("{name}", {name.rpartition(".")[2]}, {{"argument": value, ...}})'
+    line = f'ApiCase("{name}", {name.rpartition(".")[2]}, {{"argument": value, ...}})'
     return f'{name}: add to tests/helpers/{file}.py, beside "{beside}": {line}'
 
 
-def test_every_public_name_has_a_door():
+def test_every_public_name_has_a_case():
     """Every public name has an entry, is tested as a stepper, or takes no values."""
-    spared = {name for names in NO_DOOR.values() for name in names}
-    said = " ".join(door.name for door in DOORS)
-    said += " " + " ".join(kind.__name__ for machine in MACHINES for kind in machine.covers)
+    spared = {name for names in NO_CASE.values() for name in names}
+    said = " ".join(door.name for door in CASES)
+    said += " " + " ".join(kind.__name__ for machine in STEPPERS for kind in machine.covers)
     missing = [
         to_add(f"{module.__name__.removeprefix('jaxgpu.')}.{name}")
         for module in modules()
@@ -281,28 +291,34 @@ def test_every_public_name_has_a_door():
         and not is_result(getattr(module, name))
         and not re.search(rf"\b{name}\b", said)
     ]
-    why = "no door; a name without values of its own goes to NO_DOOR of tests/core/test_doors.py"
+    why = "no case; a name without values of its own goes to NO_CASE of tests/core/test_doors.py"
     assert not missing, "\n".join([why, *missing])
 
 
 # These classes have a method of a protocol but no stepper test; tests of their own step them.
-NO_MACHINE = {
-    "goes by a spec that is one": ["Cluster", "Checked", "Vector"],
+NO_STEPPER = {
+    "goes by a spec that is one": ["Cluster", "CheckedEnv", "Vector"],
     "what tasks on robots share, each of which is one": ["Robot"],
     "what tasks of touch share, each of which is one": ["TouchTask"],
-    "planners, whose `update` takes an objective": ["CEM", "MPPI", "Descent", "TemporalExpansion"],
-    "objectives, whose `update` takes what candidates saw": ["Drawn", "Policies"],
+    "planners, whose `update` takes an objective": [
+        "CEM",
+        "MPPI",
+        "Descent",
+        "TemporalExpansion",
+        "BestPlan",
+    ],
+    "objectives, whose `update` takes what candidates saw": ["NoisyFunction", "PolicyObjective"],
 }
 
 
-def test_every_class_that_steps_is_a_machine():
-    spared = {name for names in NO_MACHINE.values() for name in names}
-    covered = {kind for machine in MACHINES for kind in machine.covers}
+def test_every_class_that_steps_has_a_stepper():
+    spared = {name for names in NO_STEPPER.values() for name in names}
+    covered = {kind for machine in STEPPERS for kind in machine.covers}
     missing = {
-        f"{module.__name__}.{name}: add to MACHINES of tests/helpers/protocols.py: "
-        f'Machine("{name}", ({name},), make), where make(dtype) gives init(key) and '
-        "step(state, key); a material goes to MATERIALS of tests/helpers/doors_continuum.py, an "
-        "algorithm to ALGORITHMS of protocols.py, a learner to LEARNERS of rl_learners.py, and an "
+        f"{module.__name__}.{name}: add to STEPPERS of tests/helpers/steppers.py: "
+        f'Stepper("{name}", ({name},), make), where make(dtype) gives init(key) and '
+        "step(state, key); a material goes to MATERIALS of tests/helpers/cases_continuum.py, an "
+        "algorithm to ALGORITHMS of steppers.py, a learner to LEARNERS of rl_learners.py, and an "
         "environment is registered by rl.register"
         for module in modules()
         if ".studies" not in module.__name__
@@ -311,5 +327,5 @@ def test_every_class_that_steps_is_a_machine():
         if any(callable(getattr(kind, word, None)) for word in ("tell", "reset", "update", "step"))
         if kind not in covered and name not in spared
     }
-    why = "no machine; what is stepped otherwise goes to NO_MACHINE of tests/core/test_doors.py"
+    why = "no stepper; what is stepped otherwise goes to NO_STEPPER of tests/core/test_doors.py"
     assert not missing, "\n".join([why, *sorted(missing)])

@@ -24,15 +24,25 @@ LIST = [2.0]
 LARGE = np.zeros(1 << 18)
 
 
-def scaled(rate):
+def make_scaler(rate):
     return lambda x: rate * x
 
 
 def test_the_same_code_with_the_same_values_is_one_function():
     made = [lambda x: TABLE * x for _ in range(2)]
-    for one, other in (made, (scaled(2.0), scaled(2.0)), (scaled(TABLE), scaled(TABLE))):
+    for one, other in (
+        made,
+        (make_scaler(2.0), make_scaler(2.0)),
+        (make_scaler(TABLE), make_scaler(TABLE)),
+    ):
         assert find_equal(one) is one and find_equal(other) is one
-    apart = [scaled(2.0), scaled(3.0), scaled(np.float32(2)), scaled(TABLE.copy()), lambda x: x]
+    apart = [
+        make_scaler(2.0),
+        make_scaler(3.0),
+        make_scaler(np.float32(2)),
+        make_scaler(TABLE.copy()),
+        lambda x: x,
+    ]
     assert [find_equal(f) for f in apart[1:]] == apart[1:]
 
 
@@ -41,8 +51,8 @@ def test_names_docstrings_and_lines_are_no_part_of_it():
         "Return twice x."
         return 2 * x
 
-    first = lambda x: 2 * x
-    assert find_equal(first) is first and find_equal(double) is first
+    doubling = lambda x: 2 * x
+    assert find_equal(doubling) is doubling and find_equal(double) is doubling
     others = [lambda x: 2.0 * x, lambda x: True * x, lambda x: x * 2, lambda y: 2 * y]
     zeros = [lambda x: 0.0 * x, lambda x: -0.0 * x]
     assert [find_equal(f) for f in others + zeros] == others + zeros
@@ -50,7 +60,7 @@ def test_names_docstrings_and_lines_are_no_part_of_it():
 
 def test_what_cannot_be_described_or_is_no_function_stays_as_it_is():
     unknown = iter(())
-    first, second = scaled(unknown), scaled(unknown)
+    first, second = make_scaler(unknown), make_scaler(unknown)
     assert find_equal(first) is first and find_equal(second) is second
     assert find_equal(jnp.sin) is jnp.sin and find_equal(3) == 3
 
@@ -79,7 +89,7 @@ def test_a_function_that_counts_in_the_one_around_it_is_itself_alone():
 
 
 def test_few_are_kept_and_none_that_holds_large_arrays(monkeypatch):
-    large = [scaled(LARGE) for _ in range(2)]
+    large = [make_scaler(LARGE) for _ in range(2)]
     assert [find_equal(f) for f in large] == large
     monkeypatch.setattr(equal_functions, "_CACHE_SIZE", 1)
     first, again = (lambda x: 7 * x for _ in range(2))

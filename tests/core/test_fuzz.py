@@ -13,8 +13,8 @@ import fuzz_outcomes
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fuzz_calls import Call, chunks, public
-from fuzz_values import attacks, hostile
+from fuzz_calls import Call, chunks, public_names
+from fuzz_values import attacks, hostile_values
 
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.inputs.ranges import check
@@ -28,8 +28,8 @@ class Rule:
     rate: float = number(1.0, above=0, most=2)
 
 
-def kept(rule, x):
-    check("kept", rule)
+def scale_input(rule, x):
+    check("scale_input", rule)
     return rule.rate * jnp.asarray(x)
 
 
@@ -38,15 +38,15 @@ def outcomes(f, **arguments):
     good, found = call(arguments), {}
     for attack in attacks(arguments):
         try:
-            outcome = fuzz_outcomes.answer("f", call(attack.arguments), good)
+            outcome = fuzz_outcomes.answer_outcome("f", call(attack.arguments), good)
         except Exception as error:
-            outcome = fuzz_outcomes.refusal("f", error)
+            outcome = fuzz_outcomes.error_outcome("f", error)
         found[f"{attack.at}: {attack.value}"] = outcome[0]
     return found
 
 
 def test_silence_and_errors_from_below_are_faults():
-    found = outcomes(kept, rule=Rule(), x=np.ones(3, np.float32))
+    found = outcomes(scale_input, rule=Rule(), x=np.ones(3, np.float32))
     assert found["rule.rate: nan"] == found["rule.rate: 1e-300"] == "refused"
     assert found["x: one nan in it"] == "silent nan"
     assert found["x: one inf in it"] == "silent inf"
@@ -55,16 +55,16 @@ def test_silence_and_errors_from_below_are_faults():
 
 
 def test_at_least_twenty_values_stand_in_for_a_number_and_an_array():
-    assert len(hostile(1.5)) >= 20 and len(hostile(np.ones(2))) >= 20
-    assert "degrees" in hostile(0.5, "rad") and "degrees" not in hostile(0.5, "m")
+    assert len(hostile_values(1.5)) >= 20 and len(hostile_values(np.ones(2))) >= 20
+    assert "degrees" in hostile_values(0.5, "rad") and "degrees" not in hostile_values(0.5, "m")
 
 
 def test_every_public_name_is_in_a_piece_of_work():
-    from registry import DOORS
+    from registry import CASES
 
-    doors = " ".join(door.name for door in DOORS)
+    doors = " ".join(door.name for door in CASES)
     shown = {name for names in chunks().values() for name in names}
-    missing = [n for n in public() if n not in shown and n.rpartition(".")[2] not in doors]
+    missing = [n for n in public_names() if n not in shown and n.rpartition(".")[2] not in doors]
     assert not missing, missing
 
 
@@ -81,13 +81,15 @@ def test_runs_that_were_ended_at_random_are_not_ended_again(tmp_path, monkeypatc
     monkeypatch.setattr(kills, "KEPT", tmp_path / "kept")
     row = {"kills": 5, "options": kills.OPTIONS["pour"], "found": {"SIGKILL": 5}, "fault": ""}
     rows = {"pour": row, "run": row, "escapers": row | {"fault": "other bits"}}
-    assert kills.kept({"pour": 5}) == {}
+    assert kills.load_kept({"pour": 5}) == {}
     kills.keep(rows)
-    assert kills.kept({"pour": 5, "run": 5, "escapers": 5}) == {"pour": row}  # `run` has no options
-    assert kills.kept({"pour": 4}) == {"pour": row} and kills.kept({"pour": 6}) == {}
+    assert kills.load_kept({"pour": 5, "run": 5, "escapers": 5}) == {
+        "pour": row
+    }  # `run` has no options
+    assert kills.load_kept({"pour": 4}) == {"pour": row} and kills.load_kept({"pour": 6}) == {}
 
 
-def walked(only, tries):
+def run_fuzzer(only, tries):
     words = [sys.executable, "-m", "tests.trust.fuzz", "--tries", str(tries), "--only", only]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     assert done.stdout, done.stderr
@@ -96,11 +98,11 @@ def walked(only, tries):
 
 @pytest.mark.parametrize("only", ["jaxgpu.numerics.covariance"])
 def test_a_part_of_the_walk_finds_no_fault(only):
-    found = walked(only, 12)
+    found = run_fuzzer(only, 12)
     assert found["faults"] == {} and found["tried"] >= 12, found
 
 
 @pytest.mark.slow
 def test_a_longer_part_of_the_walk_finds_no_fault():
-    found = walked("jaxgpu.physics.nbody.orbits", 60)
+    found = run_fuzzer("jaxgpu.physics.nbody.orbits", 60)
     assert found["faults"] == {} and found["tried"] >= 60, found

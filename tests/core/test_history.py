@@ -18,7 +18,7 @@ from jaxgpu import cli
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import rollout, run
-from jaxgpu.runs.saving import history, objects, saved, structure, watch
+from jaxgpu.runs.saving import history, objects, saved_run, structure, watch
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +38,7 @@ LOOK = lambda state: {"x": state[0], "both": jnp.stack(state)}
 GIVEN = {"measure": LOOK, "chunk": 10}
 
 
-def written(folder):
+def total_bytes(folder):
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
@@ -86,7 +86,7 @@ def test_rows_hold_keys(tmp_path, impl):
             np.testing.assert_array_equal(data, other)
         np.testing.assert_array_equal(rows["n"], range(6))
     assert seen[-1] == (6,) and "['k']: key<" in repr(found)
-    assert f"['many']: key<{impl}>" in watch.drawn(tmp_path)
+    assert f"['many']: key<{impl}>" in watch.plot_runs(tmp_path)
 
 
 def test_the_first_draw_after_a_row_is_that_of_the_run(tmp_path):
@@ -116,7 +116,9 @@ class Nothing(NamedTuple):
 def test_structures_come_back_as_they_were():
     tree = {"a": (Nothing(), [np.zeros(2)], None, ()), "b": Oscillator(np.float32(2)), "c": {}}
     leaves, treedef = jax.tree.flatten(tree)
-    again = objects.build(json.loads(json.dumps(structure.of_tree(tree))), leaves, (__name__,))
+    again = objects.build(
+        json.loads(json.dumps(structure.describe_tree(tree))), leaves, (__name__,)
+    )
     assert jax.tree.structure(again) == treedef and again["b"].omega == 2
 
 
@@ -160,14 +162,14 @@ def test_a_run_goes_back_to_the_checkpoint_before_the_altered_rows(tmp_path):
 
 
 def test_a_run_that_goes_on_asks_the_disk_for_its_rest_alone(tmp_path, monkeypatch):
-    wide = lambda state: jnp.full(1000, state[0])  # 4 kB a step
-    run(Oscillator().step, START, 90, measure=wide, out=tmp_path / "a")
+    wide_row = lambda state: jnp.full(1000, state[0])  # 4 kB a step
+    run(Oscillator().step, START, 90, measure=wide_row, out=tmp_path / "a")
     left = shutil.disk_usage(tmp_path)._replace(free=100_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: left)
     with pytest.raises(OSError, match="needs 0.00 GB, and 0.00 GB of its disk are free"):
-        run(Oscillator().step, START, 100, measure=wide, out=tmp_path / "b")
+        run(Oscillator().step, START, 100, measure=wide_row, out=tmp_path / "b")
     assert not list((tmp_path / "b").rglob("step-*"))
-    done = run(Oscillator().step, START, 100, measure=wide, out=tmp_path / "a", resume=True)
+    done = run(Oscillator().step, START, 100, measure=wide_row, out=tmp_path / "a", resume=True)
     assert done.timing.steps == 10
 
 
@@ -194,11 +196,11 @@ def test_a_reader_follows_while_the_run_goes_on(tmp_path):
 
 
 def test_what_is_written_grows_with_the_payload_alone(tmp_path):
-    wide = lambda state: jnp.full(1000, state[0])
+    wide_row = lambda state: jnp.full(1000, state[0])
     sizes = []
     for steps in (1000, 2000):
-        run(Oscillator().step, START, steps, measure=wide, chunk=50, out=tmp_path, resume=True)
-        sizes.append(written(tmp_path))
+        run(Oscillator().step, START, steps, measure=wide_row, chunk=50, out=tmp_path, resume=True)
+        sizes.append(total_bytes(tmp_path))
     assert sizes[1] - sizes[0] < 1.01 * 1000 * 4000
 
 
@@ -255,22 +257,24 @@ def go_on(folder, steps):
     run(jnp.cos, jnp.ones(2), steps, measure=jnp.sum, chunk=1, out=folder, resume=True)
 
 
-def followed(function, act):
+def with_callback(function, act):
     """Wrap `function` so that `act(number)` runs after each call, with the number of the call."""
     calls = iter(range(100))
 
-    def called(*args):
+    def wrapper(*args):
         found = function(*args)
         act(next(calls))
         return found
 
-    return called
+    return wrapper
 
 
 def test_a_folder_whose_checkpoints_go_while_they_are_read_is_listed_again(tmp_path, monkeypatch):
     go_on(tmp_path, 3)
     write = lambda number: go_on(tmp_path, 6 + 3 * number) if number < 3 else None
-    monkeypatch.setattr(saved, "newest_first", followed(saved.newest_first, write))
+    monkeypatch.setattr(
+        saved_run, "list_newest_first", with_callback(saved_run.list_newest_first, write)
+    )
     assert jaxgpu.load(tmp_path).step == 12
 
 
@@ -279,7 +283,9 @@ def test_a_checkpoint_that_is_damaged_is_not_read_for_ever(tmp_path, monkeypatch
     for path in tmp_path.glob("step-*"):
         path.write_bytes(b"none")
     seen = []
-    monkeypatch.setattr(saved, "newest_first", followed(saved.newest_first, seen.append))
+    monkeypatch.setattr(
+        saved_run, "list_newest_first", with_callback(saved_run.list_newest_first, seen.append)
+    )
     with pytest.raises(CheckpointError, match="torn, altered.*; .*torn, altered"):
         jaxgpu.load(tmp_path)
     assert seen == [0, 1]
@@ -299,8 +305,8 @@ def test_a_watch_leaves_out_a_run_that_goes_and_reads_again_one_that_changes(tmp
         if number == 3:
             shutil.move(tmp_path / "rows", tmp_path / "b" / "history" / "00000.rows")
 
-    monkeypatch.setattr(watch, "_journal_state", followed(state_of, act))
-    assert watch.drawn(tmp_path).startswith(f"{tmp_path / 'b'}: step 3")
+    monkeypatch.setattr(watch, "_journal_state", with_callback(state_of, act))
+    assert watch.plot_runs(tmp_path).startswith(f"{tmp_path / 'b'}: step 3")
     monkeypatch.setattr(watch, "_journal_state", lambda _: shutil.rmtree(tmp_path / "b", True))
     with pytest.raises(CheckpointError, match="its runs were removed"):
-        watch.drawn(tmp_path)
+        watch.plot_runs(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.honest import HERE, SCRIPTS, resume
+from tests.helpers.user_scripts import HERE, SCRIPTS, resume_script
 
 ROOT = Path(__file__).parents[2]
 FEW = ["loop", "closure", "function of the host", "function of the host with asserts"]
@@ -35,9 +35,16 @@ ELSEWHERE = {
 }
 
 
-def started(how, way, out, steps):
+def run_script(how, way, out, steps):
     arguments, environment = ELSEWHERE[how]
-    command = [sys.executable, *arguments, ROOT / "tests/helpers/honest.py", way, out, str(steps)]
+    command = [
+        sys.executable,
+        *arguments,
+        ROOT / "tests/helpers/user_scripts.py",
+        way,
+        out,
+        str(steps),
+    ]
     surroundings = {n: x for n, x in os.environ.items() if not n.startswith(("XLA_", "JAX_"))}
     environment = surroundings | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"} | environment
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -46,11 +53,11 @@ def started(how, way, out, steps):
 
 @pytest.mark.parametrize("name", FEW)
 def test_a_script_that_is_written_otherwise_resumes(name, tmp_path):
-    whole = resume("as it was", name, tmp_path / "whole", 4)
-    resume("as it was", name, tmp_path / "half", 2)
+    whole = resume_script("as it was", name, tmp_path / "whole", 4)
+    resume_script("as it was", name, tmp_path / "half", 2)
     for way in HERE:
         shutil.copytree(tmp_path / "half", out := tmp_path / way)
-        assert resume(way, name, out, 4) == whole, way
+        assert resume_script(way, name, out, 4) == whole, way
 
 
 @pytest.mark.slow
@@ -64,9 +71,9 @@ def test_a_script_that_is_written_otherwise_resumes(name, tmp_path):
 )
 def test_every_script_resumes_in_other_processes(starts, tmp_path):
     """The scripts are also written in each of the ways of `HERE`."""
-    whole = started("as it was", "as it was", tmp_path / "whole", 4)
+    whole = run_script("as it was", "as it was", tmp_path / "whole", 4)
     assert all(isinstance(rows, list) for rows in whole.values()) and len(whole) == len(SCRIPTS)
-    started("as it was", "as it was", tmp_path / "half", 2)
+    run_script("as it was", "as it was", tmp_path / "half", 2)
     for how, way in zip(starts, itertools.cycle(HERE)):
         shutil.copytree(tmp_path / "half", out := tmp_path / f"{how}, {way}")
-        assert started(how, way, out, 4) == whole, (how, way)
+        assert run_script(how, way, out, 4) == whole, (how, way)

@@ -17,13 +17,15 @@ from jaxgpu.runs.loop import run
 ROOT = Path(__file__).parents[2]
 
 
-def closed():
+def closed_stream():
     stream = io.StringIO()
     stream.close()
     return stream
 
 
-@pytest.mark.parametrize("stream", [lambda: None, closed, object], ids=["none", "closed", "odd"])
+@pytest.mark.parametrize(
+    "stream", [lambda: None, closed_stream, object], ids=["none", "closed", "odd"]
+)
 def test_a_run_needs_no_standard_error(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream())
     assert run(lambda x: 2 * x, jnp.float32(1), 3).state == 8
@@ -66,8 +68,8 @@ def test_with_jit_disabled_a_run_calls_its_functions_with_values():
     with jax.disable_jit():
         found = run(look, START, 9, guard=True, **FORMS)
     assert found.timing.steps == len(seen) == 5
-    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5)
-    jax.tree.map(close, (found.state, found.history), (want.state, want.history))
+    assert_close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5)
+    jax.tree.map(assert_close, (found.state, found.history), (want.state, want.history))
     kinds = lambda tree: jax.tree.map(lambda x: (x.dtype, x.shape), tree)
     assert kinds(found.history) == kinds(want.history) and kinds(found.state) == kinds(want.state)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 import jaxgpu
 from jaxgpu.inputs.fields import pytree
@@ -25,15 +25,15 @@ from jaxgpu.inputs.fields import pytree
 ROOT = Path(__file__).parents[2]
 
 
-def under(*tops):
+def python_files(*tops):
     """Return the Python files below folders, each once: links are not followed."""
     files = (file for top in tops for file in (ROOT / top).rglob("*.py"))
     return sorted(f for f in files if not any(part.is_symlink() for part in f.parents))
 
 
-PACKAGE = under("jaxgpu", "physics", "numerics", "rl")
-SOURCES = [*PACKAGE, *under("benchmarks", "docs/make")]
-TESTS = under("tests")
+PACKAGE = python_files("jaxgpu", "physics", "numerics", "rl")
+SOURCES = [*PACKAGE, *python_files("benchmarks", "docs/make")]
+TESTS = python_files("tests")
 LINES, BODY, PARAMETERS, NESTING = 500, 70, 13, 3
 
 # A part may import the parts listed here; a part without an entry may import only the core.
@@ -62,7 +62,7 @@ def name(file):
     return str(file.relative_to(ROOT))
 
 
-def at(file, node):
+def location(file, node):
     return f"{name(file)}:{node.lineno}"
 
 
@@ -86,7 +86,7 @@ def functions(node):
     return [n for n in ast.walk(node) if isinstance(n, ast.FunctionDef)]
 
 
-def none(offenders):
+def assert_none(offenders):
     """Fail if there are offenders, and list all of them, one per line."""
     found = list(offenders)
     assert not found, "\n".join(["", *found])
@@ -116,7 +116,7 @@ def parameters(function):
     return count - bool(given.args and given.args[0].arg in ("self", "cls"))
 
 
-def too_large(file):
+def size_faults(file):
     lines = len(file.read_text().splitlines())
     if lines > LINES:
         yield f"{name(file)}: {lines} lines"
@@ -127,11 +127,11 @@ def too_large(file):
             (depth(f), NESTING, "functions deep"),
         ):
             if count > most:
-                yield f"{at(file, f)}: {f.name}: {count} {what}"
+                yield f"{location(file, f)}: {f.name}: {count} {what}"
 
 
 def test_one_idea_a_file():
-    none(fault for file in SOURCES for fault in too_large(file))
+    assert_none(fault for file in SOURCES for fault in size_faults(file))
 
 
 def test_a_folder_of_more_than_fifteen_modules_has_rooms():
@@ -141,13 +141,13 @@ def test_a_folder_of_more_than_fifteen_modules_has_rooms():
         assert len(modules) <= (20 if rooms else 15), f"{name(folder)}: {len(modules)} modules"
 
 
-def rooms():
+def package_inits():
     """Return the `__init__` of every folder with more than one module, except in studies."""
     many = [f for f in PACKAGE if f.stem == "__init__" and len(list(f.parent.glob("*.py"))) > 2]
     return [f for f in many if part(f) != "studies"]
 
 
-def listed(file):
+def exports_node(file):
     """Return the syntax tree of `__all__` in a file, or None if there is none."""
     for node in tree(file).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -159,26 +159,26 @@ def test_each_room_says_what_it_exports_and_in_which_order_to_read_it():
     """A sentence of the docstring must name the modules in the order of reading."""
 
     def faults(file):
-        if listed(file) is None:
+        if exports_node(file) is None:
             yield f"{name(file)}: no __all__"
         text = ast.get_docstring(tree(file)) or ""
         if "read" not in text.lower():
             yield f"{name(file)}: its docstring says no order of reading"
 
-    none(fault for file in rooms() for fault in faults(file))
+    assert_none(fault for file in package_inits() for fault in faults(file))
 
 
 def test_no_module_is_hidden_by_a_function_of_its_own_name():
-    def hidden(package):
+    def hidden_modules(package):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             inner = importlib.import_module(module.name)
             here = getattr(package, module.name.rpartition(".")[2])
             if not isinstance(here, types.ModuleType):
                 yield f"{module.name} is a {type(here).__name__}"
             if module.ispkg:
-                yield from hidden(inner)
+                yield from hidden_modules(inner)
 
-    none(hidden(jaxgpu))
+    assert_none(hidden_modules(jaxgpu))
 
 
 # --- names and literals ------------------------------------------------------------------------
@@ -197,25 +197,29 @@ def bound(file):
 
 def test_no_pronoun_is_a_name():
     """Builtins are left to ruff, which forbids shadowing any (A001, A002, A004, A006)."""
-    none(f"{at(f, n)}: {word}" for f in SOURCES for n, word in bound(f) if word in PRONOUNS)
+    assert_none(
+        f"{location(f, n)}: {word}" for f in SOURCES for n, word in bound(f) if word in PRONOUNS
+    )
 
 
 def test_no_function_is_called_underscore():
-    none(at(file, f) for file in SOURCES for f in functions(tree(file)) if f.name == "_")
+    assert_none(
+        location(file, f) for file in SOURCES for f in functions(tree(file)) if f.name == "_"
+    )
 
 
 def test_no_literal_is_unpacked_in_its_place():
     """`f(*(1, 2))` saves a line but hides which number is which."""
 
-    def golf(file):
+    def unpackings(file):
         for node in ast.walk(tree(file)):
             if isinstance(node, ast.Starred) and isinstance(node.value, (ast.Tuple, ast.List)):
-                yield f"{at(file, node)}: {ast.unparse(node)[:60]}"
+                yield f"{location(file, node)}: {ast.unparse(node)[:60]}"
 
-    none(fault for file in [*SOURCES, *TESTS] for fault in golf(file))
+    assert_none(fault for file in [*SOURCES, *TESTS] for fault in unpackings(file))
 
 
-def made(module, call):
+def called_class(module, call):
     """Return the dataclass that a call constructs, or None if the module has no such name."""
     thing = module
     for word in ast.unparse(call.func).split("."):
@@ -224,16 +228,16 @@ def made(module, call):
 
 
 def test_a_state_of_more_than_four_fields_is_built_by_keyword():
-    def positional(file):
+    def call_faults(file):
         module = importlib.import_module(module_name(file))
         for node in ast.walk(tree(file)):
-            if isinstance(node, ast.Call) and (cls := made(module, node)):
+            if isinstance(node, ast.Call) and (cls := called_class(module, node)):
                 starred = any(isinstance(a, ast.Starred) for a in node.args)
                 many = len(node.args) > 4 or starred
                 if many and len(dataclasses.fields(cls)) > 4:
-                    yield f"{at(file, node)}: {cls.__name__}"
+                    yield f"{location(file, node)}: {cls.__name__}"
 
-    none(fault for file in PACKAGE for fault in positional(file))
+    assert_none(fault for file in PACKAGE for fault in call_faults(file))
 
 
 def test_the_glossary_has_at_most_sixty_terms_once_each():
@@ -249,9 +253,9 @@ def test_says_what_it_is():
         for node in tree(file).body:
             public = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name[0] != "_"
             if public and file in PACKAGE and not ast.get_docstring(node):
-                yield f"{at(file, node)}: {node.name}: public, without a docstring"
+                yield f"{location(file, node)}: {node.name}: public, without a docstring"
 
-    none(fault for file in SOURCES for fault in unsaid(file))
+    assert_none(fault for file in SOURCES for fault in unsaid(file))
 
 
 def test_every_array_field_of_a_state_says_its_shape():
@@ -267,9 +271,9 @@ def test_every_array_field_of_a_state_says_its_shape():
                     above = f.lineno - 2 if lines[f.lineno - 2].lstrip().startswith("#") else None
                     said = "\n".join(lines[f.lineno - 1 if above is None else above : f.end_lineno])
                     if not re.search(r"#\s*\[", said):
-                        yield f"{at(file, f)}: {ast.unparse(f.target)}"
+                        yield f"{location(file, f)}: {ast.unparse(f.target)}"
 
-    none(fault for file in SOURCES for fault in unsaid(file))
+    assert_none(fault for file in SOURCES for fault in unsaid(file))
 
 
 @pytree
@@ -291,7 +295,7 @@ def test_shape_comments_are_held_against_arrays():
 # --- imports -----------------------------------------------------------------------------------
 
 
-def imported(node):
+def import_names(node):
     for n in ast.walk(node):
         if isinstance(n, ast.Import):
             yield from (alias.name for alias in n.names)
@@ -304,7 +308,7 @@ def imported(node):
 def test_imports_point_one_way():
     def upward(file):
         here = part(file)
-        for module in imported(tree(file)):
+        for module in import_names(tree(file)):
             top, _, rest = module.partition(".")
             target = rest.partition(".")[0]
             if top == "flax" and here != "rl":
@@ -314,7 +318,7 @@ def test_imports_point_one_way():
             if module.startswith("jax.interpreters") and file.stem != "primitive":
                 yield f"{name(file)}: {module}: only jaxgpu/devices/primitive.py touches it"
 
-    none(fault for file in PACKAGE for fault in upward(file))
+    assert_none(fault for file in PACKAGE for fault in upward(file))
 
 
 def dependencies(file):
@@ -359,30 +363,36 @@ def test_no_module_imports_itself_through_others():
 
 def test_tests_import_no_benchmark_and_benchmarks_no_test():
     """The code that makes the documents may use the tests' helpers; neither imports it."""
-    helpers = {file.stem for file in under("tests/helpers")}
-    tops = lambda file: {module.partition(".")[0] for module in imported(tree(file))}
-    none(name(file) for file in TESTS if tops(file) & {"benchmarks", "docs"})
-    none(name(f) for f in under("benchmarks") if tops(f) & {"tests", "docs", "conftest", *helpers})
+    helpers = {file.stem for file in python_files("tests/helpers")}
+    tops = lambda file: {module.partition(".")[0] for module in import_names(tree(file))}
+    assert_none(name(file) for file in TESTS if tops(file) & {"benchmarks", "docs"})
+    assert_none(
+        name(f)
+        for f in python_files("benchmarks")
+        if tops(f) & {"tests", "docs", "conftest", *helpers}
+    )
 
 
 def test_imports_inside_a_pillar_are_relative_and_those_across_absolute():
     """A reader or a tool can then follow them without an installation."""
 
-    def crooked(file):
+    def import_faults(file):
         parts = file.relative_to(ROOT).with_suffix("").parts
         module = parts if parts[0] in ("jaxgpu", "benchmarks") else ("jaxgpu", *parts)
         home = pillar(module)
         for n in ast.walk(tree(file)):
             if isinstance(n, ast.ImportFrom) and n.level:
                 if pillar(module[: -n.level] + tuple((n.module or "").split("."))) != home:
-                    yield f"{at(file, n)}: {n.module}: absolute"
+                    yield f"{location(file, n)}: {n.module}: absolute"
             elif home and isinstance(n, ast.ImportFrom):
                 if pillar(tuple((n.module or "").split("."))) == home:
-                    yield f"{at(file, n)}: {n.module}: relative"
-        if {m.partition(".")[0] for m in imported(tree(file))} & {"physics", "numerics", "rl"}:
+                    yield f"{location(file, n)}: {n.module}: relative"
+        if {m.partition(".")[0] for m in import_names(tree(file))} & {"physics", "numerics", "rl"}:
             yield f"{name(file)}: imports a pillar under a bare name"
 
-    none(fault for file in [*PACKAGE, *under("benchmarks")] for fault in crooked(file))
+    assert_none(
+        fault for file in [*PACKAGE, *python_files("benchmarks")] for fault in import_faults(file)
+    )
 
 
 def pillar(module):
@@ -396,11 +406,13 @@ def test_plots_and_files_are_imported_where_they_are_used():
     """A heavy library at the top of a module slows down every import of that module."""
     heavy = {"matplotlib", "jinja2", "scipy", "h5py", "safetensors", "PIL", "imageio", "trimesh"}
 
-    def paid(file):
+    def top_imports(file):
         at_top = [n for n in tree(file).body if isinstance(n, (ast.Import, ast.ImportFrom))]
-        return {m.partition(".")[0] for n in at_top for m in imported(ast.Module([n], []))} & heavy
+        return {
+            m.partition(".")[0] for n in at_top for m in import_names(ast.Module([n], []))
+        } & heavy
 
-    none(f"{name(file)}: {paid(file)}" for file in PACKAGE if paid(file))
+    assert_none(f"{name(file)}: {top_imports(file)}" for file in PACKAGE if top_imports(file))
 
 
 def test_import_starts_no_backend_and_changes_no_setting():
@@ -464,7 +476,7 @@ def test_no_check_is_switched_off_and_nothing_is_unpickled():
     ]
     banned += ["pick" + "le.load", "allow_pickle=Tr" + "ue", "jnp.emp" + "ty(", "ev" + "al("]
     found = re.compile("|".join(rf"(?<![\w.]){re.escape(word)}" for word in banned))
-    none(
+    assert_none(
         f"{name(file)}: {match}"
         for file in [*SOURCES, *TESTS]
         for match in found.findall(file.read_text())
@@ -474,7 +486,9 @@ def test_no_check_is_switched_off_and_nothing_is_unpickled():
 def test_every_folder_with_code_is_installed():
     installed = (ROOT / "pyproject.toml").read_text()
     packages = {module_name(file.parent / "__init__.py") for file in PACKAGE}
-    none(f'packages lacks "{package}"' for package in packages if f'"{package}"' not in installed)
+    assert_none(
+        f'packages lacks "{package}"' for package in packages if f'"{package}"' not in installed
+    )
 
 
 def test_nothing_lies_at_the_top_that_was_not_put_there():

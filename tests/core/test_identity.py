@@ -23,39 +23,39 @@ spec, problem = multi.NSGA2(pop_size=8), dtlz.dtlz2(3, 5)
 key = jax.random.key(0)
 state = jax.eval_shape(lambda key: spec.init(key, problem), key)
 step = lambda state, key: protocol.step(spec, problem, state, key)
-print(identity.of_program(jax.make_jaxpr(step)(state, key)))
+print(identity.program_digest(jax.make_jaxpr(step)(state, key)))
 env, learner = rl.make("pendulum"), rl.PPO(num_envs=2, num_steps=4, num_minibatches=1)
 state = jax.eval_shape(lambda key: learner.init(env, key, 2), key)
-print(identity.of_program(jax.make_jaxpr(lambda s, k: learner.update(env, s, k))(state, key)))
+print(identity.program_digest(jax.make_jaxpr(lambda s, k: learner.update(env, s, k))(state, key)))
 """
 
 
 def digest(f, *arguments):
-    return identity.of_program(jax.make_jaxpr(f)(*arguments))
+    return identity.program_digest(jax.make_jaxpr(f)(*arguments))
 
 
 @pytest.mark.slow
 def test_processes_agree_whatever_the_order_of_their_sets():
-    def printed(seed):
+    def print_seeded(seed):
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-c", PRINT]
         return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
 
-    one = printed("1")
-    assert one == printed("2") and len(one) == 2 * 65
+    one = print_seeded("1")
+    assert one == print_seeded("2") and len(one) == 2 * 65
 
 
 def test_names_and_lines_do_not_count_but_every_number_does():
-    def first(x):
+    def original_loop(x):
         return jax.lax.fori_loop(0, 3, lambda i, y: y * 1.5 + jnp.asarray([1.0, 2.0]), x)
 
     def second(z):
         """Another name, the same operations."""
         return jax.lax.fori_loop(0, 3, lambda i, w: w * 1.5 + jnp.asarray([1.0, 2.0]), z)
 
-    x, seen = jnp.ones(2), {digest(first, jnp.ones(2))}
+    x, seen = jnp.ones(2), {digest(original_loop, jnp.ones(2))}
     assert digest(second, x) in seen
-    assert digest(jax.jit(first), x) == digest(jax.jit(second), x)
+    assert digest(jax.jit(original_loop), x) == digest(jax.jit(second), x)
     others = [
         lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * 1.5 + jnp.asarray([1.0, 2.5]), x),
         lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * 1.25 + jnp.asarray([1.0, 2.0]), x),
@@ -75,5 +75,5 @@ def test_names_and_lines_do_not_count_but_every_number_does():
 def test_arrays_differ_by_name_dtype_shape_and_bits():
     trees = [{"a": 1.0}, {"b": 1.0}, {"a": np.float32(1)}, {"a": np.ones(1)}, {"a": -0.0}]
     trees += [{"a": 0.0}, jax.random.key(0), jax.random.key(0, impl="rbg")]
-    assert len({identity.of_arrays(tree) for tree in trees}) == len(trees)
-    assert identity.of_arrays({"a": np.nan}) == identity.of_arrays({"a": np.nan})
+    assert len({identity.arrays_digest(tree) for tree in trees}) == len(trees)
+    assert identity.arrays_digest({"a": np.nan}) == identity.arrays_digest({"a": np.nan})

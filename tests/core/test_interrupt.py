@@ -10,31 +10,31 @@ from jaxgpu.runs.interrupt import Interrupt
 
 
 @pytest.fixture(params=[signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)
-def heard(request):
+def stop_signal(request):
     """Yield a signal with Python's handler; shells let background programs ignore Ctrl-C."""
     before = signal.signal(request.param, signal.default_int_handler)
     yield request.param
     signal.signal(request.param, before)
 
 
-def test_the_first_is_noted_and_the_second_stops(heard):
-    before = signal.getsignal(heard)
+def test_the_first_is_noted_and_the_second_stops(stop_signal):
+    before = signal.getsignal(stop_signal)
     with Interrupt() as interrupt:
         assert not interrupt.asked
-        os.kill(os.getpid(), heard)
+        os.kill(os.getpid(), stop_signal)
         assert interrupt.asked
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), heard)
-    assert signal.getsignal(heard) is before
+            os.kill(os.getpid(), stop_signal)
+    assert signal.getsignal(stop_signal) is before
 
 
 @pytest.mark.parametrize("times", [0, 1])
-def test_afterwards_the_signals_do_what_they_did(heard, times):
+def test_afterwards_the_signals_do_what_they_did(stop_signal, times):
     with Interrupt():
         for _ in range(times):
-            os.kill(os.getpid(), heard)
+            os.kill(os.getpid(), stop_signal)
     with pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), heard)
+        os.kill(os.getpid(), stop_signal)
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)

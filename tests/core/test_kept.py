@@ -29,14 +29,14 @@ def drift(by, x, key):
     return jnp.clip(3.9 * x * (1 - x) + noise, 0.01, 0.99)
 
 
-def drifted(steps, by=1e-3, **given):
+def run_drift(steps, by=1e-3, **given):
     start = np.linspace(0.1, 0.9, 5, dtype=np.float32)
     return run(partial(drift, np.float32(by)), start, steps, key=KEY, measure=jnp.sum, **given)
 
 
 def same_bits(one, other):
-    same = lambda a, b: np.asarray(a).tobytes() == np.asarray(b).tobytes()
-    return same(one.state, other.state) and same(one.history, other.history)
+    equal_bits = lambda a, b: np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    return equal_bits(one.state, other.state) and equal_bits(one.history, other.history)
 
 
 def digests(folder):
@@ -44,7 +44,7 @@ def digests(folder):
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def kept(folder):
+def steps_kept(folder):
     return [int(path.name[5:17]) for path in sorted(folder.glob("step-*-kept.npz"))]
 
 
@@ -53,11 +53,11 @@ def kept(folder):
     ("keep", "steps"), [(10, [10, 20, 30, 40, 50]), (Logarithmic(3, 2.5), [3, 8, 20, 50])]
 )
 def test_steps_are_kept_as_asked_however_a_run_is_split(tmp_path, chunk, keep, steps):
-    got = drifted(57, chunk=chunk, keep=keep, out=tmp_path)
-    assert same_bits(got, drifted(57)) and kept(tmp_path) == steps
+    got = run_drift(57, chunk=chunk, keep=keep, out=tmp_path)
+    assert same_bits(got, run_drift(57)) and steps_kept(tmp_path) == steps
     for step in steps:
         saved = jaxgpu.load(tmp_path, step=step)
-        assert saved.step == step and same_bits(saved, drifted(step))
+        assert saved.step == step and same_bits(saved, run_drift(step))
 
 
 def test_what_is_kept_stays_through_stops_with_other_rules(tmp_path):
@@ -70,22 +70,24 @@ def test_what_is_kept_stays_through_stops_with_other_rules(tmp_path):
 
     for at, keep in ((23, 10), (44, WallTime(3600.0)), (70, 25), (90, None)):
         with pytest.raises(Stopped):
-            drifted(100, chunk=3, check=partial(stop, at), keep=keep, out=tmp_path, resume=at > 23)
-    assert kept(tmp_path) == [10, 20, 50]
+            run_drift(
+                100, chunk=3, check=partial(stop, at), keep=keep, out=tmp_path, resume=at > 23
+            )
+    assert steps_kept(tmp_path) == [10, 20, 50]
     assert len(jaxgpu.load(tmp_path).steps) == 5  # and the newest two
-    end = drifted(100, chunk=8, keep=100, out=tmp_path, resume=True)
-    assert same_bits(end, drifted(100)) and kept(tmp_path) == [10, 20, 50, 100]
-    assert same_bits(jaxgpu.load(tmp_path, step=20), drifted(20))
+    end = run_drift(100, chunk=8, keep=100, out=tmp_path, resume=True)
+    assert same_bits(end, run_drift(100)) and steps_kept(tmp_path) == [10, 20, 50, 100]
+    assert same_bits(jaxgpu.load(tmp_path, step=20), run_drift(20))
 
 
 def test_a_kept_state_is_gone_back_to_and_kept_again(tmp_path):
-    drifted(40, chunk=10, keep=20, out=tmp_path)
+    run_drift(40, chunk=10, keep=20, out=tmp_path)
     for name in ("step-000000000040-kept.npz", "step-000000000030.npz"):
         (tmp_path / name).write_bytes(b"torn")
     with pytest.warns(UserWarning, match="torn.*going back to step-000000000020-kept.npz"):
-        end = drifted(60, chunk=10, out=tmp_path, resume=True)
-    assert same_bits(end, drifted(60)) and kept(tmp_path) == [20, 40]
-    assert same_bits(jaxgpu.load(tmp_path, step=40), drifted(40))
+        end = run_drift(60, chunk=10, out=tmp_path, resume=True)
+    assert same_bits(end, run_drift(60)) and steps_kept(tmp_path) == [20, 40]
+    assert same_bits(jaxgpu.load(tmp_path, step=40), run_drift(40))
     assert jaxgpu.load(tmp_path).steps == (20, 40, 50, 60)
 
 
@@ -97,20 +99,20 @@ def test_the_clock_keeps_the_first_checkpoint_after_each_interval(tmp_path, monk
         now[0] += 20.0
 
     given = {"chunk": 1, "check": pass_20_seconds, "keep": WallTime(50.0)}
-    drifted(7, out=tmp_path / "whole", **given)
-    assert kept(tmp_path / "whole") == [3, 6]
+    run_drift(7, out=tmp_path / "whole", **given)
+    assert steps_kept(tmp_path / "whole") == [3, 6]
     for steps in range(1, 8):  # stopped before an interval ends, each time
-        drifted(steps, out=tmp_path / "parts", resume=steps > 1, **given)
+        run_drift(steps, out=tmp_path / "parts", resume=steps > 1, **given)
         now[0] += 1000.0
-    assert kept(tmp_path / "parts") == [3, 6]
+    assert steps_kept(tmp_path / "parts") == [3, 6]
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path):
-    drifted(57, chunk=64, keep=10, out=tmp_path)
+    run_drift(57, chunk=64, keep=10, out=tmp_path)
     with pytest.raises(CheckpointError, match="no checkpoint of step 25; those there are 10, 20"):
         jaxgpu.load(tmp_path, step=25)
     with pytest.raises(CheckpointError, match="no checkpoint of step 25"):
-        drifted(90, resume=Branch(tmp_path, 25))
+        run_drift(90, resume=Branch(tmp_path, 25))
     (tmp_path / "step-000000000020-kept.npz").rename(tmp_path / "step-000000000025-kept.npz")
     with pytest.raises(CheckpointError, match="step-000000000025-kept.npz: holds step 20"):
         jaxgpu.load(tmp_path, step=25)
@@ -120,30 +122,30 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path):
 
 def test_room_is_asked_for_what_will_be_kept(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("jaxgpu.runs.files.room", lambda folder, size: asked.append(size))
-    drifted(100, out=tmp_path / "a")
-    drifted(100, out=tmp_path / "b", keep=10)
+    monkeypatch.setattr("jaxgpu.runs.files.check_space", lambda folder, size: asked.append(size))
+    run_drift(100, out=tmp_path / "a")
+    run_drift(100, out=tmp_path / "b", keep=10)
     assert asked[1] - asked[0] == 10 * 5 * 4
 
 
 def test_a_branch_has_a_folder_of_its_own_and_leaves_the_old_one_as_it_was(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
-    drifted(60, chunk=64, keep=20, out=old)
+    run_drift(60, chunk=64, keep=20, out=old)
     before = digests(old)
     branch = Branch(old, 20, ("by",))
-    got = drifted(50, 1e-2, out=new, resume=branch, keep=25)
-    alone = drifted(50, 1e-2, resume=branch)
+    got = run_drift(50, 1e-2, out=new, resume=branch, keep=25)
+    alone = run_drift(50, 1e-2, resume=branch)
     assert same_bits(got, alone) and got.timing.steps == 30
-    assert same_bits(jaxgpu.load(new, step=25), drifted(25, 1e-2, resume=branch))
-    np.testing.assert_array_equal(got.history[:21], drifted(20).history)
+    assert same_bits(jaxgpu.load(new, step=25), run_drift(25, 1e-2, resume=branch))
+    np.testing.assert_array_equal(got.history[:21], run_drift(20).history)
     assert jaxgpu.load(new).changes == [
         "at step 20: branched from old",
         "at step 20: by was 0.001 (float32), is 0.01 (float32)",
     ]
     assert jaxgpu.load(new).steps == (25, 50) and digests(old) == before
-    longer = drifted(70, 1e-2, out=new, resume=True)
-    assert same_bits(longer, drifted(70, 1e-2, resume=branch))
-    assert same_bits(drifted(60, resume=Branch(old, 20)), drifted(60))  # without a change
+    longer = run_drift(70, 1e-2, out=new, resume=True)
+    assert same_bits(longer, run_drift(70, 1e-2, resume=branch))
+    assert same_bits(run_drift(60, resume=Branch(old, 20)), run_drift(60))  # without a change
 
 
 def test_a_branch_is_a_run_that_begins_at_that_state(tmp_path):
@@ -158,19 +160,19 @@ def test_a_branch_is_a_run_that_begins_at_that_state(tmp_path):
 
 def test_a_branch_is_refused_where_it_is_not_what_was_said(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
-    drifted(40, chunk=64, keep=20, out=old)
+    run_drift(40, chunk=64, keep=20, out=old)
     with pytest.raises(CheckpointError, match=r"old: .*by was 0.001.*or changed=\('by',\)$"):
-        drifted(50, 1e-2, out=new, resume=Branch(old, 20))
+        run_drift(50, 1e-2, out=new, resume=Branch(old, 20))
     with pytest.raises(ValueError, match="changed='buy'; no value is called so"):
-        drifted(50, 1e-2, out=new, resume=Branch(old, 20, ("buy",)))
+        run_drift(50, 1e-2, out=new, resume=Branch(old, 20, ("buy",)))
     with pytest.raises(ValueError, match="old is at step 20 already"):
-        drifted(10, out=new, resume=Branch(old, 20))
+        run_drift(10, out=new, resume=Branch(old, 20))
     assert not list(new.glob("step-*"))
     with pytest.raises(ValueError, match="must be another folder than that of the branch"):
-        drifted(50, out=new / "../old", resume=Branch(old, 20))
-    drifted(5, out=new)
+        run_drift(50, out=new / "../old", resume=Branch(old, 20))
+    run_drift(5, out=new)
     with pytest.raises(CheckpointError, match="new: holds a run already"):
-        drifted(50, out=new, resume=Branch(old, 20))
+        run_drift(50, out=new, resume=Branch(old, 20))
 
 
 def test_a_branch_that_is_killed_goes_on_or_begins_again(tmp_path, monkeypatch):
@@ -181,20 +183,20 @@ def test_a_branch_that_is_killed_goes_on_or_begins_again(tmp_path, monkeypatch):
         raise Killed
 
     old, new = tmp_path / "old", tmp_path / "new"
-    drifted(40, chunk=64, keep=20, out=old)
+    run_drift(40, chunk=64, keep=20, out=old)
     branch = Branch(old, 20, ("by",))
-    whole = drifted(50, 1e-2, resume=branch)
+    whole = run_drift(50, 1e-2, resume=branch)
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(history, "copy", kill)
-        drifted(50, 1e-2, out=new, resume=branch)
+        run_drift(50, 1e-2, out=new, resume=branch)
     with pytest.raises(CheckpointError, match="journal.jsonl: No such file"):
-        drifted(50, 1e-2, out=new, resume=True)  # and does not begin at step 0
+        run_drift(50, 1e-2, out=new, resume=True)  # and does not begin at step 0
     with pytest.raises(Killed):
-        drifted(50, 1e-2, out=new, resume=branch, chunk=3, check=kill)
+        run_drift(50, 1e-2, out=new, resume=branch, chunk=3, check=kill)
     assert jaxgpu.load(new).steps == (20,)
     with pytest.raises(CheckpointError, match="holds a run already; go on with resume=True"):
-        drifted(50, 1e-2, out=new, resume=branch)
-    assert same_bits(drifted(50, 1e-2, out=new, resume=True), whole)
+        run_drift(50, 1e-2, out=new, resume=branch)
+    assert same_bits(run_drift(50, 1e-2, out=new, resume=True), whole)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_a_branch_that_is_killed_goes_on_or_begins_again(tmp_path, monkeypatch):
 )
 def test_what_is_no_rule_is_refused(tmp_path, given, kind, said):
     with pytest.raises(kind, match=said):
-        drifted(3, **{"out": tmp_path} | given)
+        run_drift(3, **{"out": tmp_path} | given)
 
 
 def test_a_branch_and_its_rules_are_checked_when_they_are_made():

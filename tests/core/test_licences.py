@@ -16,7 +16,7 @@ def test_every_datum_that_is_shipped_has_its_source_and_licence_in_the_notice():
 
 
 def test_no_package_that_the_demo_installs_is_under_the_gpl_alone():
-    said = {name: licences.licence(name) for name in licences.pinned()}
+    said = {name: licences.licence(name) for name in licences.pinned_names()}
     assert sum(map(bool, said.values())) > 100
     assert not {name: text for name, text in said.items() if text and licences.is_gpl(text)}
 
@@ -39,5 +39,5 @@ def test_the_oracle_under_the_gpl_is_for_the_tests_and_the_benchmarks_alone():
     extras = tomllib.loads((licences.ROOT / "pyproject.toml").read_text())["project"]
     asked = extras["optional-dependencies"]
     assert [name for name in asked if any("rebound" in one for one in asked[name])] == ["bench"]
-    assert "rebound" not in licences.pinned()
+    assert "rebound" not in licences.pinned_names()
     assert "rebound==" in (licences.ROOT / "tests" / "requirements.txt").read_text()

@@ -25,7 +25,7 @@ before = psutil.Process().memory_info().rss - 4 * n
 jax.block_until_ready(program(x))
 # the peak of this process alone: ru_maxrss begins with that of the process that started it
 peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-print(memory.forecast(program), peak - before)
+print(memory.estimate_peak(program), peak - before)
 """
 
 
@@ -46,8 +46,8 @@ def test_a_program_for_more_than_the_machine_has_is_refused_unrun():
 
 
 def test_available_is_what_the_system_says():
-    assert memory.available() == pytest.approx(psutil.virtual_memory().available, rel=0.2)
-    assert os.name != "posix" or memory.available() > 0
+    assert memory.free_bytes() == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+    assert os.name != "posix" or memory.free_bytes() > 0
 
 
 def test_an_accelerator_is_asked_for_its_own_account():
@@ -55,7 +55,7 @@ def test_an_accelerator_is_asked_for_its_own_account():
         def memory_stats(self):
             return {"bytes_limit": 100, "bytes_in_use": 30}
 
-    assert memory.available(Device()) == 70
+    assert memory.free_bytes(Device()) == 70
 
 
 def files(root, texts):
@@ -99,7 +99,7 @@ def test_control_groups_of_version_1_count_those_below(tmp_path):
 
 def test_the_tightest_limit_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "_remaining_bytes", lambda root: iter([700, 300, 500]))
-    assert memory.available() == 300
+    assert memory.free_bytes() == 300
 
 
 def test_a_machine_without_control_groups_has_no_limits_of_them(tmp_path):
@@ -123,15 +123,15 @@ def test_the_scratch_of_a_sort_is_forecast(f, arrays):
     program = jax.jit(lambda x: f(x) + 0).lower(x).compile()
     need = program.memory_analysis()
     counted = need.argument_size_in_bytes + need.output_size_in_bytes + need.temp_size_in_bytes
-    assert memory.forecast(program) - counted == 16 * arrays * 1000
+    assert memory.estimate_peak(program) - counted == 16 * arrays * 1000
 
 
 def test_a_tenth_of_the_free_memory_is_left_alone(monkeypatch):
     program = jax.jit(lambda x: 2 * x).lower(jax.ShapeDtypeStruct((100_000,), "float32")).compile()
-    need = memory.forecast(program)
+    need = memory.estimate_peak(program)
     assert need >= 800_000  # what goes in and what comes out
-    monkeypatch.setattr(memory, "available", lambda: need / 0.89)
+    monkeypatch.setattr(memory, "free_bytes", lambda: need / 0.89)
     memory.check(program, "double")
-    monkeypatch.setattr(memory, "available", lambda: need / 0.91)
+    monkeypatch.setattr(memory, "free_bytes", lambda: need / 0.91)
     with pytest.raises(MemoryError, match="double: needs"):
         memory.check(program, "double")

@@ -18,7 +18,7 @@ def step(x):
 def test_a_split_batch_gives_the_same_bits_as_one_device():
     x = np.linspace(-3, 3, 64, dtype=np.float32).reshape(16, 4)
     one = run(step, x, 20)
-    spread = mesh.split(x, mesh.devices(8))
+    spread = mesh.shard(x, mesh.make_mesh(8))
     assert len(spread.sharding.device_set) == 8
     eight = run(step, spread, 20)
     assert len(eight.state.sharding.device_set) == 8
@@ -26,7 +26,7 @@ def test_a_split_batch_gives_the_same_bits_as_one_device():
 
 
 def test_a_split_run_resumes_split(tmp_path):
-    x = mesh.split(np.linspace(-3, 3, 16, dtype=np.float32), mesh.devices(8))
+    x = mesh.shard(np.linspace(-3, 3, 16, dtype=np.float32), mesh.make_mesh(8))
     whole = run(step, x, 20)
     run(step, x, 12, out=tmp_path)
     rest = run(step, x, 20, out=tmp_path, resume=True)
@@ -35,14 +35,14 @@ def test_a_split_run_resumes_split(tmp_path):
 
 
 def test_replicas_are_on_every_device():
-    tree = mesh.replicate({"m": jnp.ones(3)}, mesh.devices(8))
+    tree = mesh.replicate({"m": jnp.ones(3)}, mesh.make_mesh(8))
     assert len(tree["m"].sharding.device_set) == 8
 
 
 def test_any_axis_can_be_spread_and_explicit_meshes_work():
     explicit = jax.make_mesh((8,), ("lanes",))
     x = np.linspace(0, 3, 48, dtype=np.float32).reshape(3, 16)
-    spread = mesh.split(x, explicit, axis=-1)
+    spread = mesh.shard(x, explicit, axis=-1)
     assert spread.sharding.shard_shape(x.shape) == (3, 2)
     np.testing.assert_array_equal(run(step, spread, 3).state, run(step, x, 3).state)
 
@@ -58,24 +58,24 @@ def test_any_axis_can_be_spread_and_explicit_meshes_work():
 )
 def test_what_cannot_be_spread_is_named(tree, axis, said):
     with pytest.raises(ValueError, match=said):
-        mesh.split(tree, mesh.devices(8), axis)
+        mesh.shard(tree, mesh.make_mesh(8), axis)
 
 
 def test_vectors_are_not_torn_apart():
     with pytest.raises(ValueError, match=r"first axis of .*\(6, 1000\) looks like the comp"):
-        mesh.split(np.zeros((6, 1000)), mesh.devices(2))
-    seeds = mesh.split(np.zeros((2, 1000)), mesh.devices(2), axis=0)
+        mesh.shard(np.zeros((6, 1000)), mesh.make_mesh(2))
+    seeds = mesh.shard(np.zeros((2, 1000)), mesh.make_mesh(2), axis=0)
     assert seeds.sharding.shard_shape(seeds.shape) == (1, 1000)
 
 
 def test_meshes_of_the_wrong_kind_are_named():
     with pytest.raises(ValueError, match="there are 8"):
-        mesh.devices(9)
+        mesh.make_mesh(9)
     with pytest.raises(ValueError, match="has the axes a, b; it must have one"):
         mesh.replicate(np.ones(3), jax.make_mesh((4, 2), ("a", "b")))
-    with pytest.raises(TypeError, match="mesh.over: axis=.*; it must be"):
-        mesh.over(lambda x: x, mesh.devices(2), axis=np.array([0, 1]))
-    assert mesh.devices().size == len(jax.devices())
+    with pytest.raises(TypeError, match="mesh.map_shards: axis=.*; it must be"):
+        mesh.map_shards(lambda x: x, mesh.make_mesh(2), axis=np.array([0, 1]))
+    assert mesh.make_mesh().size == len(jax.devices())
 
 
 def halvings(x):
@@ -83,12 +83,12 @@ def halvings(x):
     return jax.lax.while_loop(lambda c: c[0] >= 1, lambda c: (c[0] / 2, c[1] + 1), (x, 0))[1]
 
 
-@pytest.mark.parametrize("spread, crosses", [(mesh.over, False), (lambda f, mesh: f, True)])
+@pytest.mark.parametrize("spread, crosses", [(mesh.map_shards, False), (lambda f, mesh: f, True)])
 def test_nothing_crosses_in_a_loop_over_shares(spread, crosses):
     """A loop over a batch that is only sharded synchronizes all devices in each iteration."""
-    eight = mesh.devices(8)
+    eight = mesh.make_mesh(8)
     x = np.float32(2) ** np.arange(16, dtype=np.float32)
-    shares = mesh.split(x, eight)
+    shares = mesh.shard(x, eight)
     program = jax.jit(spread(jax.vmap(halvings), eight)).lower(shares).compile()
     assert ("all-reduce" in program.as_text()) == crosses
     np.testing.assert_array_equal(program(shares), np.arange(1, 17))
@@ -98,28 +98,31 @@ def test_a_function_over_shares_takes_any_axis_pytrees_and_what_it_closes_over()
     eight = jax.make_mesh((8,), ("lanes",))
     x, y = np.arange(48.0, dtype=np.float32).reshape(3, 16), np.ones((2, 16), np.float32)
 
-    def scaled(by):
+    def scaled_sums(by):
         f = lambda a, b: {"sum": by * (a.sum(0, keepdims=True) + b), "first": b}
-        return mesh.over(f, eight, axis=1)(x, y)
+        return mesh.map_shards(f, eight, axis=1)(x, y)
 
-    two = jax.jit(scaled)(2.0)
+    two = jax.jit(scaled_sums)(2.0)
     np.testing.assert_array_equal(two["sum"], 2 * (x.sum(0, keepdims=True) + y))
     assert two["first"].sharding.shard_shape((2, 16)) == (2, 2)
-    assert jax.grad(lambda by: scaled(by)["first"].sum() + scaled(by)["sum"].sum())(1.0) == 2288
+    assert (
+        jax.grad(lambda by: scaled_sums(by)["first"].sum() + scaled_sums(by)["sum"].sum())(1.0)
+        == 2288
+    )
 
 
 @pytree
 class Decay:
     rate: jax.Array | float = number()
 
-    @precision.reassociated
+    @precision.allow_reassociation
     def step(self, x):
         return x - self.rate * x
 
 
 def test_a_step_over_shares_runs_resumes_and_is_compiled_once(tmp_path):
-    eight, x = mesh.devices(8), np.linspace(1, 2, 16, dtype=np.float32)
-    shares, step = mesh.split(x, eight), lambda rate: mesh.over(Decay(rate).step, eight)
+    eight, x = mesh.make_mesh(8), np.linspace(1, 2, 16, dtype=np.float32)
+    shares, step = mesh.shard(x, eight), lambda rate: mesh.map_shards(Decay(rate).step, eight)
     whole = run(step(0.25), shares, 20)
     end = run(Decay(0.25).step, x, 19).state  # on one device
     np.testing.assert_array_equal(whole.state, step(0.25)(end))
@@ -133,12 +136,12 @@ def test_a_step_over_shares_runs_resumes_and_is_compiled_once(tmp_path):
 
 
 def test_what_has_no_shares_is_named():
-    f = mesh.over(jax.vmap(jnp.sin), mesh.devices(8))
+    f = mesh.map_shards(jax.vmap(jnp.sin), mesh.make_mesh(8))
     with pytest.raises(
-        ValueError, match=r"mesh.over: an array of shape \(12,\) over 8 devices; ax"
+        ValueError, match=r"mesh.map_shards: an array of shape \(12,\) over 8 devices; ax"
     ):
         f(np.zeros(12))
     with pytest.raises(ValueError, match=r"shape \(\) has no axis 0; let the function close over"):
         f(np.zeros(()))
-    with pytest.raises(TypeError, match="mesh.over: mesh=8; it must be a mesh"):
-        mesh.over(jnp.sin, 8)
+    with pytest.raises(TypeError, match="mesh.map_shards: mesh=8; it must be a mesh"):
+        mesh.map_shards(jnp.sin, 8)

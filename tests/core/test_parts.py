@@ -22,7 +22,7 @@ TREE = {
 
 def save(directory, step, tree=TREE, ranks=RANKS, meta=None):
     """Write a checkpoint of `ranks` processes: x and y are split, the key is the first one's."""
-    path = folder.named(directory, step)
+    path = folder.step_path(directory, step)
     leaves = [
         [name, binary.kind_of(x), list(np.shape(binary.numbers_of(x)))]
         for name, x in binary.named_leaves(tree)
@@ -83,7 +83,7 @@ def test_without_a_manifest_there_is_no_checkpoint(tmp_path):
 
 
 def test_values_that_nobody_wrote_are_missed(tmp_path):
-    path, leaves = folder.named(tmp_path, 1), [["x", "float32", [4]]]
+    path, leaves = folder.step_path(tmp_path, 1), [["x", "float32", [4]]]
     seal = parts.write(path, 0, Pieces(leaves, [(0, [[0, 3]])], [np.zeros(3, np.float32)]))
     parts.commit(path, leaves, {"step": 1}, [seal])
     with pytest.raises(CheckpointError, match="has 3 of 4 values of x"):
@@ -99,7 +99,7 @@ def test_the_newest_two_are_kept_and_what_was_left_behind_goes(tmp_path):
         "step-000000000020.npz",
         "step-000000000030",
     ]
-    save(tmp_path, 30, ranks=2)  # written anew by fewer processes
+    save(tmp_path, 30, ranks=2)  # rewritten by fewer processes
     assert len(list((tmp_path / "step-000000000030").glob("part-*"))) == 2
     checkpoint.save_step(tmp_path, 40, TREE, {})
     checkpoint.save_step(tmp_path, 50, TREE, {})

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxgpu.devices import precision
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 
 
-@in_float64
+@with_float64
 def third(x):
     """Return x / 3 in float64, by a Python constant, a NumPy constant and a new array."""
     x = jnp.asarray(x).astype(jnp.float64)
@@ -34,7 +34,7 @@ def test_same_bits_with_the_flag_off_and_on(wrap):
 def test_the_flag_is_left_alone_and_other_threads_do_not_see_it():
     seen = []
 
-    @in_float64
+    @with_float64
     def look():
         thread = threading.Thread(target=lambda: seen.append(jnp.ones(()).dtype))
         thread.start()
@@ -84,7 +84,7 @@ def test_each_platform_has_options_of_its_own():
 
 
 def test_a_marked_step_carries_the_options():
-    marked = precision.reassociated(third)
+    marked = precision.allow_reassociation(third)
     assert precision.options_of(marked) == precision.options("cpu")
     assert precision.options_of(third) is None
     assert marked.__doc__ == third.__doc__
@@ -92,5 +92,5 @@ def test_a_marked_step_carries_the_options():
 
 @pytest.mark.parametrize("dtype", [3, "fast", np.nan, {"a": 1}, ["a", "b"], jnp.int32])
 def test_the_smallest_number_is_one_of_a_floating_type(dtype):
-    with pytest.raises(TypeError, match="^precision.smallest: dtype=.*; it must be a type of fl"):
-        precision.smallest(dtype)
+    with pytest.raises(TypeError, match="^precision.safe_tiny: dtype=.*; it must be a type of fl"):
+        precision.safe_tiny(dtype)

@@ -5,17 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.devices.primitive import constant, filled, jvp_of, primitive
+from jaxgpu.devices.primitive import fill_zeros, is_constant, jvp_of, primitive
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 # The values (s, c) = (sin(x) y, cos(x) y) are closed under all derivatives.
-def turned(x, y, *, shift):
+def sin_cos(x, y, *, shift):
     return [jnp.sin(x + shift) * y, jnp.cos(x + shift) * y]
 
 
-def turned_jvp(args, tangents, out, *, shift):
+def sin_cos_jvp(args, tangents, out, *, shift):
     (x, _), (dx, dy), (s, c) = args, tangents, out
     by_y = [None, None] if dy is None else turn(x, dy, shift=shift)
     if dx is None:
@@ -24,19 +24,19 @@ def turned_jvp(args, tangents, out, *, shift):
     return by_x if dy is None else [a + b for a, b in zip(by_x, by_y)]
 
 
-def turned_transpose(cts, args, *, shift):
+def sin_cos_transpose(cts, args, *, shift):
     x, y = args
     assert y is None, "it is linear in y alone"
-    return [x, sum(a * ct for a, ct in zip(turned(x, jnp.ones_like(x), shift=shift), cts))]
+    return [x, sum(a * ct for a, ct in zip(sin_cos(x, jnp.ones_like(x), shift=shift), cts))]
 
 
 turn = primitive(
     "turn",
-    turned,
+    sin_cos,
     lambda x, y, shift: [x, x],
     several=True,
-    jvp=turned_jvp,
-    transpose=turned_transpose,
+    jvp=sin_cos_jvp,
+    transpose=sin_cos_transpose,
 )
 total = primitive(
     "total",
@@ -54,37 +54,37 @@ where = primitive(
 X, Y = jnp.array([0.3, -1.2, 2.0]), jnp.array([1.5, 0.2, -0.7])
 
 
-def plain(x, y):
-    return turned(x, y, shift=0.5)
+def plain_sin_cos(x, y):
+    return sin_cos(x, y, shift=0.5)
 
 
-def bound(x, y):
+def bound_sin_cos(x, y):
     return turn(x, y, shift=0.5)
 
 
-def same(f, g, *args):
+def assert_same(f, g, *args):
     for a, b in zip(jax.tree.leaves(f(*args)), jax.tree.leaves(g(*args)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
-def both(how, *args):
-    same(how(bound), how(plain), *args)
-    same(jax.jit(how(bound)), how(plain), *args)
+def compare_all(how, *args):
+    assert_same(how(bound_sin_cos), how(plain_sin_cos), *args)
+    assert_same(jax.jit(how(bound_sin_cos)), how(plain_sin_cos), *args)
 
 
 def test_values_and_both_modes_are_those_of_the_function():
-    both(lambda f: f, X, Y)
-    both(lambda f: lambda x, y, dx, dy: jax.jvp(f, (x, y), (dx, dy)), X, Y, Y, X)
+    compare_all(lambda f: f, X, Y)
+    compare_all(lambda f: lambda x, y, dx, dy: jax.jvp(f, (x, y), (dx, dy)), X, Y, Y, X)
     loss = lambda f: lambda x, y: (f(x, y)[0] * jnp.arange(3.0)).sum()
-    both(lambda f: jax.grad(loss(f), 1), X, Y)
+    compare_all(lambda f: jax.grad(loss(f), 1), X, Y)
     # A missing cotangent of the second result counts as zeros; nothing linear in x is stored.
-    both(lambda f: jax.vjp(lambda y: f(X, y), Y)[1], plain(X, Y))
+    compare_all(lambda f: jax.vjp(lambda y: f(X, y), Y)[1], plain_sin_cos(X, Y))
 
 
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (1, 0)])
 def test_batches_along_any_axis_or_none(axes):
     lay = lambda a, axis: a if axis is None else jnp.stack([a, 2 * a], axis)
-    both(lambda f: jax.vmap(f, axes), lay(X, axes[0]), lay(Y, axes[1]))
+    compare_all(lambda f: jax.vmap(f, axes), lay(X, axes[0]), lay(Y, axes[1]))
 
 
 def test_batching_of_its_own_sees_the_copies_first():
@@ -99,8 +99,8 @@ def test_batching_of_its_own_sees_the_copies_first():
 def test_second_order_and_mixed_modes():
     loss = lambda f: lambda y: (f(X, y * y)[0] ** 2).sum()
     ways = [jax.hessian, lambda f: jax.jacrev(jax.jacrev(f)), lambda f: jax.jacfwd(jax.jacfwd(f))]
-    every = lambda f: jax.jit(lambda y: [way(loss(f))(y) for way in ways])
-    same(every(bound), every(plain), Y)
+    all_modes = lambda f: jax.jit(lambda y: [way(loss(f))(y) for way in ways])
+    assert_same(all_modes(bound_sin_cos), all_modes(plain_sin_cos), Y)
 
 
 def test_each_platform_has_its_kernel_in_one_exported_program():
@@ -120,8 +120,8 @@ def test_run_alone_it_is_compiled_once():
 
 
 def test_missing_tangents_are_none_until_filled():
-    assert constant([None, None]) and not constant([None, X])
-    zeros, given = filled([None, Y], [X, X])
+    assert is_constant([None, None]) and not is_constant([None, X])
+    zeros, given = fill_zeros([None, Y], [X, X])
     np.testing.assert_array_equal(zeros, 0 * X)
     assert given is Y
     with pytest.raises(NotImplementedError):

@@ -18,7 +18,7 @@ import pytest
 
 import jaxgpu
 from jaxgpu.devices import mesh
-from jaxgpu.devices.processes import ALONE, Group, blocks, place, start, watch
+from jaxgpu.devices.processes import ALONE, Group, blocks, place, start, watchdog
 from jaxgpu.devices.processes import group as groups
 from jaxgpu.runs.saving import identity
 
@@ -35,7 +35,7 @@ def free_port(first=61440, count=4096):
     raise OSError("no port is free")
 
 
-def of_slurm(number, count, port):
+def slurm_env(number, count, port):
     """Return the environment that SLURM gives to a process."""
     return {
         "SLURM_JOB_ID": str(port - 61440),
@@ -46,7 +46,7 @@ def of_slurm(number, count, port):
     }
 
 
-def of_environment(number, count, port):
+def kubernetes_env(number, count, port):
     """Return the environment that the launch file for Kubernetes gives to a process."""
     return {
         "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
@@ -55,7 +55,7 @@ def of_environment(number, count, port):
     }
 
 
-def started(folder, count, steps, event="", told=of_environment):
+def run_jobs(folder, count, steps, event="", told=kubernetes_env):
     """Run the job in `count` processes; return their exit codes, stderr and results."""
     port, path = free_port(), os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
     command = [sys.executable, process_job.__file__, str(folder), str(steps), str(DEVICES // count)]
@@ -80,18 +80,18 @@ def started(folder, count, steps, event="", told=of_environment):
     return [job.returncode for job in jobs], errors, results
 
 
-def whole(steps, out):
+def run_alone(steps, out):
     """Run the job in this process; return its result and the digest of its state."""
-    result = process_job.go(out, steps)
-    return result, identity.of_arrays(result.state)
+    result = process_job.run_job(out, steps)
+    return result, identity.arrays_digest(result.state)
 
 
 @pytest.mark.slow
 def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
     """All skip a damaged part and stop when one is signalled; then a single process resumes."""
-    codes, errors, results = started(tmp_path, 4, 10)
+    codes, errors, results = run_jobs(tmp_path, 4, 10)
     assert codes == [0] * 4, errors
-    one, state = whole(10, tmp_path / "one")
+    one, state = run_alone(10, tmp_path / "one")
     for result in results:
         assert result["state"] == state and result["turn"] == one.history["turn"].tolist()
         np.testing.assert_allclose(result["mean"], one.history["mean"], rtol=1e-5, atol=1e-6)
@@ -102,13 +102,13 @@ def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
     data = bytearray(part.read_bytes())
     data[len(data) // 2] ^= 1
     part.write_bytes(data)
-    codes, errors, _ = started(tmp_path, 2, 20, "SIGTERM", told=of_slurm)
+    codes, errors, _ = run_jobs(tmp_path, 2, 20, "SIGTERM", told=slurm_env)
     assert codes == 2 * [-signal.SIGINT], errors  # how Python ends of a KeyboardInterrupt
     assert "part-00003.npz: torn, altered" in errors[0] + errors[1]
     assert "going back to step-000000000005" in errors[0]
     assert all("stopped at step 15 of 20; resume from" in error for error in errors)
-    rest, state = whole(20, tmp_path / "out")
-    assert rest.timing.steps == 5 and state == whole(20, tmp_path / "one")[1]
+    rest, state = run_alone(20, tmp_path / "out")
+    assert rest.timing.steps == 5 and state == run_alone(20, tmp_path / "one")[1]
     kept = sorted(path.name for path in (tmp_path / "out").glob("step-*"))
     assert kept == ["step-000000000015", "step-000000000020.npz"]
 
@@ -116,34 +116,34 @@ def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
 @pytest.mark.slow
 def test_processes_keep_states_and_branch(tmp_path):
     """The branch of two processes has the bits of the run, and one process resumes it."""
-    codes, errors, results = started(tmp_path, 2, 12, "branch")
+    codes, errors, results = run_jobs(tmp_path, 2, 12, "branch")
     assert codes == [0, 0], errors
-    state = whole(12, tmp_path / "one")[1]
+    state = run_alone(12, tmp_path / "one")[1]
     assert [(r["state"], r["steps"], len(r["turn"])) for r in results] == 2 * [(state, 4, 13)]
     names = sorted(path.name for path in (tmp_path / "out").glob("step-*"))
     assert names == [f"step-0000000000{step}-kept" for step in ("04", "08", "12")]
     early = jaxgpu.load(tmp_path / "out", step=4)
     assert early.steps == (4, 8, 12) and len(early.history["turn"]) == 5
     assert jaxgpu.load(tmp_path / "branch").changes == ["at step 8: branched from out"]
-    rest, state = whole(20, tmp_path / "branch")
-    assert rest.timing.steps == 8 and state == whole(20, tmp_path / "one")[1]
+    rest, state = run_alone(20, tmp_path / "branch")
+    assert rest.timing.steps == 8 and state == run_alone(20, tmp_path / "one")[1]
 
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_other_and_the_run_resumes(tmp_path):
     """The two start from a checkpoint of one process, and one process finishes their run."""
-    whole(5, tmp_path / "out")
-    codes, errors, _ = started(tmp_path, 2, 40, "SIGKILL")
+    run_alone(5, tmp_path / "out")
+    codes, errors, _ = run_jobs(tmp_path, 2, 40, "SIGKILL")
     assert codes == [75, -signal.SIGKILL]
     assert "silent" in errors[0] or "is gone" in errors[0]
     assert errors[0].count("start all processes again with resume=True") == 1
-    rest, state = whole(20, tmp_path / "out")
-    assert 5 <= rest.timing.steps <= 10 and state == whole(20, tmp_path / "one")[1]
+    rest, state = run_alone(20, tmp_path / "out")
+    assert 5 <= rest.timing.steps <= 10 and state == run_alone(20, tmp_path / "one")[1]
 
 
 @pytest.mark.slow
 def test_processes_that_do_not_run_the_same_are_told(tmp_path):
-    codes, errors, _ = started(tmp_path, 2, 5, "other steps")
+    codes, errors, _ = run_jobs(tmp_path, 2, 5, "other steps")
     said = "run: steps is 6 in process 1 and 5 in process 0; start the same program"
     assert codes == [1, 1] and all(said in error for error in errors)
 
@@ -164,7 +164,7 @@ def test_processes_that_do_not_run_the_same_are_told(tmp_path):
     ],
 )
 def test_processes_are_joined_once_and_first(given, error, said):
-    mesh.devices()
+    mesh.make_mesh()
     with pytest.raises(error, match=said):
         jaxgpu.distributed(**given)
 
@@ -206,7 +206,7 @@ def test_only_the_process_that_opens_the_port_asks_whether_it_is_free(joining):
 
 
 def test_no_launcher_is_asked_where_the_environment_tells_all(joining, monkeypatch):
-    for name, text in of_environment(1, 2, 1234).items():
+    for name, text in kubernetes_env(1, 2, 1234).items():
         monkeypatch.setenv(name, text)
     jaxgpu.distributed()
     ((place, named),) = joining
@@ -221,11 +221,11 @@ def test_a_watch_shows_once_in_its_period_that_it_lives_and_how_it_ended(monkeyp
         key_value_dir_get=lambda room: [(f"{room}000000", "7")],
     )
     monkeypatch.setattr(groups, "client", lambda: service)
-    with watch.Watch(Group((0, 2), 2), "resume it"):
+    with watchdog.Watchdog(Group((0, 2), 2), "resume it"):
         time.sleep(0.3)
     assert said == ["1", "left"]
     said.clear()
-    with pytest.raises(ValueError), watch.Watch(Group((0, 2), 2), "resume it"):
+    with pytest.raises(ValueError), watchdog.Watchdog(Group((0, 2), 2), "resume it"):
         raise ValueError("the disk\nis on fire")
     assert said[-1] == "failed ValueError: the disk is on fire"
 
@@ -247,8 +247,10 @@ def test_a_process_that_is_silent_or_has_failed_is_given_up(
     def leave(code):
         raise SystemExit(code)
 
-    monkeypatch.setattr(watch, "os", SimpleNamespace(_exit=leave))
-    judge = lambda: watch.Watch(Group((0, 2), 2), "resume it")._check_process(0, text, silence)
+    monkeypatch.setattr(watchdog, "os", SimpleNamespace(_exit=leave))
+    judge = lambda: watchdog.Watchdog(Group((0, 2), 2), "resume it")._check_process(
+        0, text, silence
+    )
     if why is None:
         judge()
         return
@@ -265,14 +267,14 @@ def test_the_environment_is_held_to_the_same_rules(monkeypatch):
 
 def test_an_array_is_read_in_blocks_in_the_order_of_its_memory():
     x = np.arange(2 * 3 * 16, dtype=np.float32).reshape(2, 3, 16)
-    spread = mesh.split(x, mesh.devices(8), axis=2)
+    spread = mesh.shard(x, mesh.make_mesh(8), axis=2)
     for most in (4, 40, 64, 150, 1 << 20):
         found = list(blocks(spread, most))
         np.testing.assert_array_equal(np.concatenate([b.ravel() for b in found]), x.ravel())
         assert all(b.nbytes <= most for b in found)
     assert [b.size for b in blocks(spread, 1)] == [1] * x.size  # a number at least
     for shape in ((), (0, 3)):
-        (block,) = blocks(place(np.zeros(shape), mesh.replicate(1.0, mesh.devices(8)).sharding))
+        (block,) = blocks(place(np.zeros(shape), mesh.replicate(1.0, mesh.make_mesh(8)).sharding))
         assert block.shape == shape
 
 
@@ -298,9 +300,9 @@ def test_what_processes_say_comes_back_in_their_order(service):
     pair = Group((2, 5), 2)
     service |= {"word": "there", "flag": "1", "facts": '{"steps": 6, "chunk": 5}'}
     assert pair.exchange("word", "here") == ["here", "there"]
-    assert pair.decided("word", [1]) == [1] and pair.somewhere("flag", False)
+    assert pair.broadcast("word", [1]) == [1] and pair.any_process("flag", False)
     service["flag"] = "0"
-    assert pair.somewhere("flag", True) and not pair.somewhere("flag", False)
+    assert pair.any_process("flag", True) and not pair.any_process("flag", False)
     pair.agree({"steps": 6, "chunk": 5})
     with pytest.raises(ValueError, match="run: steps is 6 in process 5 and 7 in process 2; start"):
         pair.agree({"steps": 7, "chunk": 5})
@@ -312,19 +314,19 @@ def test_those_who_hold_a_part_of_a_state_are_a_group(monkeypatch):
         device_set=[SimpleNamespace(process_index=number) for number in numbers]
     )
     monkeypatch.setattr(groups, "spans", lambda leaf: isinstance(leaf, SimpleNamespace))
-    monkeypatch.setattr(groups, "named", lambda leaf: leaf)
+    monkeypatch.setattr(groups, "named_sharding", lambda leaf: leaf)
     monkeypatch.setattr(jax, "process_index", lambda: 5)
-    found = groups.joined({"x": array(5, 2, 5), "y": array(2, 7), "n": 1})
+    found = groups.sharding_group({"x": array(5, 2, 5), "y": array(2, 7), "n": 1})
     assert found == Group((2, 5, 7), 5) and found.rank == 1
-    assert groups.joined({"n": 1}) is ALONE
+    assert groups.sharding_group({"n": 1}) is ALONE
     with pytest.raises(ValueError, match="process 5 holds no part .* of processes 2, 7; take"):
-        groups.joined([array(7, 2)])
+        groups.sharding_group([array(7, 2)])
 
 
 def test_who_is_alone_asks_nobody():
     assert ALONE.alone and ALONE.first and ALONE.rank == 0
-    assert ALONE.exchange("any", "it") == ["it"] and ALONE.decided("any", {"a": 1}) == {"a": 1}
-    assert ALONE.somewhere("any", True) and not ALONE.somewhere("any", False)
+    assert ALONE.exchange("any", "it") == ["it"] and ALONE.broadcast("any", {"a": 1}) == {"a": 1}
+    assert ALONE.any_process("any", True) and not ALONE.any_process("any", False)
     ALONE.agree({"steps": 3})
     second = Group((2, 5), 5)
     assert not second.alone and not second.first and second.rank == 1

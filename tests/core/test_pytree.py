@@ -36,12 +36,12 @@ def test_is_frozen_and_replaced_by_a_copy():
 
 def test_methods_of_our_classes_name_the_argument_that_is_wrong():
     class Walk:
-        def gone(self, steps: int) -> int:
+        def distance(self, steps: int) -> int:
             """Return the distance."""
             return 2**steps
 
     Walk.__module__ = "jaxgpu.walks"
     walk = pytree(Walk)()
-    assert walk.gone(3) == 8
-    with pytest.raises(TypeError, match="Walk.gone: steps='far'; it must be a whole number"):
-        walk.gone("far")
+    assert walk.distance(3) == 8
+    with pytest.raises(TypeError, match="Walk.distance: steps='far'; it must be a whole number"):
+        walk.distance("far")

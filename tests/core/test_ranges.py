@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.inputs import kinds, ranges
+from jaxgpu.inputs import ranges, type_hints
 from jaxgpu.inputs.fields import number, pytree, size
 
 
@@ -54,11 +54,11 @@ def test_what_is_right_or_cannot_be_seen_passes():
     part = lambda a: ranges.check("pull", Spring((a, 1.0)))  # one component of a vector is traced
     jax.jit(part)(-1.0)
     for value in (np.inf, -np.inf, 3.0):
-        assert ranges.Range(infinite=True).fault(value) is None
-    assert ranges.Range(above=0, infinite=True).fault(-np.inf) == "-inf"
-    assert ranges.Range(below=0, infinite=True).fault(np.inf) == "inf"
-    assert ranges.Range(below=0).fault(-1.0) is None
-    assert ranges.Range(below=0).fault(-1e-300) == "-1e-300, which is 0 in float32"
+        assert ranges.Range(infinite=True).violation(value) is None
+    assert ranges.Range(above=0, infinite=True).violation(-np.inf) == "-inf"
+    assert ranges.Range(below=0, infinite=True).violation(np.inf) == "inf"
+    assert ranges.Range(below=0).violation(-1.0) is None
+    assert ranges.Range(below=0).violation(-1e-300) == "-1e-300, which is 0 in float32"
     jax.tree.map(lambda leaf: -leaf, Spring())  # a gradient may have any sign
 
 
@@ -90,7 +90,7 @@ def test_arguments_are_held_against_shapes_and_ranges():
 
 
 def test_the_table_gives_what_the_documents_show():
-    assert dict(ranges.table(Spring))["turns"] == "a whole number of at least 1"
+    assert dict(ranges.field_ranges(Spring))["turns"] == "a whole number of at least 1"
 
 
 def test_numbers_that_are_being_traced_are_passed_over_in_tuples_too():
@@ -110,14 +110,20 @@ def test_numbers_that_are_being_traced_are_passed_over_in_tuples_too():
 
 def test_what_lacks_the_methods_of_a_protocol_is_told_those_and_no_others():
     said = "an Environment, with reset and step"
-    assert kinds.need(3, rl.Environment) == said
-    assert kinds.need(rl.make("pendulum"), rl.Environment) is None
+    assert type_hints.requirement(3, rl.Environment) == said
+    assert type_hints.requirement(rl.make("pendulum"), rl.Environment) is None
 
 
 def test_a_whole_number_that_no_array_of_jax_holds_is_told_the_most():
     for value in (2**31, -(2**31) - 1, 10**30):
-        assert kinds.need(value, int) == "a whole number of at most 2147483647"
-        assert kinds.need(value, float) == "a number of at most 2147483647"
-        assert kinds.need(value, int | None) == "a whole number of at most 2147483647 or None"
-    assert [kinds.need(value, int) for value in (2**31 - 1, True)] == [None, None]
-    assert [kinds.need("7", hint) for hint in (int, float)] == ["a whole number", "a number"]
+        assert type_hints.requirement(value, int) == "a whole number of at most 2147483647"
+        assert type_hints.requirement(value, float) == "a number of at most 2147483647"
+        assert (
+            type_hints.requirement(value, int | None)
+            == "a whole number of at most 2147483647 or None"
+        )
+    assert [type_hints.requirement(value, int) for value in (2**31 - 1, True)] == [None, None]
+    assert [type_hints.requirement("7", hint) for hint in (int, float)] == [
+        "a whole number",
+        "a number",
+    ]

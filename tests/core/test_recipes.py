@@ -65,7 +65,7 @@ def scratch(tmp_path_factory):
 
 
 def _add_line(root, file, place, line):
-    """Insert a line after the one that starts with `place`."""
+    """Insert `line` after the first line that starts with `place`."""
     start = re.compile(rf"^{re.escape(place)}.*\n(\|[-| :]*\n)?", re.M)
     text = (root / file).read_text()
     found = start.search(text)
@@ -119,7 +119,7 @@ def _environment(root):
 
 
 KINETIC = """def _kinetic_energy(model, state, d, which):
-    momentum = inertia.weighed(d.motion.inertia, d.motion.velocity)
+    momentum = inertia.mul_inert_vec(d.motion.inertia, d.motion.velocity)
     moved = jnp.sum(momentum * d.motion.velocity)
     turned = jnp.sum(model.freedoms.armature * state.qvel**2)
     return jnp.broadcast_to(0.5 * (moved + turned), (1, len(which)))
@@ -129,7 +129,7 @@ _PLAIN: dict"""
 
 
 def _sensor(root):
-    _edit(root / "physics/rigid/sensors/read.py", ("_PLAIN: dict", KINETIC))
+    _edit(root / "physics/rigid/sensors/readings.py", ("_PLAIN: dict", KINETIC))
     _edit(root / "tests/physics/rigid/test_sensors.py", ("<clock/>", "<clock/><e_kinetic/>"))
     _edit(root / "docs/rigid.md", ("`clock`", "`clock`, `e_kinetic`"))
 

@@ -49,13 +49,13 @@ def example():
     )
 
 
-def shown(tmp_path, options=Options(), made=None, **given):
+def write_page(tmp_path, options=Options(), made=None, **given):
     """Save and write the report of one study; return its page."""
     report.save(tmp_path / "stones", "stones", options, made or example(), **given)
     return report.write(tmp_path).read_text()
 
 
-def held(page, name):
+def read_link(page, name):
     """Return the content of the link that downloads `name`."""
     address = re.search(rf'download="{name}" href="data:[^;]*;base64,([^"]*)"', page)[1]
     return base64.b64decode(address.replace("&#43;", "+")).decode()
@@ -83,14 +83,16 @@ def test_holds_everything_and_loads_nothing(tmp_path):
 )
 def test_pictures_and_films_are_shown(mime, tag, tmp_path):
     made = replace(example(), figures=[Figure("what was seen", mime, "R0lGODlhAQABAAAAACw=")])
-    page = shown(tmp_path, made=made)
+    page = write_page(tmp_path, made=made)
     assert re.search(rf"<{tag}[^>]*data:{re.escape(mime)};base64,R0lGOD", page)
 
 
-def in_page(tmp_path, inner):
+def embed_page(tmp_path, inner):
     """Return the page of a study whose only figure is a page, and that page in its frame."""
     data = base64.b64encode(inner.encode()).decode()
-    page = shown(tmp_path, made=replace(example(), figures=[Figure("seen", "text/html", data)]))
+    page = write_page(
+        tmp_path, made=replace(example(), figures=[Figure("seen", "text/html", data)])
+    )
     frame = re.search(r'<iframe [^>]*sandbox="allow-scripts" srcdoc="([^"]*)"', page)[1]
     return page, html.unescape(frame)
 
@@ -99,7 +101,7 @@ def scripts(page):
     return re.findall(r"<script>(.*?)</script>", page, re.S)
 
 
-def allowed(page):
+def read_policy(page):
     """Return the security policy of a page: the values of each directive."""
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     kinds = (kind.split() for kind in html.unescape(policy).split(";"))
@@ -113,20 +115,20 @@ def digest(script):
 
 def test_a_report_runs_its_own_script_and_that_of_views_and_loads_nothing(tmp_path):
     seen = show(np.eye(3)).page()
-    page, frame = in_page(tmp_path, seen)
+    page, frame = embed_page(tmp_path, seen)
     assert frame == seen and len(scripts(frame)) == len(scripts(page)) == 1
-    policy = allowed(page)
+    policy = read_policy(page)
     assert policy["script-src"] == {digest(*scripts(page)), digest(*scripts(frame))}
     assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == {"'none'"}
     assert policy["img-src"] == policy["media-src"] == {"data:"}
-    assert allowed(frame)["script-src"] == {digest(*scripts(frame))}
+    assert read_policy(frame)["script-src"] == {digest(*scripts(frame))}
 
 
 def test_no_script_comes_out_of_a_record(tmp_path):
-    page, frame = in_page(tmp_path, "<p>&amp;</p><script>draw(1 < 2)</script>")
+    page, frame = embed_page(tmp_path, "<p>&amp;</p><script>draw(1 < 2)</script>")
     assert frame.startswith("<p>&amp;") and digest("draw(1 < 2)") not in page
     altered = show(np.eye(3)).page().replace("</html>", "<script>draw()</script></html>")
-    page, frame = in_page(tmp_path, altered)  # of a view the numbers alone are used
+    page, frame = embed_page(tmp_path, altered)  # of a view the numbers alone are used
     assert frame == show(np.eye(3)).page()
 
 
@@ -138,23 +140,25 @@ def test_nothing_holds_a_finger_or_a_wheel():
 
 def test_every_figure_tells_its_command_and_gives_its_numbers(tmp_path):
     made = replace(example(), figures=2 * example().figures)
-    page = shown(tmp_path, Options(years=3), made)
+    page = write_page(tmp_path, Options(years=3), made)
     figures = re.findall(r"<figure>.*?</figure>", page, re.S)
     assert len(figures) == 2
     assert all("<code>jaxgpu run stones --years 3</code>" in figure for figure in figures)
-    rows = list(csv.reader(io.StringIO(held(page, "stones-figure-2.csv"))))
+    rows = list(csv.reader(io.StringIO(read_link(page, "stones-figure-2.csv"))))
     assert rows[0] == ["panel", "line", "x", "y"] and [row[3] for row in rows[1:]] == [
         "1",
         "2",
         "4",
     ]
-    assert held(page, "stones-table-1.csv") == "stone,m\nfirst,1.23456789\n"  # all digits
-    record = json.loads(held(page, "stones.json"))
+    assert read_link(page, "stones-table-1.csv") == "stone,m\nfirst,1.23456789\n"  # all digits
+    record = json.loads(read_link(page, "stones.json"))
     assert record["options"]["years"] == 3 and "figures" not in record["report"]
 
 
 def test_the_cover_says_what_ran_where_how_long_and_what_came_of_it(tmp_path):
-    cover = re.search(r'<header id="cover">.*?</header>', shown(tmp_path, seconds=75.0), re.S)[0]
+    cover = re.search(r'<header id="cover">.*?</header>', write_page(tmp_path, seconds=75.0), re.S)[
+        0
+    ]
     about = report.environment()
     for text in (about["processor"], about["jax"], about["python"], "75 s", "1.23", "1.2 by hand"):
         assert text in cover
@@ -162,20 +166,20 @@ def test_the_cover_says_what_ran_where_how_long_and_what_came_of_it(tmp_path):
 
 
 def test_a_section_at_small_size_says_so(tmp_path):
-    assert "Small run.</b> years 3 of 9:" in shown(tmp_path, Options(years=3))
-    assert "Small run" not in shown(tmp_path, Options(years=12))
+    assert "Small run.</b> years 3 of 9:" in write_page(tmp_path, Options(years=3))
+    assert "Small run" not in write_page(tmp_path, Options(years=12))
 
 
 def test_captions_know_the_number_of_seeds():
-    assert report.of_seeds(8, "medians of {n} seeds") == "medians of 8 seeds"
-    assert "medians" not in report.of_seeds(1, "medians of {n} seeds")
+    assert report.seeds_caption(8, "medians of {n} seeds") == "medians of 8 seeds"
+    assert "medians" not in report.seeds_caption(1, "medians of {n} seeds")
 
 
 def test_a_picture_follows_the_page_and_its_letters_are_11_to_13_pixels_high():
     import matplotlib.pyplot as plt
 
-    @palette.styled
-    def drawn():
+    @palette.report_style
+    def draw_figure():
         drawing, axes = plt.subplots()
         axes.plot([1, 2], label="a")
         axes.set(xlabel="x", title="y")
@@ -187,7 +191,7 @@ def test_a_picture_follows_the_page_and_its_letters_are_11_to_13_pixels_high():
         ]
         return drawing, letters
 
-    drawing, letters = drawn()
+    drawing, letters = draw_figure()
     assert all(11 <= one.get_fontsize() * 96 / 72 <= 13 for one in letters)
     svg = base64.b64decode(report.figure(drawing, "").data).decode()
     assert "prefers-color-scheme:dark" in svg and "currentColor" in svg
@@ -195,12 +199,12 @@ def test_a_picture_follows_the_page_and_its_letters_are_11_to_13_pixels_high():
 
 
 def test_a_film_is_shown_at_its_own_size():
-    one = report.film(np.zeros((3, 20, 31, 3), np.uint8), "dark", 0.1)
+    one = report.video(np.zeros((3, 20, 31, 3), np.uint8), "dark", 0.1)
     with av.open(io.BytesIO(base64.b64decode(one.data))) as film:
         stream = film.streams.video[0]
         assert (one.mime, stream.width, stream.height, stream.frames) == ("video/mp4", 30, 20, 3)
-    with pytest.raises(TypeError, match="report.film: caption=3; it must be a text"):
-        report.film(np.zeros((3, 20, 30, 3)), 3)
+    with pytest.raises(TypeError, match="report.video: caption=3; it must be a text"):
+        report.video(np.zeros((3, 20, 30, 3)), 3)
 
 
 def test_every_colour_reads_on_white_and_on_dark():
@@ -244,15 +248,15 @@ def test_a_record_of_before_is_still_drawn(tmp_path):
     assert "not recorded" in report.write(tmp_path).read_text()
 
 
-def places(tree, at=()):
+def tree_paths(tree, at=()):
     """Yield the path of every value in a tree of JSON."""
     lists = enumerate(tree) if isinstance(tree, list) else ()
     for key, value in tree.items() if isinstance(tree, dict) else lists:
         yield (*at, key)
-        yield from places(value, (*at, key))
+        yield from tree_paths(value, (*at, key))
 
 
-def changed(record, at, value):
+def replace_at(record, at, value):
     """Return a copy with `value` at a path, or without the entry there if it is `...`."""
     *inside, last = at
     record = held = json.loads(json.dumps(record))
@@ -277,9 +281,9 @@ def test_a_record_is_drawn_or_refused_in_a_sentence_whatever_one_of_its_fields_h
     good = json.loads(file.read_text())
     assert good["reduced"] == {"years": [2, 9]}
     drawn = []
-    for at in places(good):
+    for at in tree_paths(good):
         for value in ODD:
-            file.write_text(json.dumps(changed(good, at, value)))
+            file.write_text(json.dumps(replace_at(good, at, value)))
             try:
                 drawn.append(report.read(file))
             except report.ReportError as error:
@@ -287,12 +291,12 @@ def test_a_record_is_drawn_or_refused_in_a_sentence_whatever_one_of_its_fields_h
                 assert said.startswith(f"{file}: ") and "\n" not in said and len(said) < 400
                 assert said.endswith("; run its study again with --resume, or remove the file")
     assert len(drawn) > 100
-    monkeypatch.setattr(page, "found", lambda folder: drawn)
+    monkeypatch.setattr(page, "find_reports", lambda folder: drawn)
     report.write(tmp_path)
     for record in drawn:
         for one, other in ((good, record), (record, good)):
             for a, b in zip(one["report"]["headlines"], other["report"]["headlines"]):
-                page.change(a["value"], b["value"])
+                page.relative_change(a["value"], b["value"])
 
 
 @pytest.mark.parametrize(
@@ -308,7 +312,7 @@ def test_a_record_is_drawn_or_refused_in_a_sentence_whatever_one_of_its_fields_h
 def test_a_field_that_holds_something_else_is_named(tmp_path, at, value, said):
     report.save(tmp_path, "stones", Options(2), example())
     file = tmp_path / "report.json"
-    file.write_text(json.dumps(changed(json.loads(file.read_text()), at, value)))
+    file.write_text(json.dumps(replace_at(json.loads(file.read_text()), at, value)))
     with pytest.raises(report.ReportError) as refused:
         report.write(tmp_path)
     assert str(refused.value).startswith(f"{file}: {said}")
@@ -355,13 +359,13 @@ def test_text_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     order, scratch = [], []
     sync, replace = os.fsync, Path.replace
 
-    def seen(self, target):
+    def log_replace(self, target):
         scratch.append(self.name)
         order.append("replace")
         return replace(self, target)
 
     monkeypatch.setattr(os, "fsync", lambda handle: (order.append("sync"), sync(handle)))
-    monkeypatch.setattr(Path, "replace", seen)
+    monkeypatch.setattr(Path, "replace", log_replace)
     for text in ("one", "two"):
         report.replace_text(tmp_path / "a.json", text)
     assert order == ["sync", "replace", "sync"] * 2 and scratch[0] != scratch[1]

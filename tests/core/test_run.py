@@ -162,13 +162,13 @@ def test_numbers_of_a_spec_compile_nothing_and_count():
 
 
 def test_a_second_call_costs_a_tenth_of_a_second_at_most():
-    def one(stiffness):
+    def run_spring(stiffness):
         spring = Spring(stiffness)
         return run(spring.step, REST, 10, measure=spring.energy)
 
-    one(1.0)
+    run_spring(1.0)
     began = time.process_time()
-    one(2.0)
+    run_spring(2.0)
     assert time.process_time() - began < 0.1
 
 
@@ -176,17 +176,17 @@ def test_a_function_whose_surroundings_changed_is_compiled_anew():
     """Values that a function reads from outside are part of it, as they are at the call."""
     around = {"jnp": jnp, "by": 1.0, "more": np.zeros(2, np.float32)}
     exec("def step(x):\n    return x + by + more", around)
-    one = lambda: run(around["step"], jnp.zeros(2), 3).state.tolist()
-    assert one() == [3, 3]
+    run_step = lambda: run(around["step"], jnp.zeros(2), 3).state.tolist()
+    assert run_step() == [3, 3]
     around["by"] = 2.0
-    assert one() == [6, 6]
+    assert run_step() == [6, 6]
     around["more"][1] = 1.0
-    assert one() == [6, 9]
+    assert run_step() == [6, 9]
     by = [1.0]
-    closed = lambda x: x + by[0]
-    assert run(closed, jnp.float32(0), 2).state == 2
+    add_entry = lambda x: x + by[0]
+    assert run(add_entry, jnp.float32(0), 2).state == 2
     by[0] = 5.0
-    assert run(closed, jnp.float32(0), 2).state == 10
+    assert run(add_entry, jnp.float32(0), 2).state == 10
 
 
 class Mutable:
@@ -204,7 +204,7 @@ def test_an_object_that_may_change_is_never_taken_for_the_same():
 
 
 @pytest.fixture
-def collected():
+def collector():
     """Yield a function that collects the garbage of the test and skips older objects."""
     gc.collect()
     gc.freeze()
@@ -212,7 +212,7 @@ def collected():
     gc.unfreeze()
 
 
-def test_a_function_that_is_gone_takes_its_programs_along(collected):
+def test_a_function_that_is_gone_takes_its_programs_along(collector):
     """Otherwise a notebook that makes a new function for each run fills the memory."""
     programs = len(program._programs)
     for _ in range(3):
@@ -222,7 +222,7 @@ def test_a_function_that_is_gone_takes_its_programs_along(collected):
         step, measure = (lambda x, f=f, by=table: f(x, by) for f in (step, measure))
         run(step, jnp.zeros(3), 2, measure=measure)
         del table, step, measure
-        collected()
+        collector()
         assert gone() is None and len(program._programs) == programs
 
 
@@ -277,7 +277,7 @@ def test_a_summary_fits_a_screen():
     got = run(lambda s: jax.tree.map(jnp.sin, s), many, 3, measure=lambda s: s)
     assert len(repr(got).splitlines()) <= 15 and "and 35 more" in repr(got)
     assert got._repr_html_().startswith("<pre>")
-    assert "float64[33]" in repr(run(walk, start(), 2, key=KEY))  # whatever the global flag
+    assert "float64[33]" in repr(run(walk, start(), 2, key=KEY))  # for either global flag
 
 
 def test_does_not_touch_the_arrays_it_is_given():
@@ -382,7 +382,7 @@ def test_another_seed_or_an_occupied_folder_is_refused(tmp_path):
 
 
 def test_refuses_what_does_not_fit_and_says_how_much(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda device=None: 1_000_000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device=None: 1_000_000)
     with pytest.raises(MemoryError, match=r"needs 0\.\d\d GB, and 0\.00 GB are free"):
         run(lambda x: x + 1, np.zeros(2_000_000), 3)
 
@@ -413,7 +413,7 @@ print(np.asarray(got.state).tobytes().hex())
 """
 
 
-def started(out, how):
+def start_walk(out, how):
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW_WALK, str(out), how], stdout=-1, stderr=-1, text=True
     )
@@ -424,11 +424,11 @@ def started(out, how):
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_a_run_that_resumes(tmp_path, monkeypatch, capsys):
-    process = started(tmp_path, "new")
+    process = start_walk(tmp_path, "new")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "run: stopped at step" in err and f"resume from {tmp_path}" in err
-    rest, err = started(tmp_path, "resume").communicate(timeout=60)
+    rest, err = start_walk(tmp_path, "resume").communicate(timeout=60)
     monkeypatch.setattr(sys, "argv", ["walk", str(tmp_path / "whole"), "new"])
     exec(SLOW_WALK, {})
     whole = capsys.readouterr().out

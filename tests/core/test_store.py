@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from writers import elsewhere
+from folder_lock import lock_folder
 
 from jaxgpu.runs import checkpoint, files
 from jaxgpu.runs.checkpoint import CheckpointError
@@ -33,12 +33,12 @@ def test_the_computation_goes_on_while_a_checkpoint_is_written(tmp_path, monkeyp
     go, begun = threading.Event(), threading.Event()
     write = checkpoint.save_step
 
-    def slow(*args):
+    def slow_write(*args):
         begun.set()
         assert go.wait(10)
         write(*args)
 
-    monkeypatch.setattr(checkpoint, "save_step", slow)
+    monkeypatch.setattr(checkpoint, "save_step", slow_write)
     with begun_store(tmp_path) as store:
         store.save(1, jnp.ones(3))
         assert begun.wait(10) and not list(tmp_path.glob("step-*"))
@@ -79,7 +79,7 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
 
 def test_a_folder_in_which_another_process_runs_is_refused_and_free_when_it_ends(tmp_path):
     message = f"^{tmp_path}: another process runs in it; wait, or give another folder$"
-    with elsewhere(tmp_path), pytest.raises(CheckpointError, match=message):
+    with lock_folder(tmp_path), pytest.raises(CheckpointError, match=message):
         run(jnp.sin, jnp.ones(3), 5, out=tmp_path)
     assert not list(tmp_path.iterdir())
     run(jnp.sin, jnp.ones(3), 5, out=tmp_path)  # the system let go when it ended
@@ -103,7 +103,7 @@ def test_two_runs_of_one_process_do_not_share_a_folder(tmp_path):
     go.set()
     other.join()
     assert run(jnp.sin, jnp.ones(3), 5, **given, resume=True).timing.steps == 0
-    with files.locked(tmp_path):  # as the command line has it, around the runs of a study
+    with files.lock_folder(tmp_path):  # as the command line has it, around the runs of a study
         run(jnp.sin, jnp.ones(3), 6, **given, resume=True)
 
 
@@ -123,21 +123,21 @@ def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path
 
 def test_a_folder_that_cannot_be_made_is_said_before_work_begins(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    never = lambda state: pytest.fail("traced")
+    fail_trace = lambda state: pytest.fail("traced")
     with pytest.raises(OSError, match="File exists"):
-        run(never, jnp.ones(3), 5, out=tmp_path / "taken")
+        run(fail_trace, jnp.ones(3), 5, out=tmp_path / "taken")
 
 
 def test_a_name_is_on_the_disk_after_the_content_that_it_names(tmp_path, monkeypatch):
     """A power cut leaves the old file or the new: bytes are synced first, then the name."""
     put, sync = [], os.fsync
 
-    def noted(handle):
+    def note_sync(handle):
         folder = stat.S_ISDIR(os.fstat(handle).st_mode)
         put.append(("name" if folder else "bytes", (tmp_path / "a.txt").exists()))
         sync(handle)
 
-    monkeypatch.setattr(os, "fsync", noted)
-    with files.replacing(tmp_path / "a.txt") as file:
+    monkeypatch.setattr(os, "fsync", note_sync)
+    with files.replace_file(tmp_path / "a.txt") as file:
         file.write("kept")
     assert put == [("bytes", False), ("name", True)]

@@ -86,7 +86,7 @@ def test_a_command_in_a_journal_is_not_run(folder):
     mark = folder / "PWNED"
     tree = {"tuple": [proxy(f"touch {mark}"), {"array": 0}]}
     rewrite_head(folder, lambda head: head.update(tree=tree))
-    assert "step 8" in watch.drawn(folder)
+    assert "step 8" in watch.plot_runs(folder)
     found = history.read(folder)
     assert isinstance(found[0], objects.Missing) and len(found[1]) == 9
     with pytest.raises(CheckpointError, match="history"):
@@ -108,7 +108,7 @@ FOREIGN = [
     "subprocess:Popen",
     "builtins:exec",
     "jaxgpu.runs.files:replacing",
-    "jaxgpu.rl.policies:LearntPolicy.save",
+    "jaxgpu.rl.policies:LearnedPolicy.save",
     "jaxgpu.cli:main",
     "jaxgpu.numerics.sphere.mixture:jax",
     "jax.numpy:save",
@@ -141,7 +141,7 @@ def test_what_is_on_the_list_comes_back():
     training = TrainState.create(apply_fn=network.apply, params=weights, tx=optax.adam(1e-3))
     given = (network, training, CMAES(8), CMAES(8).ask, np.dtype("float32"), jnp.tanh)
     arrays = []
-    words = json.loads(json.dumps(structure.of(given, arrays)))
+    words = json.loads(json.dumps(structure.describe_value(given, arrays)))
     again = objects.build(words, arrays)
     assert again[0].layers == network.layers and type(again[0]) is nn.Sequential
     assert type(again[1].opt_state[0]) is optax.ScaleByAdamState
@@ -188,7 +188,7 @@ def test_what_is_no_module_is_not_trusted(folder, trusted, said):
 )
 def test_rows_are_numbers_that_lie_in_the_file(folder, leaf):
     rewrite_head(folder, lambda head: head["leaves"][0].__setitem__(slice(1, 3), leaf))
-    for use in (watch.drawn, history.read, jaxgpu.load):
+    for use in (watch.plot_runs, history.read, jaxgpu.load):
         with pytest.raises(CheckpointError, match="history"):
             use(folder)
 
@@ -198,7 +198,7 @@ def test_a_journal_5000_deep_or_without_sense_is_refused(folder):
     good = journal.read_text()
     for text in ("[" * 5000 + "\n", '{"leaves": 3}\n', good + '{"rows": "many", "seal": 1}\n'):
         journal.write_text(text)
-        for use in (watch.drawn, history.read):
+        for use in (watch.plot_runs, history.read):
             with pytest.raises(CheckpointError, match="journal.jsonl"):
                 use(folder)
 
@@ -208,7 +208,7 @@ def test_a_pipe_and_a_device_are_not_waited_for(folder, name):
     path = folder / "history" / name
     path.unlink()
     os.mkfifo(path)
-    for use in (watch.drawn, jaxgpu.load):
+    for use in (watch.plot_runs, jaxgpu.load):
         with pytest.raises(CheckpointError, match="not a regular file"):
             use(folder)
     path.unlink()
@@ -239,7 +239,7 @@ def test_names_do_not_act_on_the_terminal(folder, capsys):
 def test_a_run_that_has_no_rows_yet_is_drawn(folder):
     journal = folder / "history" / "journal.jsonl"
     journal.write_text(journal.read_text().splitlines(keepends=True)[0])
-    assert watch.drawn(folder) == f"{folder}: no rows yet"
+    assert watch.plot_runs(folder) == f"{folder}: no rows yet"
 
 
 def test_what_is_nested_too_deep_is_but_shown(tmp_path):

@@ -10,7 +10,7 @@ from jaxgpu.evolution import single
 from jaxgpu.physics import continuum, nbody
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import run
-from tests.helpers.surroundings import KINDS, script
+from tests.helpers.captured_data import KINDS, make_change
 
 ONE, KEY = np.float32(1), jax.random.key(0)
 OTHER = "written by a run with another"
@@ -18,7 +18,7 @@ OTHER = "written by a run with another"
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_step_reads_is_what_it_reads_now(kind, tmp_path):
-    step, change = script(kind)
+    step, change = make_change(kind)
     given = {"out": tmp_path, "resume": True}
     assert run(step(), ONE, 1, **given).state == 2
     assert run(step(), ONE, 2, **given).state == 4
@@ -64,15 +64,15 @@ def test_a_setting_that_changes_numbers_is_read_and_named(name, tmp_path):
 # Part of each form shows the value of `f` at one: two, or three after the change.
 
 
-def measured(f, length, **out):
+def run_measure(f, length, **out):
     return run(lambda x: x, ONE, length, measure=lambda _: f(ONE), **out).history[-1]
 
 
-def ended(f, length):
+def run_until(f, length):
     return run(lambda x: x + 1, ONE, 9, until=lambda x: x >= f(ONE)).state
 
 
-def minimized(f, length, **out):
+def run_minimize(f, length, **out):
     return evolution.minimize(
         lambda x: f(ONE) + 0 * x["a"],
         {"a": evolution.Real(-1.0, 1.0)},
@@ -82,7 +82,7 @@ def minimized(f, length, **out):
     ).f
 
 
-def simulated(f, length, **out):
+def run_simulate(f, length, **out):
     drop = continuum.Body(jnp.full((8, 2), 0.5), continuum.NeoHookean(), volume=1e-3)
     scene = continuum.Scene((drop,), continuum.Grid(0.1, (10, 10)), dt=1e-3)
     return continuum.simulate(
@@ -90,7 +90,7 @@ def simulated(f, length, **out):
     ).history[-1]
 
 
-def evolved(f, length, **out):
+def run_evolve(f, length, **out):
     x = np.eye(3)
     steps = nbody.Hermite(interval=0.125, softening=0.1)
     return nbody.evolve(
@@ -123,18 +123,18 @@ class Paid:
         return rl.Step(state, jnp.ones(1), jnp.asarray(state), done, ~done, {})
 
 
-def trained(f, length, **out):
+def run_train(f, length, **out):
     ppo = rl.PPO(num_envs=2, num_steps=2, num_minibatches=1)
     done = rl.train(Paid(f), ppo, KEY, 4 * length, schedule=8, **out)
     return done.history["episode_return"][-1]
 
 
-FORMS = [measured, ended, minimized, simulated, evolved, trained]
+FORMS = [run_measure, run_until, run_minimize, run_simulate, run_evolve, run_train]
 
 
 def hold(form, kind, out):
-    f, change = script(kind)
-    keeps = form is not ended  # a condition may be another when a run is resumed
+    f, change = make_change(kind)
+    keeps = form is not run_until  # a condition may be another when a run is resumed
     given = {"out": out, "resume": True} if keeps else {}
     assert form(f(), 1, **given) == 2
     change()
@@ -145,7 +145,7 @@ def hold(form, kind, out):
 
 
 @pytest.mark.parametrize("kind", ["constant of a class", "method reached by name"])
-@pytest.mark.parametrize("form", [measured, ended])
+@pytest.mark.parametrize("form", [run_measure, run_until])
 def test_what_a_form_reads_is_what_it_reads_now(form, kind, tmp_path):
     hold(form, kind, tmp_path)
 

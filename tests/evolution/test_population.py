@@ -69,7 +69,7 @@ def test_minus_zero_is_zero_and_a_copy_is_found_past_another_point_with_its_hash
     np.testing.assert_array_equal(np.isfinite(f[:, 0]), [True, False, True])
     # Two different rows with the same hash were found among 2^18 by a birthday search.
     x = np.random.default_rng(3).random((1 << 18, 2)).astype(np.float32)
-    words = np.asarray(jax.jit(population.hashes)(x))
+    words = np.asarray(jax.jit(population.row_hashes)(x))
     order = np.argsort(words, kind="stable")
     at = np.flatnonzero(words[order][1:] == words[order][:-1])
     assert len(at) > 0

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.evolution.problem import Box, Problem, bounded, box, outcome, ready
+from jaxgpu.evolution.problem import Box, Problem, box, check_box, check_problem, outcome
 
 
 def test_objectives_and_violations_have_their_shapes():
@@ -40,8 +40,8 @@ def test_a_violation_of_another_type_is_taken_as_a_float_or_refused():
 
 def test_a_problem_is_made_ready_only_where_its_bounds_are_no_floats():
     fine = Problem(box(0.0, 1.0, 2), jnp.sum)
-    assert ready("f", fine) is fine
-    made = ready("f", Problem(Box(np.zeros(2, int), [1, 2]), jnp.sum))
+    assert check_problem("f", fine) is fine
+    made = check_problem("f", Problem(Box(np.zeros(2, int), [1, 2]), jnp.sum))
     assert made.box.lower.dtype == made.box.upper.dtype == jnp.float32
     np.testing.assert_array_equal(made.box.upper, [1, 2])
 
@@ -52,7 +52,7 @@ def test_bounds_are_leaves():
 
 
 def test_a_variable_may_have_one_value():
-    fixed = bounded("box", Box(np.float32([1, 0]), np.float32([1, 2])))
+    fixed = check_box("box", Box(np.float32([1, 0]), np.float32([1, 2])))
     np.testing.assert_array_equal([fixed.lower, fixed.upper], [[1, 0], [1, 2]])
 
 
@@ -64,6 +64,6 @@ def test_another_number_of_objectives_is_named():
 
 def test_bounds_of_two_types_have_the_wider_one(x64):
     mixed = Box(jnp.zeros(2, jnp.float32), jnp.ones(2, jnp.float64))
-    assert bounded("box", mixed).lower.dtype == jnp.float64
+    assert check_box("box", mixed).lower.dtype == jnp.float64
     whole = Box(np.zeros(2, int), jnp.ones(2, jnp.float32))
-    assert bounded("box", whole).lower.dtype == bounded("box", whole).upper.dtype == jnp.float32
+    assert check_box("box", whole).lower.dtype == check_box("box", whole).upper.dtype == jnp.float32

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.devices.mesh import devices
+from jaxgpu.devices.mesh import make_mesh
 from jaxgpu.evolution import Real, minimize, protocol
 from jaxgpu.evolution.multi import NSGA2, SBX, PolynomialMutation
 from jaxgpu.evolution.problem import Box, Problem, box
@@ -76,14 +76,14 @@ def test_candidates_over_eight_devices_have_the_values_of_one(tmp_path):
     assert rest.timing.compile == 0
     jax.tree.map(np.testing.assert_array_equal, rest.state, many.state)
     np.testing.assert_allclose(many.state[0], one.state[0], rtol=1e-4)
-    step = jax.jit(lambda state, key: protocol.step(spec, bowl, state, key, devices(8)))
+    step = jax.jit(lambda state, key: protocol.step(spec, bowl, state, key, make_mesh(8)))
     text = step.lower(jax.device_get(one.state), key).compile().as_text()
     assert len(re.findall(r" all-gather(?:-start)?\(", text)) == 1
     assert not re.search("all-reduce|all-to-all|collective-permute", text)
 
 
 def test_meshes_that_do_not_divide_a_generation_are_named():
-    eight = devices(8)
+    eight = make_mesh(8)
     for call, name in ((protocol.evolve, "evolve"), (protocol.run, "run")):
         with pytest.raises(
             ValueError, match=f"{name}: mesh of 8 devices for Walks, which evaluates"
@@ -130,8 +130,8 @@ def test_what_is_told_without_violations_is_feasible():
     """Pass a vector of values, too, which suffices for one objective."""
     spec = CMAES(4)
     state, x = START(spec, SPHERE), np.ones((4, 2), np.float32)
-    known = protocol.told(spec, state, x, np.arange(4.0), None)
-    same = protocol.told(spec, state, x, np.arange(4.0)[:, None], np.zeros(4))
+    known = protocol.check_tell(spec, state, x, np.arange(4.0), None)
+    same = protocol.check_tell(spec, state, x, np.arange(4.0)[:, None], np.zeros(4))
     for a, b, want in zip(known, same, (x, np.arange(4.0)[:, None], np.zeros(4))):
         np.testing.assert_array_equal(a, want)
         np.testing.assert_array_equal(b, want)

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import same
-from protocols import ALGORITHMS, REF_DIRS
+from conformance import assert_same
+from steppers import ALGORITHMS, REF_DIRS
 
 from jaxgpu.evolution import multi, protocol, single
 from jaxgpu.evolution.problem import Problem, box
@@ -45,7 +45,7 @@ def problem_of(spec):
     return SPHERE if type(spec).__module__.startswith(single.__name__) else FRONT
 
 
-def evolved(name, generations, **where):
+def run_spec(name, generations, **where):
     """Run the algorithm on the problem with one or with three objectives."""
     spec, problem = SPECS[name], problem_of(SPECS[name])
     measure, key = best if problem is SPHERE else objectives, jax.random.key(KEY)
@@ -53,7 +53,7 @@ def evolved(name, generations, **where):
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory):
+def killed_run(tmp_path_factory):
     """Return the folder of a process that ran 60 generations with each algorithm and was killed."""
     out = tmp_path_factory.mktemp("killed")
     root = Path(__file__).parents[2]
@@ -69,12 +69,12 @@ RESUMED = "RVEA", "Restarts", "LSHADE"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RESUMED)
-def test_100_generations_are_60_a_killed_process_and_40(name, killed):
-    again = evolved(name, 100, out=killed / name, resume=True)
+def test_100_generations_are_60_a_killed_process_and_40(name, killed_run):
+    again = run_spec(name, 100, out=killed_run / name, resume=True)
     assert again.timing.steps == 40
-    whole = evolved(name, 100)
+    whole = run_spec(name, 100)
     np.testing.assert_array_equal(again.history, whole.history)
-    same(again.state, whole.state)
+    assert_same(again.state, whole.state)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -82,14 +82,14 @@ def test_the_state_of_an_algorithm_survives_its_checkpoint_to_the_bit(name, tmp_
     spec, problem = SPECS[name], problem_of(SPECS[name])
     rng = np.random.default_rng(0)
 
-    def filled(leaf):
+    def random_leaf(leaf):
         """Return random bits: any number, infinity or nan."""
         bits = rng.integers(0, 256, (*leaf.shape, leaf.dtype.itemsize), np.uint8)
         bits = bits % 2 if leaf.dtype == bool else bits
         return bits.view(leaf.dtype)[..., 0]
 
     like = jax.eval_shape(lambda key: spec.init(key, problem), jax.random.key(0))
-    state = jax.tree.map(filled, like)
+    state = jax.tree.map(random_leaf, like)
     checkpoint.save(tmp_path / "state.npz", state)
     got, _ = checkpoint.load(tmp_path / "state.npz", state)
     assert jax.tree.structure(got) == jax.tree.structure(like)
@@ -107,5 +107,5 @@ def test_every_algorithm_is_here():
 
 if __name__ == "__main__":
     for algorithm in RESUMED:
-        evolved(algorithm, 60, out=Path(sys.argv[1]) / algorithm)
+        run_spec(algorithm, 60, out=Path(sys.argv[1]) / algorithm)
     os.kill(os.getpid(), signal.SIGKILL)

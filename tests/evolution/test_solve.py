@@ -27,7 +27,7 @@ from jaxgpu.runs.loop import Timing
 MIXED = {"x": Real(-4.0, 4.0, (2,)), "n": Integer(0, 20), "k": Categorical(4), "b": Boolean()}
 
 
-def mixed(p):
+def mixed_loss(p):
     bowl = jnp.sum((p["x"] - jnp.array([1.0, -2.0])) ** 2)
     whole = (p["n"] - 13).astype(jnp.float32) ** 2
     return bowl + whole + jnp.where(p["k"] == 2, 0.0, 1.0) + jnp.where(p["b"], 0.0, 3.0)
@@ -41,7 +41,7 @@ def schaffer(x):
 @pytest.mark.slow
 def test_a_mixed_space_from_five_seeds():
     for seed in range(5):
-        found = minimize(mixed, MIXED, 12000, seed=seed)
+        found = minimize(mixed_loss, MIXED, 12000, seed=seed)
         assert found.f < 1e-4, (seed, found.f)
         assert found.x["n"] == 13 and found.x["k"] == 2 and found.x["b"]
         np.testing.assert_allclose(found.x["x"], [1, -2], atol=1e-2)

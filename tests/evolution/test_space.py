@@ -20,21 +20,21 @@ MIXED = {
 def test_uniform_points_give_every_value_equally_often():
     n = 24000
     u = jax.random.uniform(jax.random.key(0), (n, space.dimension(MIXED)))
-    got = jax.jit(jax.vmap(lambda u: space.read(MIXED, u)))(u)
+    got = jax.jit(jax.vmap(lambda u: space.decode(MIXED, u)))(u)
 
-    def even(values, count):
+    def assert_even(values, count):
         # Allow five standard deviations of a binomial count.
         share = np.bincount(np.ravel(values).astype(int), minlength=count) / np.size(values)
         assert len(share) == count
         assert np.abs(share - 1 / count).max() < 5 * np.sqrt(1 / count / n)
 
-    even(got["whole"] + 3, 8)
-    even(got["kind"][:, 0], 3)
-    even(got["flag"], 2)
+    assert_even(got["whole"] + 3, 8)
+    assert_even(got["kind"][:, 0], 3)
+    assert_even(got["flag"], 2)
     codes = np.unique(np.asarray(got["order"]), axis=0, return_inverse=True)
     assert (np.sort(codes[0], axis=1) == np.arange(3)).all()
-    even(codes[1], 6)
-    even(np.floor(np.log10(got["rate"]) + 4), 6)
+    assert_even(codes[1], 6)
+    assert_even(np.floor(np.log10(got["rate"]) + 4), 6)
     real = np.asarray(got["real"])
     np.testing.assert_allclose(real.mean(0), [0, 15], atol=5 * 10 / np.sqrt(12 * n))
     assert real.min(0) == pytest.approx([-1, 10], abs=0.01)
@@ -42,7 +42,7 @@ def test_uniform_points_give_every_value_equally_often():
 
 def test_the_ends_of_the_box_are_the_ends_of_the_space():
     for end in (0.0, 1.0):
-        got = space.read(MIXED, jnp.full(space.dimension(MIXED), end))
+        got = space.decode(MIXED, jnp.full(space.dimension(MIXED), end))
         np.testing.assert_array_equal(got["real"], [[-1, 10], [1, 20]][int(end)])
         assert got["whole"] == [-3, 4][int(end)]
         assert float(got["rate"]) == pytest.approx([1e-4, 1e2][int(end)])
@@ -50,10 +50,10 @@ def test_the_ends_of_the_box_are_the_ends_of_the_space():
 
 def test_bounds_are_leaves():
     def value(upper):
-        return space.read({"x": Real(0.0, upper), "n": Integer(0, 9)}, jnp.array([0.5, 0.5]))["n"]
+        return space.decode({"x": Real(0.0, upper), "n": Integer(0, 9)}, jnp.array([0.5, 0.5]))["n"]
 
     assert jax.vmap(value)(jnp.array([1.0, 2.0])).shape == (2,)
-    high = jax.vmap(lambda b: space.read(Real(0.0, b), jnp.array([0.5])))(jnp.array([1.0, 4.0]))
+    high = jax.vmap(lambda b: space.decode(Real(0.0, b), jnp.array([0.5])))(jnp.array([1.0, 4.0]))
     np.testing.assert_array_equal(high, [0.5, 2.0])
 
 
@@ -106,14 +106,14 @@ def test_bounds_that_are_none_get_one_sentence(variable, said):
 def test_the_shape_of_the_bounds_is_the_shape():
     two = Real(jnp.zeros(2), jnp.array([1.0, 2.0]))
     assert space.dimension(two) == 2
-    np.testing.assert_array_equal(space.read(two, jnp.array([0.25, 0.5])), [0.25, 1.0])
+    np.testing.assert_array_equal(space.decode(two, jnp.array([0.25, 0.5])), [0.25, 1.0])
     assert space.dimension([Real([0, 0, 0], 1), Integer(0, [3, 4]), Real(0.0, 1.0, (2, 2))]) == 9
 
 
 def test_far_bounds_of_a_logarithmic_variable_have_a_middle():
-    far = Real(1e-30, 1e30, logarithmic=True)  # their ratio is no float32
+    far = Real(1e-30, 1e30, logarithmic=True)  # their ratio overflows float32
     u = jnp.array([0.0, 0.25, 0.5, 1.0])
-    got = jax.vmap(lambda u: space.read(far, u[None]))(u)
+    got = jax.vmap(lambda u: space.decode(far, u[None]))(u)
     np.testing.assert_allclose(got, [1e-30, 1e-15, 1.0, 1e30], rtol=1e-4)
 
 
@@ -121,7 +121,7 @@ def test_far_bounds_of_a_logarithmic_variable_have_a_middle():
 def test_every_value_of_a_wide_range_is_reached(low, high):
     wide = Integer(low, high)
     assert space.dimension(wide) == 2
-    read = jax.jit(jax.vmap(lambda u: space.read(wide, u)))
+    read = jax.jit(jax.vmap(lambda u: space.decode(wide, u)))
     np.testing.assert_array_equal(read(jnp.array([[0.0, 0.0], [1.0, 1.0]])), [low, high])
     # The second number steps through neighbouring values, where 2^-24 of the range spans many.
     step = 8 * 2.0**-24  # one of 2^32 places
@@ -137,8 +137,8 @@ def test_every_value_of_a_wide_range_is_reached(low, high):
 
 
 def test_a_point_of_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"^read: u has shape \[3\]; the space takes \[2\]"):
-        space.read(Real(0.0, 1.0, (2,)), jnp.zeros(3))
+    with pytest.raises(ValueError, match=r"^decode: u has shape \[3\]; the space takes \[2\]"):
+        space.decode(Real(0.0, 1.0, (2,)), jnp.zeros(3))
 
 
 def test_points_are_told_apart_by_what_they_are_read_as():
@@ -152,6 +152,6 @@ def test_points_are_told_apart_by_what_they_are_read_as():
             [0.1, 0.8, 0.20, 0.6],  # another x
         ]
     )
-    words = np.asarray(jax.vmap(lambda u: space.words(kinds, u))(u))
+    words = np.asarray(jax.vmap(lambda u: space.identifier(kinds, u))(u))
     assert (words[0] == words[1]).all()
     assert all((words[0] != row).any() for row in words[2:])

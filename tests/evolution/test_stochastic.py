@@ -7,8 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.devices.mesh import devices
-from jaxgpu.evolution import Drawn, Integer, Objective, Real, Stochastic, box, minimize, protocol
+from jaxgpu.devices.mesh import make_mesh
+from jaxgpu.evolution import (
+    Integer,
+    NoisyFunction,
+    NoisyProblem,
+    Objective,
+    Real,
+    box,
+    minimize,
+    protocol,
+)
 from jaxgpu.evolution.single import SNES
 from jaxgpu.inputs.fields import pytree, size
 
@@ -61,7 +70,7 @@ class Noisy(Objective):
 
 def problem(**given):
     spec = {name: given.pop(name) for name in ("noise", "width", "bad") if name in given}
-    return Stochastic(box(-1.0, 1.0, 2), Noisy(**spec), 2, **given)
+    return NoisyProblem(box(-1.0, 1.0, 2), Noisy(**spec), 2, **given)
 
 
 def test_all_candidates_of_a_generation_have_one_draw():
@@ -90,8 +99,8 @@ def test_candidates_may_have_draws_of_their_own():
 def test_what_is_known_is_of_all_that_was_seen():
     """Compare with NumPy over five generations, whose candidates are computed separately."""
     spec, made, rows = Walks(), problem(), []
-    search = protocol.begin(spec, made, KEY)
-    step = jax.jit(lambda search, key: protocol.generation(spec, made, search, key))
+    search = protocol.init_search(spec, made, KEY)
+    step = jax.jit(lambda search, key: protocol.advance_search(spec, made, search, key))
     asked = jax.jit(lambda state, key: (spec.ask(state, key), jax.random.normal(key, (3,))))
     for i in range(5):
         key = jax.random.fold_in(KEY, i)
@@ -128,15 +137,17 @@ def test_neither_the_number_at_once_nor_that_of_devices_says_what_comes():
     spec = Walks(16)
     made = problem(common=False, at_once=1)
     one = protocol.run(spec, made, KEY, 5)
-    many = protocol.run(spec, made, KEY, 5, mesh=devices(8))
+    many = protocol.run(spec, made, KEY, 5, mesh=make_mesh(8))
     both = (one.state, one.objective), (many.state, many.objective)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), *both)
 
 
 def test_what_crosses_is_the_values_and_what_was_seen():
     spec, made = Walks(16), problem()
-    search = protocol.begin(spec, made, KEY)
-    step = jax.jit(lambda search, key: protocol.generation(spec, made, search, key, devices(8)))
+    search = protocol.init_search(spec, made, KEY)
+    step = jax.jit(
+        lambda search, key: protocol.advance_search(spec, made, search, key, make_mesh(8))
+    )
     text = step.lower(search, KEY).compile().as_text()
     assert 1 <= len(re.findall(r" all-gather(?:-start)?\(", text)) <= 3
     assert not re.search("all-reduce|all-to-all|collective-permute", text)
@@ -155,7 +166,7 @@ class Walker(Objective):
 
 def test_a_hundred_thousand_walks_take_the_memory_of_a_thousand_and_of_what_they_tell():
     def temporary(count, at_once):
-        made = Stochastic(box(-1.0, 1.0, 2), Walker(), at_once=at_once)
+        made = NoisyProblem(box(-1.0, 1.0, 2), Walker(), at_once=at_once)
         call = jax.jit(made.evaluate).lower(jnp.zeros((count, 2)), KEY, ())
         return call.compile().memory_analysis().temp_size_in_bytes
 
@@ -192,8 +203,8 @@ def test_numbers_that_are_none_are_counted_and_never_known():
 
 @pytest.mark.slow
 def test_minimize_takes_an_objective_of_points_of_a_space():
-    far = lambda p: (p["a"] - 1) ** 2 + (p["n"].astype(jnp.float32) - 3) ** 2
-    rate = Drawn(lambda p, key: far(p) + 0.01 * jax.random.normal(key))
+    misfit = lambda p: (p["a"] - 1) ** 2 + (p["n"].astype(jnp.float32) - 3) ** 2
+    rate = NoisyFunction(lambda p, key: misfit(p) + 0.01 * jax.random.normal(key))
     found = minimize(
         rate, {"a": Real(-3.0, 3.0), "n": Integer(0, 9)}, 3000, algorithm=SNES(8), at_once=5
     )
@@ -218,22 +229,31 @@ class Wrong(Objective):
 
 
 def test_what_is_no_objective_is_named():
-    lone = lambda of, m=1, **given: Stochastic(box(-1.0, 1.0, 2), of, m, **given)
+    stochastic = lambda of, m=1, **given: NoisyProblem(box(-1.0, 1.0, 2), of, m, **given)
     x = jnp.zeros((4, 2))
     for made, said in (
-        (lone(Wrong((1.0, 0.0))), r"evaluate returns a tuple of 2; it must be \(f, violation, see"),
-        (lone(Wrong((x, None, ()))), r"objective: f has shape \[4, 2\]; it must be a scalar or"),
-        (lone(Noisy(), 1), "the objective returns 2 objectives; the problem says 1"),
-        (lone(Drawn(lambda x, key: x if x[0] > 0 else -x)), "objective: JAX cannot trace it"),
+        (
+            stochastic(Wrong((1.0, 0.0))),
+            r"evaluate returns a tuple of 2; it must be \(f, violation, see",
+        ),
+        (
+            stochastic(Wrong((x, None, ()))),
+            r"objective: f has shape \[4, 2\]; it must be a scalar or",
+        ),
+        (stochastic(Noisy(), 1), "the objective returns 2 objectives; the problem says 1"),
+        (
+            stochastic(NoisyFunction(lambda x, key: x if x[0] > 0 else -x)),
+            "objective: JAX cannot trace it",
+        ),
     ):
         with pytest.raises((TypeError, ValueError), match=said):
             protocol.search(SNES(4), made, KEY, 2)
-    with pytest.raises(TypeError, match="run: Stochastic.objective is a function; it must be an"):
-        protocol.run(SNES(4), lone(lambda x, key: x), KEY, 2)
+    with pytest.raises(TypeError, match="run: NoisyProblem.objective is a function; it must be an"):
+        protocol.run(SNES(4), stochastic(lambda x, key: x), KEY, 2)
     with pytest.raises(ValueError, match="at_once=5 with a function; it must be None but for"):
         minimize(jnp.sum, Real(jnp.zeros(2), 1.0), 100, at_once=5)
     with pytest.raises(ValueError, match="at_once"):
-        protocol.run(SNES(4), lone(Noisy(), 2, at_once=0), KEY, 2)
+        protocol.run(SNES(4), stochastic(Noisy(), 2, at_once=0), KEY, 2)
     with pytest.raises(TypeError, match="step: problem is a Stochastic, whose objective has a"):
         protocol.step(SNES(4), problem(), None, KEY)
     with pytest.raises(ValueError, match=r"evaluate: x has shape \[4, 3\]; it must be \[N, 2\]"):
@@ -249,6 +269,6 @@ class Growing(Noisy):
 
 
 def test_a_state_that_changes_its_shape_is_named():
-    made = Stochastic(box(-1.0, 1.0, 2), Growing(), 2)
+    made = NoisyProblem(box(-1.0, 1.0, 2), Growing(), 2)
     with pytest.raises(TypeError, match=r"objective: update changes \['square'\] float32\[\] to"):
         protocol.run(Walks(), made, KEY, 2)

@@ -42,7 +42,7 @@ def test_sign_and_size(name):
     shape, inside = SURFACES[name]
 
     @jax.jit
-    def measured(points):
+    def measure(points):
         """Return the distances, their gradients, and the distances of the nearest points."""
         distance = lambda p: shape.distance(tuple(p.T))
         d, pull = jax.vjp(distance, points)
@@ -51,7 +51,7 @@ def test_sign_and_size(name):
 
     points = np.random.default_rng(0).uniform(-1, 1, (400, 3)).astype(np.float32)
     points[0] = 0  # a centre or an edge
-    d, step, foot = map(np.asarray, measured(points))
+    d, step, foot = map(np.asarray, measure(points))
     np.testing.assert_array_equal(d[1:] < 0, inside(*points.T)[1:])
     assert np.all(np.isfinite(step))
     outside = d > 1e-3

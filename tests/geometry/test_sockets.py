@@ -21,10 +21,10 @@ def grid(low, high):
 
 def test_a_square_socket_is_as_far_as_its_surface():
     a, b, out = 0.004, 0.003, 0.008
-    inside = lambda p, x, y: (np.abs(p[:, 0]) < x) & (np.abs(p[:, 1]) < y)
+    is_inside = lambda p, x, y: (np.abs(p[:, 0]) < x) & (np.abs(p[:, 1]) < y)
     floor = HEIGHT - DEPTH
     faces = [np.insert(plane(grid(-out, out), grid(-out, out)), 2, z, 1) for z in (0.0, HEIGHT)]
-    faces[1] = faces[1][~inside(faces[1], a, b)]
+    faces[1] = faces[1][~is_inside(faces[1], a, b)]
     faces.append(np.insert(plane(grid(-a, a), grid(-b, b)), 2, floor, 1))
     for x, y, low in ((out, out, 0.0), (a, b, floor)):
         for side in (-1, 1):
@@ -34,7 +34,7 @@ def test_a_square_socket_is_as_far_as_its_surface():
     cloud = np.concatenate(faces)
     x = RNG.uniform((-0.01, -0.01, -0.003), (0.01, 0.01, 0.034), (4000, 3))
     solid = (np.abs(x[:, :2]) < out).all(1) & (x[:, 2] > 0) & (x[:, 2] < HEIGHT)
-    solid &= ~(inside(x, a, b) & (x[:, 2] > floor))
+    solid &= ~(is_inside(x, a, b) & (x[:, 2] > floor))
     compare(socket, cloud, x, solid)
 
 

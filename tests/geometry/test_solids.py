@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from jaxgpu.geometry import solids
-from jaxgpu.geometry.solids import GONE, Boxes, Planes, Rods, Solids
+from jaxgpu.geometry.solids import ABSENT_DEPTH, Boxes, Planes, Rods, Solids
 
 RNG = np.random.default_rng(4)
 BOXES = Boxes(*(RNG.uniform(0.1, 1, (5, 3)).astype(np.float32) for _ in range(2)), np.ones(5))
@@ -41,12 +41,18 @@ def test_distances_and_frames_of_boxes(general):
     x = np.array([1.5, -0.7, 0.4], np.float32)
 
     @jax.jit
-    def every(boxes, x):
+    def evaluate(boxes, x):
         axes, away = boxes.axes(), tuple(x[i] - boxes.centre[:, i] for i in range(3))
-        inner = solids.inside(axes, away)
-        return boxes.there, boxes.distance(x), inner, solids.outside(axes, inner), boxes.kept()
+        inner = solids.to_box_frame(axes, away)
+        return (
+            boxes.is_present,
+            boxes.distance(x),
+            inner,
+            solids.to_world_frame(axes, inner),
+            boxes.hide_absent(),
+        )
 
-    there, distance, inner, outer, kept = every(boxes, x)
+    there, distance, inner, outer, kept = evaluate(boxes, x)
     away = x - BOXES.centre
     local = frames.inv().apply(away)
     want = np.linalg.norm(np.maximum(np.abs(local) - half, 0), axis=1)
@@ -55,5 +61,5 @@ def test_distances_and_frames_of_boxes(general):
     np.testing.assert_allclose(distance, want, rtol=1e-5)
     np.testing.assert_allclose(np.stack(inner, 1), local, atol=2e-6)
     np.testing.assert_allclose(np.stack(outer, 1), away, atol=2e-6)
-    assert kept.centre[3].tolist() == [0, 0, -GONE] and not kept.half[3].any()
+    assert kept.centre[3].tolist() == [0, 0, -ABSENT_DEPTH] and not kept.half[3].any()
     np.testing.assert_array_equal(np.delete(kept.centre, 3, 0), np.delete(BOXES.centre, 3, 0))

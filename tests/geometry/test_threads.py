@@ -27,10 +27,10 @@ def test_a_screw_motion_leaves_the_distance(d, pitch, d2, d1):
     moved = np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1], x[:, 2]], 1)
     moved[:, 2] += pitch * angle / (2 * np.pi)
     distance = jax.jit(lambda p: thread_distance(tuple(p.T), d, pitch))
-    far = lambda p: np.asarray(distance(p.astype(np.float32)))
+    distances = lambda p: np.asarray(distance(p.astype(np.float32)))
     # The tolerance is 24 bits of positions of up to 0.6 d, at slope one.
-    np.testing.assert_allclose(far(moved), far(x), atol=1e-5 * d)
-    assert np.abs(far(x + np.array([0, 0, pitch / 3])) - far(x)).max() > 0.1 * pitch
+    np.testing.assert_allclose(distances(moved), distances(x), atol=1e-5 * d)
+    assert np.abs(distances(x + np.array([0, 0, pitch / 3])) - distances(x)).max() > 0.1 * pitch
 
 
 @pytest.mark.parametrize(("d", "pitch", "d2", "d1"), PUBLISHED[::2])
@@ -71,10 +71,12 @@ def test_a_nut_runs_freely_on_its_bolt_and_in_step_alone():
     off = x + np.array([0, 0, pitch / 2])
 
     @jax.jit
-    def far(x, off):
+    def distances(x, off):
         return nut.distance(tuple(x.T)), bolt.distance(tuple(x.T)), bolt.distance(tuple(off.T))
 
-    of_nut, of_bolt, of_turned = map(np.asarray, far(x.astype(np.float32), off.astype(np.float32)))
+    of_nut, of_bolt, of_turned = map(
+        np.asarray, distances(x.astype(np.float32), off.astype(np.float32))
+    )
     # No point is inside both, and the two distances sum to at least the gap between them.
     assert (of_nut + of_bolt).min() > 0.45 * play * np.sin(np.pi / 6)
     assert ((of_nut < 0) & (of_turned < 0)).any()

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from bessel_table import Table, evaluate, family, shipped
+from bessel_table import Table, evaluate, family, load_tables
 
 DTYPES = (np.float64, np.float32)
 
@@ -87,6 +87,6 @@ def rows(table: Table) -> list[list[str]]:
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
     """Return the rows as the Markdown table of the page."""
-    head = ["", "bound", "points", *regions(np.float64, shipped())]
+    head = ["", "bound", "points", *regions(np.float64, load_tables())]
     lines = [head, ["---"] * len(head), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -19,7 +19,7 @@ from jax import Array
 
 from jaxgpu import numerics
 from jaxgpu.numerics.bessel.branches import log_bessel
-from jaxgpu.numerics.bessel.uniform import Kind
+from jaxgpu.numerics.bessel.debye import BesselKind
 
 SHIPPED = [
     Path(__file__).parents[1] / "numerics" / name
@@ -79,7 +79,7 @@ class Table:
 
 
 @cache
-def shipped() -> Table:
+def load_tables() -> Table:
     """Return the tables of the tests as one."""
     return Table(*(gzip.decompress(path.read_bytes()).decode() for path in SHIPPED))
 
@@ -104,13 +104,13 @@ def evaluate(f: Callable, v: np.ndarray, x: np.ndarray, dtype: type = np.float64
 
 
 @cache
-def by_order(f: Callable) -> Callable:
+def order_slope(f: Callable) -> Callable:
     """Return the derivative in v."""
     return lambda v, x: jax.jvp(lambda v: f(v, x), (v,), (jnp.ones_like(v),))[1]
 
 
 @cache
-def by_argument(f: Callable) -> Callable:
+def argument_slope(f: Callable) -> Callable:
     """Return the derivative in x."""
     return lambda v, x: jax.jvp(lambda x: f(v, x), (x,), (jnp.ones_like(x),))[1]
 
@@ -124,7 +124,7 @@ def family(kind: str) -> Callable:
     """
     names = f"log_{kind}v", f"log_{kind}ve", f"{kind}v_ratio"
     value, scaled, ratio = (getattr(numerics, name) for name in names)
-    sign = Kind(1 if kind == "i" else -1)
+    sign = BesselKind(1 if kind == "i" else -1)
     plain, large = (partial(log_bessel, sign._replace(scaled=flag)) for flag in (False, True))
 
     def values(v: Array, x: Array) -> dict[str, Array]:
@@ -132,9 +132,9 @@ def family(kind: str) -> Callable:
             f"log_{kind}v": value(v, x),
             f"log_{kind}ve": scaled(v, x),
             f"ratio_{kind}": ratio(v, x),
-            f"dlog{kind}v_dv": by_order(plain)(v, x),
-            f"slope_{kind}": by_argument(plain)(v, x),
-            f"slope_{kind}e": by_argument(large)(v, x),
+            f"dlog{kind}v_dv": order_slope(plain)(v, x),
+            f"slope_{kind}": argument_slope(plain)(v, x),
+            f"slope_{kind}e": argument_slope(large)(v, x),
         }
 
     return values

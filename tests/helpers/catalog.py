@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Kind:
+class Category:
     """A kind of public definition: its location and the further files that must mention it.
 
     In the lines, `{name}` is the definition and `{module}` the file that contains it.
@@ -56,10 +56,10 @@ def _is_function(node: Definition) -> bool:
     return isinstance(node, ast.FunctionDef) and "explained" in _decorators(node)
 
 
-IN_ALGORITHMS = "tests/helpers/protocols.py", '"{name}": {package}.{name}(...), in ALGORITHMS'
+IN_ALGORITHMS = "tests/helpers/steppers.py", '"{name}": {package}.{name}(...), in ALGORITHMS'
 ALGORITHM_ROW = "docs/evolution.md", "| `{name}` | source | departures |"
-KINDS = (
-    Kind(
+CATEGORIES = (
+    Category(
         ("jaxgpu/evolution/single",),
         _is_algorithm,
         (
@@ -68,28 +68,28 @@ KINDS = (
             ALGORITHM_ROW,
         ),
     ),
-    Kind(("jaxgpu/evolution/multi",), _is_algorithm, (IN_ALGORITHMS, ALGORITHM_ROW)),
-    Kind(
+    Category(("jaxgpu/evolution/multi",), _is_algorithm, (IN_ALGORITHMS, ALGORITHM_ROW)),
+    Category(
         ("physics/continuum/materials",),
         _is_material,
         (
-            ("tests/helpers/doors_continuum.py", '"{name}": continuum.{name}(), in MATERIALS'),
+            ("tests/helpers/cases_continuum.py", '"{name}": continuum.{name}(), in MATERIALS'),
             ("tests/physics/continuum/test_materials.py", "{name}(...), in LAWS"),
             ("docs/continuum.md", "| `{name}` | equation |"),
         ),
     ),
-    Kind(
+    Category(
         ("rl/envs/classic", "rl/envs/locomotion", "rl/envs/surgical"),
         _is_environment,
         (("docs/rl.md", "a row with its name in backticks to the table of environments"),),
     ),
-    Kind(
+    Category(
         ("numerics/bessel",),
         _is_function,
         (
             (
-                "tests/helpers/doors_numerics.py",
-                'special(numerics.{name}) or Door("numerics.{name}", ...), in DOORS',
+                "tests/helpers/cases_numerics.py",
+                'special(numerics.{name}) or ApiCase("numerics.{name}", ...), in CASES',
             ),
             ("docs/bessel.md", "a row or a sentence with `{name}`"),
         ),
@@ -99,7 +99,7 @@ KINDS = (
 
 def missing(root: Path) -> Iterator[str]:
     """Yield "file: line to add" for each missing step in the checkout `root`."""
-    for kind in KINDS:
+    for kind in CATEGORIES:
         for package in kind.packages:
             for module in sorted((root / package).glob("*.py")):
                 for node in _definitions(module):
@@ -109,7 +109,7 @@ def missing(root: Path) -> Iterator[str]:
 
 
 def _missing_steps(
-    root: Path, package: str, module: str, node: Definition, kind: Kind
+    root: Path, package: str, module: str, node: Definition, kind: Category
 ) -> Iterator[str]:
     name, called = node.name, _registered_name(node)
     init = (root / package / "__init__.py").read_text()
@@ -146,12 +146,12 @@ def _missing_sensors(root: Path) -> Iterator[str]:
     kinds = next(
         ast.literal_eval(node.value)
         for node in ast.parse(source.read_text()).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "KINDS"
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SENSOR_TYPES"
     )
     reading, test, page = (
         (root / file).read_text()
         for file in (
-            "physics/rigid/sensors/read.py",
+            "physics/rigid/sensors/readings.py",
             "tests/physics/rigid/test_sensors.py",
             "docs/rigid.md",
         )
@@ -159,7 +159,8 @@ def _missing_sensors(root: Path) -> Iterator[str]:
     for kind in kinds.values():
         framed = kind in ("force", "torque") or kind.startswith("frame")
         if not framed and f'"{kind}"' not in reading:
-            yield f'physics/rigid/sensors/read.py: add "{kind}": a function of the state, in _PLAIN'
+            yield f'physics/rigid/sensors/readings.py: add "{kind}": a function of the state, in '
+            "_PLAIN"
         if f"<{kind}" not in test:
             yield f"tests/physics/rigid/test_sensors.py: add <{kind} .../> to ROBOT"
         if f"`{kind}`" not in page:

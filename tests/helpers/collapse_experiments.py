@@ -32,7 +32,7 @@ COLUMNS = ((0.5, 160), (1.0, 80), (2.0, 40), (4.0, 40))  # a, cells in L
 REPOSE, GRAIN = 30.5, 0.01  # degrees, diameter / L
 
 
-def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def dam_break(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return t sqrt(2 g / a), front x / a and wall height y / 2 a of a column `cells` wide."""
     dx = A / cells
     x = fill_box((0.0, 0.0), (A, 2 * A), dx / 2)
@@ -50,7 +50,7 @@ def dam(cells: int, length: int, end: float) -> tuple[np.ndarray, np.ndarray, np
     return np.linspace(0, end, 151), front / A, top / (2 * A)
 
 
-def delayed(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
+def best_delay(time: np.ndarray, front: np.ndarray) -> tuple[float, float]:
     """Return the mean error of the front against table 2 at the best gate delay, and that delay."""
     lags = np.linspace(0, 0.25, 26)
     seen = [np.interp(FRONT[0] - lag, time, front, left=1) / FRONT[1] - 1 for lag in lags]

@@ -38,11 +38,11 @@ def check(
     beyond: as in `check_program`.
     """
     plain = f(*args)
-    same(jax.jit(f)(*args), plain, rtol)
+    assert_same(jax.jit(f)(*args), plain, rtol)
     assert_deterministic(f, *args)
-    compiles_once(f, *args)
+    assert_compiles_once(f, *args)
     check_program(f, *args, beyond=beyond)
-    exports(f, *args)
+    assert_exports(f, *args)
     if batched:
         vmap_is_a_loop(f, args, batched, rtol)
     if differentiable:
@@ -63,7 +63,7 @@ def avals(tree: Any) -> list[str]:
     ]
 
 
-def same(got: Any, want: Any, rtol: float = 0.0) -> None:
+def assert_same(got: Any, want: Any, rtol: float = 0.0) -> None:
     """Assert equal structure, dtypes and shapes, and values within `rtol` of the largest one."""
     assert jax.tree.structure(got) == jax.tree.structure(want)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
@@ -77,7 +77,7 @@ def same(got: Any, want: Any, rtol: float = 0.0) -> None:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale)
 
 
-def lane(tree: Any, i: int) -> Any:
+def take_copy(tree: Any, i: int) -> Any:
     """Return one of the copies in a pytree of stacked arrays."""
     return jax.tree.map(lambda x: x[i] if _is_key(x) else np.asarray(x)[i], tree)
 
@@ -85,10 +85,10 @@ def lane(tree: Any, i: int) -> Any:
 def assert_deterministic(f: Callable[..., Any], *args: Any) -> None:
     """Assert that two calls return identical bits."""
     g = jax.jit(f)
-    same(g(*args), g(*args))
+    assert_same(g(*args), g(*args))
 
 
-def compiles_once(f: Callable[..., Any], *args: Any) -> None:
+def assert_compiles_once(f: Callable[..., Any], *args: Any) -> None:
     """Assert that a second call with the same shapes compiles nothing."""
     g = jax.jit(f)
     jax.block_until_ready(g(*args))
@@ -96,7 +96,7 @@ def compiles_once(f: Callable[..., Any], *args: Any) -> None:
         jax.block_until_ready(g(*args))
 
 
-def exports(f: Callable[..., Any], *args: Any) -> None:
+def assert_exports(f: Callable[..., Any], *args: Any) -> None:
     """Assert that the program lowers for every platform, on a machine without accelerators."""
     checks = kernels.export_checks()
     jax.export.export(jax.jit(f), platforms=PLATFORMS, disabled_checks=checks)(*args)
@@ -112,8 +112,8 @@ def vmap_is_a_loop(f: Any, args: tuple, batched: tuple[int, ...], rtol: float) -
     ]
     got = jax.jit(jax.vmap(f, axes))(*stacked)
     first, second = (jax.tree.map(operator.itemgetter(lane), got) for lane in range(2))
-    same(first, f(*lanes[0]), rtol)
-    same(second, f(*lanes[1]), rtol)
+    assert_same(first, f(*lanes[0]), rtol)
+    assert_same(second, f(*lanes[1]), rtol)
 
 
 def gradients_are_finite(f: Any, args: tuple, positions: tuple[int, ...]) -> None:

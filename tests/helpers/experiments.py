@@ -1,8 +1,8 @@
 """Toy versions of every one-call form that writes a folder, as functions of length and values.
 
-`form(name, far, values, **where)` runs a form with `BASE[name]` overridden by `values`. The code of
-a user's script comes from a text that can be changed, moved to another line, and attributed to
-another module.
+`run_form(name, far, values, **where)` runs a form with `BASE[name]` overridden by `values`. The
+code of a user's script comes from a text that can be changed, moved to another line, and attributed
+to another module.
 """
 
 import types
@@ -51,7 +51,7 @@ WRITTEN = {
 }
 
 
-def written(look: Callable[[Any], Any], **values: Any) -> Callable[[Any], Any]:
+def make_script(look: Callable[[Any], Any], **values: Any) -> Callable[[Any], Any]:
     """Return a function of a user's script whose input is `look(state)`."""
     values = WRITTEN | values
     module = types.ModuleType(values["module"])
@@ -59,11 +59,11 @@ def written(look: Callable[[Any], Any], **values: Any) -> Callable[[Any], Any]:
     return module.made(look, values["target"])
 
 
-def itself(x: Any) -> Any:
+def same_value(x: Any) -> Any:
     return x
 
 
-def stacked(x: Any) -> Any:
+def stack_leaves(x: Any) -> Any:
     parts = [jnp.ravel(part) for part in jax.tree.leaves(x)]
     return jnp.concatenate(parts).astype(jnp.result_type(float))
 
@@ -104,10 +104,10 @@ def x_of(state: Any) -> Any:
 
 
 def _run(far: int, p: dict[str, Any], **where: Any) -> Any:
-    loss = written(x_of, **p["f"])
+    loss = make_script(x_of, **p["f"])
     spec = p["class"](p["rate"], Noise(p["sigma"], p["kind"]), loss, p["rounds"])
     state = {"x": np.asarray(p["x"], p["dtype"]), "n": jnp.int32(p["n"])} | p["more"]
-    measure = written(x_of, **p["m"]) if p["measure"] else None
+    measure = make_script(x_of, **p["m"]) if p["measure"] else None
     key = jax.random.key(p["seed"], impl=p["impl"])
     return loop.run(spec.step, state, far, key=key, measure=measure, **where)
 
@@ -136,8 +136,8 @@ def _minimize(far: int, p: dict[str, Any], **where: Any) -> Any:
         "array": lambda: evolution.Real(np.full(2, p["low"]), p["high"], logarithmic=p["log"]),
     }
     space = {"a": kinds[p["variable"]](), "b": evolution.Real(-1.0, p["side"])} | p["more"]
-    function = written(stacked, **p["f"])
-    measure = written(mean_of, **p["m"]) if p["measure"] else None
+    function = make_script(stack_leaves, **p["f"])
+    measure = make_script(mean_of, **p["m"]) if p["measure"] else None
     return evolution.minimize(
         function,
         [part for _, part in sorted(space.items())] if p["list"] else space,
@@ -150,12 +150,12 @@ def _minimize(far: int, p: dict[str, Any], **where: Any) -> Any:
 
 
 def _protocol(far: int, p: dict[str, Any], **where: Any) -> Any:
-    loss = written(itself, **p["f"])
+    loss = make_script(same_value, **p["f"])
     box = evolution.problem.box(p["low"], p["high"], p["dimension"])
     function = (lambda x: jnp.stack([loss(x)])) if p["objectives"] == 1 else _two_objectives(loss)
     problem = evolution.problem.Problem(box, function, p["objectives"])
     key = jax.random.key(p["seed"], impl=p["impl"])
-    measure = written(mean_of, **p["m"]) if p["measure"] else None
+    measure = make_script(mean_of, **p["m"]) if p["measure"] else None
     return evolution.protocol.run(_search(p), problem, key, far, measure=measure, **where)
 
 
@@ -193,7 +193,7 @@ def _evolve(far: int, p: dict[str, Any], **where: Any) -> Any:
         steps = nbody.Hermite6(softening=p["softening"], interval=p["interval"])
     spec = p["loaded"] or nbody.Cluster(steps, edge=p["edge"], unbound=p["unbound"])
     tracers = tuple(0.5 * bodies_of(p | p["light"], p["tracers"])[i] for i in (0, 1))
-    measure = written(stars_of, **p["m"]) if p["measure"] else None
+    measure = make_script(stars_of, **p["m"]) if p["measure"] else None
     time = far * p["interval"]
     return nbody.evolve(
         x, v, m, time, tracers=tracers, spec=spec, tolerance=np.inf, measure=measure, **where
@@ -231,7 +231,10 @@ def _integrate(far: int, p: dict[str, Any], **where: Any) -> Any:
     else:
         spec = nbody.WisdomHolman(gm=gm, dt=p["dt"])
     spec = p["loaded"] or spec
-    measure = {"mine": written(places_of, **p["m"]), "inertial": getattr(spec, "inertial", None)}
+    measure = {
+        "mine": make_script(places_of, **p["m"]),
+        "inertial": getattr(spec, "to_inertial", None),
+    }
     with jax.enable_x64(True):
         return nbody.integrate(
             spec, x, v, far * p["dt"], measure=measure.get(p["measure"]), **where
@@ -266,7 +269,7 @@ def _simulate(far: int, p: dict[str, Any], **where: Any) -> Any:
         sources=(tap,),
     )
     scene = p["loaded"].scene if p["loaded"] else scene
-    measure = written(matter_of, **p["m"]) if p["measure"] else loop.nothing
+    measure = make_script(matter_of, **p["m"]) if p["measure"] else loop.measure_nothing
     every = p["every"]
     with jax.enable_x64(p["dtype"] == "float64"):
         return continuum.simulate(scene, far * every, frames=far, measure=measure, **where)
@@ -305,7 +308,7 @@ def _learner(p: dict[str, Any]) -> Any:
 def _environment_and_learner(p: dict[str, Any], where: dict[str, Any]) -> tuple[Any, Any]:
     """Return the environment and the learner, and add the measure to `where`."""
     if p["measure"]:
-        where["measure"] = written(episodes_of, **p["m"])
+        where["measure"] = make_script(episodes_of, **p["m"])
     if p["loaded"]:
         return p["loaded"]["env"], p["loaded"]["learner"]
     return rl.make(p["task"], **p["env"]), _learner(p)
@@ -345,10 +348,10 @@ def _plan(far: int, p: dict[str, Any], **where: Any) -> Any:
     }
     actions = np.zeros((p["length"], p["width"]), p["dtype"])
     actions[1, 0] = p["action"]
-    measure = {"measure": written(actions_of, **p["m"])} if p["measure"] else {}
+    measure = {"measure": make_script(actions_of, **p["m"])} if p["measure"] else {}
     key = jax.random.key(p["seed"], impl=p["impl"])
     with jax.enable_x64(p["dtype"] == "float64"):
-        loss = written(itself, **p["f"])
+        loss = make_script(same_value, **p["f"])
         return planning.plan(
             loss, actions, planners[p["planner"]](), far, key=key, **measure, **where
         )
@@ -367,7 +370,7 @@ def _fit_mixture(far: int, p: dict[str, Any], **where: Any) -> Any:
     x[:, 0] += p["shift"]
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     key = jax.random.key(p["seed"], impl=p["impl"])
-    measure = written(directions_of, **p["m"]) if p["measure"] else None
+    measure = make_script(directions_of, **p["m"]) if p["measure"] else None
     with jax.enable_x64(p["dtype"] == "float64"):
         x = p["loaded"]["x"] if p["loaded"] else jnp.asarray(x, p["dtype"])
         return numerics.sphere.fit_mixture(
@@ -469,7 +472,7 @@ _OF = {
 }
 
 
-def form(name: str, far: int, values: dict[str, Any] | None = None, **where: Any) -> Any:
+def run_form(name: str, far: int, values: dict[str, Any] | None = None, **where: Any) -> Any:
     """Run a form up to `far` steps, generations, updates or intervals."""
     p = BASE[name] | (values or {})
     p |= {part: BASE[name][part] | p[part] for part in ("f", "m")}

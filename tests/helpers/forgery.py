@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.runs.checkpoint import sealed
+from jaxgpu.runs.checkpoint import sealed_files
 
 type Members = dict[str, bytes]
 
@@ -38,7 +38,7 @@ def seal(path: Path, header: Any, members: Members, compression: int = zipfile.Z
         with zipfile.ZipFile(file, "w", compression) as archive:
             for name, data in {"header.npy": to_npy(text), **members}.items():
                 archive.writestr(name, data)
-        sealed._append_checksum(file)
+        sealed_files._append_checksum(file)
 
 
 def seal_bytes(path: Path, data: bytes) -> None:

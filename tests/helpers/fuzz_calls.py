@@ -55,7 +55,7 @@ class Call:
 
 
 @functools.cache
-def public() -> dict[str, Any]:
+def public_names() -> dict[str, Any]:
     """Return every public function and class, by the name of its definition."""
     kept = examples.public()
     out = tuple(prefix for prefixes in SPARED.values() for prefix in prefixes)
@@ -63,10 +63,10 @@ def public() -> dict[str, Any]:
 
 
 @functools.cache
-def methods() -> dict[str, Any]:
+def public_methods() -> dict[str, Any]:
     """Return every public method of every public class."""
     found = {}
-    for name, thing in public().items():
+    for name, thing in public_names().items():
         if isinstance(thing, type):
             for word, member in inspect.getmembers_static(thing):
                 inner = getattr(member, "__func__", member)
@@ -81,8 +81,8 @@ def chunks() -> dict[str, list[str]]:
     from registry import TABLES
 
     work: dict[str, list[str]] = {table: [] for table in TABLES}
-    where = examples.covered(public())
-    for name, thing in public().items():
+    where = examples.find_coverage(public_names())
+    for name, thing in public_names().items():
         place, way = where.get(name, ("", ""))
         if way in ("own", "used"):
             page = place.endswith(".md")
@@ -92,10 +92,10 @@ def chunks() -> dict[str, list[str]]:
     return work
 
 
-def of_chunk(chunk: str, names: list[str]) -> Iterator[Call]:
+def chunk_calls(chunk: str, names: list[str]) -> Iterator[Call]:
     """Yield the calls of one work unit."""
-    if chunk.startswith("doors_"):
-        for door in importlib.import_module(chunk).DOORS:
+    if chunk.startswith("cases_"):
+        for door in importlib.import_module(chunk).CASES:
             yield Call(door.name, door.call, door.good, door.wide, door.refusals)
         return
     recorder = Recorder(names)
@@ -112,17 +112,17 @@ class Recorder:
     """Executes examples and records their calls of some public names."""
 
     def __init__(self, names: list[str]) -> None:
-        self.of = {id(thing): name for name, thing in public().items() if name in names}
-        self.kinds = {id(thing): name for name, thing in public().items()}
+        self.of = {id(thing): name for name, thing in public_names().items() if name in names}
+        self.kinds = {id(thing): name for name, thing in public_names().items()}
         self.calls: list[Call] = []
 
     def run(self, example: Any) -> None:
         """Execute the code of an example, with its calls recorded."""
         tree = ast.fix_missing_locations(_CallRewriter().visit(ast.parse(example.code)))
-        scope = dict(example.scope) | {"__name__": "example", "_called": self.called}
+        scope = dict(example.scope) | {"__name__": "example", "_called": self.record_call}
         exec(compile(tree, example.of, "exec"), scope)
 
-    def called(self, f: Any, *args: Any, **kwargs: Any) -> Any:
+    def record_call(self, f: Any, *args: Any, **kwargs: Any) -> Any:
         """Record a call, and make it."""
         name, function, first = self._find_name(f)
         if name and not _has_tracers((first, args, kwargs)):

@@ -40,20 +40,20 @@ def main() -> None:
     warnings.simplefilter("ignore")
     log = open(options.log, "a", buffering=1)
     os.chdir(tempfile.mkdtemp())
-    signal.signal(signal.SIGALRM, interrupted)
-    from fuzz_calls import of_chunk
+    signal.signal(signal.SIGALRM, interrupt)
+    from fuzz_calls import chunk_calls
 
     for chunk, names in json.loads(options.group).items():
         index = 0
-        for call in of_chunk(chunk, names):
-            index = tried(call, options, index, log)
+        for call in chunk_calls(chunk, names):
+            index = try_call(call, options, index, log)
         options.skip = 0
         log.write(json.dumps({"end": chunk}) + "\n")
 
 
-def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
+def try_call(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
     """Try a call with all hostile values, until its time is over."""
-    from fuzz_outcomes import answer, refusal
+    from fuzz_outcomes import answer_outcome, error_outcome
     from fuzz_values import attacks
 
     every = list(attacks(call.arguments))
@@ -93,19 +93,19 @@ def tried(call: Any, options: argparse.Namespace, index: int, log: Any) -> int:
             signal.alarm(2 if call.long else LIMIT)
             value = call(attack.arguments)
             signal.alarm(0)
-            outcome, text = answer(call.name, value, good)
+            outcome, text = answer_outcome(call.name, value, good)
             if good is None and outcome.startswith("silent"):  # the valid answer may have as many
                 good = call(call.arguments)
-                outcome, text = answer(call.name, value, good)
+                outcome, text = answer_outcome(call.name, value, good)
         except BaseException as error:
             signal.alarm(0)
-            outcome, text = refusal(call.name, error)
+            outcome, text = error_outcome(call.name, error)
         seconds = round(time.perf_counter() - start, 3)
         log.write(json.dumps(head | {"outcome": outcome, "text": text, "s": seconds}) + "\n")
     return end
 
 
-def interrupted(*_: Any) -> None:
+def interrupt(*_: Any) -> None:
     """Interrupt a call that takes too long."""
     from fuzz_outcomes import TookLong
 

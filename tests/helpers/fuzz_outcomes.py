@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from doors import refused_well
+from api_cases import assert_clear_refusal
 
 # functions that may return nan or infinity, by the end of their names, and the reason
 PASSES = {
@@ -41,12 +41,12 @@ class TookLong(BaseException):
     """Interruption of a call after its time limit, as by Ctrl-C."""
 
 
-def refusal(name: str, error: BaseException) -> tuple[str, str]:
+def error_outcome(name: str, error: BaseException) -> tuple[str, str]:
     """Return the outcome of an exception, and its description."""
     if isinstance(error, TookLong):
         return "interrupted", ""
     try:
-        refused_well(error)
+        assert_clear_refusal(error)
     except AssertionError:
         last = traceback.extract_tb(error.__traceback__)
         ours = [f for f in last if "/jaxgpu/" in f.filename and "site-packages" not in f.filename]
@@ -61,12 +61,12 @@ def refusal(name: str, error: BaseException) -> tuple[str, str]:
     return "refused", ""
 
 
-def answer(name: str, value: Any, good: Any) -> tuple[str, str]:
+def answer_outcome(name: str, value: Any, good: Any) -> tuple[str, str]:
     """Return the outcome of a returned value, by comparison with the result of the valid call."""
     if dataclasses.is_dataclass(value) and name.endswith(type(value).__name__):
         return "accepted", ""  # a constructed spec is checked at its first use
-    nan, inf = unfinite(value)
-    nan_before, inf_before = unfinite(good)
+    nan, inf = count_nonfinite(value)
+    nan_before, inf_before = count_nonfinite(good)
     if (nan, inf) != (0, 0) and any(one.match(name) for one in _PASSES):
         return "passed on", ""
     if nan > nan_before:
@@ -76,7 +76,7 @@ def answer(name: str, value: Any, good: Any) -> tuple[str, str]:
     return "accepted", ""
 
 
-def unfinite(value: Any) -> tuple[int, int]:
+def count_nonfinite(value: Any) -> tuple[int, int]:
     """Return how many returned numbers are nan, and how many are infinite."""
     nan = inf = 0
     for leaf in floats(value):

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgpu.inputs.ranges import KEY
+from jaxgpu.inputs.ranges import RANGE_KEY
 
 DEPTH = 4  # depth of nested specs
 LEAVES = 6  # maximum elements of a container
@@ -84,7 +84,7 @@ WORDS: dict[str, Any] = {"no such word": "no-such-word", "an empty word": "", "3
 FLAGS: dict[str, Any] = {"no": "no", "2": 2, "nan": np.nan, "two flags": np.array([True, False])}
 KEYS: dict[str, Any] = {"a seed": 7, "keys": jax.random.split(jax.random.key(0)), "nan": np.nan}
 KEYS |= {"zeros": np.zeros(2)}
-THINGS: dict[str, Any] = {"3": 3, "nan": np.nan, "an array": np.zeros(3, np.float32)}
+OBJECTS: dict[str, Any] = {"3": 3, "nan": np.nan, "an array": np.zeros(3, np.float32)}
 
 
 def attacks(arguments: dict[str, Any]) -> Iterator[Attack]:
@@ -93,11 +93,11 @@ def attacks(arguments: dict[str, Any]) -> Iterator[Attack]:
     for at, value, unit, put in sorted(places, key=lambda place: place[0].count(".")):
         if at == "self":  # a method always gets an object of its class
             continue
-        for word, bad in hostile(value, unit).items():
+        for word, bad in hostile_values(value, unit).items():
             yield Attack(at, word, arguments, put, bad)
 
 
-def hostile(value: Any, unit: str = "") -> dict[str, Any]:
+def hostile_values(value: Any, unit: str = "") -> dict[str, Any]:
     """Return hostile values that replace a valid one, by description."""
     if isinstance(value, bool | np.bool_):
         return OTHERS | FLAGS
@@ -117,10 +117,10 @@ def hostile(value: Any, unit: str = "") -> dict[str, Any]:
     if isinstance(value, tuple | list):
         more = {"nothing": type(value)() if type(value) in (tuple, list) else ()}
         more |= {"one less": value[:-1]} if type(value) in (tuple, list) else {}
-        return OTHERS | THINGS | more
+        return OTHERS | OBJECTS | more
     if value is None:
-        return OTHERS | THINGS
-    return OTHERS | THINGS
+        return OTHERS | OBJECTS
+    return OTHERS | OBJECTS
 
 
 def _hostile_arrays(a: np.ndarray) -> Iterator[tuple[str, Any]]:
@@ -158,7 +158,7 @@ def _positions(at: str, value: Any, unit: str = "", depth: int = DEPTH) -> list[
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             if field.init:
-                among = field.metadata.get(KEY)
+                among = field.metadata.get(RANGE_KEY)
                 inner = _positions(
                     f"{at}.{field.name}",
                     getattr(value, field.name),

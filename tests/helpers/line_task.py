@@ -42,7 +42,7 @@ class Line:
     def script(self):
         return Approach()
 
-    def seen(self, x):
+    def observe_x(self, x):
         if self.observation == "vector":
             return x
         field = {"field": jnp.zeros((2, 2, 1)).at[0, 0].set(x)}
@@ -51,14 +51,14 @@ class Line:
 
     def reset(self, key):
         x = jax.random.uniform(key, (1,), minval=-0.4, maxval=0.4)
-        return (x, jnp.int32(0)), self.seen(x)
+        return (x, jnp.int32(0)), self.observe_x(x)
 
     def step(self, state, action, key):
         x, t = state[0] + 0.1 * action, state[1] + 1
         success = jnp.abs(x[0]) < 0.1
         over = t >= self.max_steps
         return rl.Step(
-            (x, t), self.seen(x), -(x[0] ** 2), jnp.bool_(False), over, {"success": success}
+            (x, t), self.observe_x(x), -(x[0] ** 2), jnp.bool_(False), over, {"success": success}
         )
 
 
@@ -78,4 +78,4 @@ def sweep_of_zeros(env, learner, keys, parts, every, measure=None, **saved):
 
 def film_of_zeros(env, policy, key, *told):
     """Replace the video of a study."""
-    return report.film(np.zeros((2, 8, 8, 3), np.uint8), "An episode.", 0.1)
+    return report.video(np.zeros((2, 8, 8, 3), np.uint8), "An episode.", 0.1)

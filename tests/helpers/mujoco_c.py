@@ -45,7 +45,7 @@ ROWS = """<mujoco><option cone="{cone}" impratio="3" integrator="{integrator}" t
 ).replace('<geom size=".08"', '<geom name="tip" size=".08"')
 
 
-def loaded(text: str, **options: int) -> tuple[mujoco.MjModel, mujoco.MjData, rigid.Model]:
+def load_model(text: str, **options: int) -> tuple[mujoco.MjModel, mujoco.MjData, rigid.Model]:
     """Return MuJoCo's model with a converged solver, its data, and jaxgpu's model in float64."""
     c = mujoco.MjModel.from_xml_string(text)
     c.opt.jacobian, c.opt.tolerance, c.opt.iterations, c.opt.ls_iterations = 0, 0, 200, 100
@@ -64,7 +64,7 @@ def states(c: mujoco.MjModel, count: int, seed: int = 0) -> list[tuple[np.ndarra
     return out
 
 
-def started(model: rigid.Model, q: jax.Array, v: jax.Array, act: jax.Array) -> rigid.State:
+def make_state(model: rigid.Model, q: jax.Array, v: jax.Array, act: jax.Array) -> rigid.State:
     """Return a state with activations."""
 
     return dataclasses.replace(model.init(q, v), act=jnp.asarray(act, model.qpos0.dtype))
@@ -75,15 +75,15 @@ def motion(model: rigid.Model):
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
     def step_and_forces(state, ctrl=None):
-        state = model.checked("motion", state)
+        state = model.check_state("motion", state)
         ctrl = jnp.zeros(model.layout.nu) if ctrl is None else ctrl
         look = lambda d: (d.qacc, d.constraint, d.M)
-        return integrators.seen(model, state, ctrl, jnp.zeros(model.layout.nv), look)
+        return integrators.step_and_look(model, state, ctrl, jnp.zeros(model.layout.nv), look)
 
     return step_and_forces
 
 
-def put(c: mujoco.MjModel, d: mujoco.MjData, q, v, act, ctrl) -> None:
+def set_data(c: mujoco.MjModel, d: mujoco.MjData, q, v, act, ctrl) -> None:
     """Set the data in C, without a warm start."""
     mujoco.mj_resetData(c, d)
     d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = q, v, act, ctrl

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 import jaxgpu
 from jaxgpu.devices import mesh
-from jaxgpu.devices.processes import leads, watch
+from jaxgpu.devices.processes import is_leader, watchdog
 from jaxgpu.runs import Branch
 from jaxgpu.runs.loop import Run, run
 from jaxgpu.runs.saving import identity
@@ -28,13 +28,13 @@ ROWS, CHUNK, TURN = 96, 5, 12
 
 def start():
     """Return a state with sharded arrays, including random keys, and replicated ones."""
-    devices = mesh.devices()
+    devices = mesh.make_mesh()
     x = np.linspace(-1, 1, 3 * ROWS, dtype=np.float32).reshape(ROWS, 3)
     keys = jax.random.split(jax.random.key(3), ROWS)
     return {
-        "x": mesh.split(x, devices),
-        "columns": mesh.split(x.T.copy(), devices, axis=1),
-        "keys": mesh.split(keys, devices),
+        "x": mesh.shard(x, devices),
+        "columns": mesh.shard(x.T.copy(), devices, axis=1),
+        "keys": mesh.shard(keys, devices),
         "turn": mesh.replicate(np.int32(0), devices),
         "scale": np.float32(0.5),  # on one device
     }
@@ -59,7 +59,7 @@ def step(rate, state, key):
 
 def measure(state):
     """Return sums over devices, which round differently by grouping, and an exact number."""
-    devices = mesh.devices()
+    devices = mesh.make_mesh()
     (axis,) = devices.axis_names
     total = lambda x: jax.lax.psum(jnp.sum(x), axis)
     shared = jax.shard_map(
@@ -69,7 +69,7 @@ def measure(state):
     return {"mean": mean, "turn": state["turn"]}
 
 
-def go(out: Path, steps: int, check=None, keep=None, resume=True) -> Run:
+def run_job(out: Path, steps: int, check=None, keep=None, resume=True) -> Run:
     """Run from the last checkpoint, if there is one."""
     key = jax.random.key(7)
     return run(
@@ -86,7 +86,7 @@ def go(out: Path, steps: int, check=None, keep=None, resume=True) -> Run:
     )
 
 
-def befall(event: str):
+def signal_check(event: str):
     """Return a check that sends a signal to the last process at a turn."""
 
     def check(state, history):
@@ -105,22 +105,22 @@ def main(folder: Path, steps: int, devices: int, event: str = "") -> None:
     # the settings of the tests, on which a traced program depends
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
-    watch.SILENCE, watch.GRACE, watch.LAST = 4.0, 2.0, 3.0
+    watchdog.SILENCE, watchdog.GRACE, watchdog.EXIT_DELAY = 4.0, 2.0, 3.0
     jaxgpu.distributed()
     number = jax.process_index()
     steps += number if event == "other steps" else 0
     if event == "branch":
-        go(folder / "out", steps, keep=4)
+        run_job(folder / "out", steps, keep=4)
         branch = Branch(folder / "out", step=8)
-        result = go(folder / "branch", steps, resume=branch)
+        result = run_job(folder / "branch", steps, resume=branch)
     else:
-        result = go(folder / "out", steps, befall(event))
+        result = run_job(folder / "out", steps, signal_check(event))
     said = {
-        "state": identity.of_arrays(result.state),
+        "state": identity.arrays_digest(result.state),
         "mean": result.history["mean"].tolist(),
         "turn": result.history["turn"].tolist(),
         "steps": result.timing.steps,
-        "leads": leads(),
+        "leads": is_leader(),
     }
     (folder / f"{number}.json").write_text(json.dumps(said))
 

@@ -48,7 +48,7 @@ def folder() -> Path | None:
     return root / key.hexdigest()[:16]
 
 
-def use() -> None:
+def enable() -> None:
     """Let this process and its children read and write the cache."""
     path = folder()
     if path is None:

@@ -1,7 +1,7 @@
 """The registry of the package: every public name, and the rules that it must obey.
 
-Functions are registered as API cases (`doors_<pillar>.py`); specs, environments, learners and
-algorithms in the tables of `protocols.py`. `tests/core/test_conformance.py` tests all of them:
+Functions are registered as API cases (`cases_<package>.py`); specs, environments, learners and
+algorithms in the tables of `steppers.py`. `tests/core/test_conformance.py` tests all of them:
 registration is not optional, and a missing public name fails.
 
 A case that takes arrays is a *program*: it is tested in float32 and float64, under `jit`, `vmap`
@@ -18,28 +18,28 @@ import conformance
 import jax
 import jax.numpy as jnp
 import numpy as np
-from doors import Door, as_users, cheap_programs, split
+from api_cases import ApiCase, as_users, cheap_programs, split
 
-TABLES = sorted(file.stem for file in Path(__file__).parent.glob("doors_*.py"))
-DOORS: list[Door] = [door for table in TABLES for door in importlib.import_module(table).DOORS]
-OURS = {f"jit({d.name.rpartition('.')[2]})" for d in DOORS}  # programs of public functions
-TABLE_OF = {d.name: table for table in TABLES for d in importlib.import_module(table).DOORS}
+TABLES = sorted(file.stem for file in Path(__file__).parent.glob("cases_*.py"))
+CASES: list[ApiCase] = [door for table in TABLES for door in importlib.import_module(table).CASES]
+OURS = {f"jit({d.name.rpartition('.')[2]})" for d in CASES}  # programs of public functions
+TABLE_OF = {d.name: table for table in TABLES for d in importlib.import_module(table).CASES}
 # cases for which a rule takes more than 1.5 s
 SLOW = {
     "hostile input": [
-        "evolution.Drawn, Stochastic.evaluate",
+        "evolution.NoisyFunction, NoisyProblem.evaluate",
         "evolution.indicators.expected_utility",
         "evolution.indicators.hypervolume",
         "evolution.indicators.hypervolume_by_rays",
         "evolution.multi.RVEA.init",
         "evolution.pareto.crowding_distance",
-        "evolution.pareto.nondominated",
+        "evolution.pareto.is_non_dominated",
         "evolution.pareto.ranks",
         "evolution.search",
         "evolution.single.LSHADE",
         "evolution.single.Restarts",
         "numerics.Mixture.log_prob",
-        "numerics.Mixture.refined",
+        "numerics.Mixture.em_step",
         "numerics.VonMisesFisher.entropy",
         "numerics.VonMisesFisher.fit",
         "numerics.VonMisesFisher.from_mean",
@@ -55,11 +55,11 @@ SLOW = {
         "numerics.log_kv",
         "numerics.log_kve",
         "numerics.matern",
-        "numerics.sphere.sampling.draw",
+        "numerics.sphere.sampling.sample_vmf",
         "numerics.spherical_kmeans",
         "physics.nbody.Planetary.init",
         "physics.nbody.WisdomHolman.init",
-        "physics.nbody.encounters.watched",
+        "physics.nbody.encounters.log_stars",
         "physics.nbody.evolve",
         "physics.nbody.integrate",
         "physics.nbody.kepler.drift",
@@ -67,14 +67,14 @@ SLOW = {
         "physics.nbody.masses.quantile",
         "physics.nbody.measure.budget",
         "physics.nbody.measure.class_radii",
-        "physics.nbody.paired",
-        "physics.nbody.virial",
+        "physics.nbody.add_companions",
+        "physics.nbody.virialize",
         "physics.rigid.Model.sensors",
         "physics.rigid.Model.step",
         "physics.rigid.inverse_dynamics",
         "physics.rigid.sensors.contact_forces",
         "physics.touch.Grasp.step",
-        "render.nearest",
+        "render.nearest_ball",
         "render.picture",
         "render.soft_depth",
         "render.trace",
@@ -99,7 +99,7 @@ SLOW = {
         "evolution.indicators.expected_utility",
         "evolution.search",
         "numerics.Mixture.log_prob",
-        "numerics.Mixture.refined",
+        "numerics.Mixture.em_step",
         "numerics.VonMisesFisher.entropy",
         "numerics.VonMisesFisher.kl_divergence",
         "numerics.VonMisesFisher.log_prob",
@@ -138,13 +138,13 @@ ONCE = "pytree.pytree", "mesh.replicate: mesh"
 FIRST = {
     "evolution.problems.knapsack, Sacks": 40,
     "evolution.problems.car_cab": 24,
-    "evolution.problems.scaled": 32,
+    "evolution.problems.scale_objectives": 32,
     "physics.touch.taxels": 16,
     "rl.envs.rearrange.robot.Servos": 40,
 }
 
 
-def of_the_host(door: Door) -> None:
+def assert_needs_host(door: ApiCase) -> None:
     """Assert that a case with a reason in `host` really needs the values of its arrays."""
     arrays, others = split(door, door.good)
     assert arrays, f"{door.name}: takes no arrays; leave its field `host` out"
@@ -168,18 +168,18 @@ def cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(cast_leaf, tree)
 
 
-def program(door: Door, dtype: Any) -> tuple[Any, Any]:
+def program(door: ApiCase, dtype: Any) -> tuple[Any, Any]:
     """Return a case as a function of its arrays under `jit`, and these arrays in `dtype`."""
     arrays, others = split(door, door.good)
     return jax.jit(lambda arrays: door.call(**arrays, **others)), cast(arrays, dtype)
 
 
-def traces(door: Door) -> None:
+def check_trace(door: ApiCase) -> None:
     """Assert that the case is one portable program in each precision.
 
     Arrays of a dtype return as arrays of that dtype: no accidental float64, none lost. Other data
     of a case (a problem, a field) keep their own dtype, and if that is float32 the result may be
-    float32. The 64-bit program is traced while the 32-bit one is alive: see `protocols.traces`.
+    float32. The 64-bit program is traced while the 32-bit one is alive: see `steppers.check_trace`.
     """
     kept = []
     for dtype in (np.float32, np.float64):
@@ -190,7 +190,7 @@ def traces(door: Door) -> None:
             kept.append(traced)
             conformance.check_jaxpr(traced.jaxpr, beyond=wide and door.beyond)
             if wide == door.wide:
-                conformance.exports(f, arrays)
+                conformance.assert_exports(f, arrays)
         held = {
             str(a.dtype) for a in traced.jaxpr.consts if hasattr(a, "dtype") and _is_floating(a)
         }
@@ -198,7 +198,7 @@ def traces(door: Door) -> None:
         assert found <= {name, *held}, f"{door.name}: {found} out of {name}"
 
 
-def runs(door: Door) -> None:
+def check_run(door: ApiCase) -> None:
     """Assert that outside `jit` a case compiles few programs, and none again with new specs.
 
     `vmap` must return the same values, independent of its other lane.
@@ -218,10 +218,10 @@ def runs(door: Door) -> None:
         one, two = arrays, jax.tree.map(_perturb, arrays)
         for i, lanes in enumerate([(one, two), (two, one)]):
             got = vmapped(jax.tree.map(_stack, *lanes))
-            conformance.same(conformance.lane(got, i), want, door.rtol)
+            conformance.assert_same(conformance.take_copy(got, i), want, door.rtol)
 
 
-def runs_again(door: Door) -> None:
+def check_rerun(door: ApiCase) -> None:
     """Call a case that is not a program twice, and assert that the second call compiles nothing."""
     with jax.enable_x64(door.wide), as_users(), cheap_programs():
         door.call(**door.good)
@@ -236,7 +236,7 @@ def _reconstruct(tree: Any) -> Any:
     return jax.tree.unflatten(structure, leaves)
 
 
-def numbers(door: Door) -> None:
+def check_dtypes(door: ApiCase) -> None:
     """Assert that a Python float next to 32-bit arrays changes no dtype if 64 bits are enabled."""
     good = {k: v for k, v in door.good.items() if k not in (*door.things, *door.free)}
     found = []
@@ -250,7 +250,7 @@ def numbers(door: Door) -> None:
     assert not other, f"{door.name}: dtypes of floats, and of float32: {other}"
 
 
-def has_numbers_and_arrays(door: Door) -> bool:
+def has_numbers_and_arrays(door: ApiCase) -> bool:
     """Return whether it takes numbers as well as floating-point arrays."""
     good = [v for k, v in door.good.items() if k not in (*door.things, *door.free)]
     real = [x for x in jax.tree.leaves(good) if hasattr(x, "dtype") and _is_floating(x)]
@@ -283,4 +283,4 @@ def _is_floating(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
-RULES: dict[str, Callable[[Door], None]] = {"traced": traces, "run": runs}
+RULES: dict[str, Callable[[ApiCase], None]] = {"traced": check_trace, "run": check_run}

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 
-def by_matrices(arm, q):
+def tip_pose(arm, q):
     """Return position [3], m, and orientation [3, 3] of the tip, at joints [J]."""
     T = np.eye(4)
     for (alpha, a, theta, d), sliding, value in zip(arm.dh, arm.prismatic, q):

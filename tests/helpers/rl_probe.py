@@ -54,7 +54,7 @@ class Drift:
         return Step((x, t), x[None], 1 - x * x, over, (t >= 3) & ~over, {"success": over})
 
 
-def drifted(x):
+def drift_outcomes(x):
     """Return the outcomes of steps from positions x [T, B] of `Drift` with resets, in NumPy.
 
     These are next positions, rewards, and masks of terminated and of truncated steps, [T, B] each.
@@ -82,7 +82,7 @@ def lambda_returns(reward, ahead, ended, cut, gamma, share):
     return returns
 
 
-def begun(learner, env, key):
+def init_state(learner, env, key):
     """Return the state of a training before its first step, with arbitrary cosines as weights."""
     shapes = jax.eval_shape(lambda key: learner.init(env, key, 10), key)
     state = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
@@ -114,18 +114,18 @@ class Brittle:
 
     def reset(self, key):
         """Reset the environment; the result may be nan."""
-        return spoilt(self.env.reset(key), jax.random.bernoulli(key, self.torn))
+        return corrupt(self.env.reset(key), jax.random.bernoulli(key, self.torn))
 
     def step(self, state, action, key):
         """Step the environment; the result may be nan, including its derivatives."""
         step = self.env.step(state, action, key)
         bad = jax.random.bernoulli(key, self.chance)
-        state, observation = spoilt((step.state, step.observation), bad)
+        state, observation = corrupt((step.state, step.observation), bad)
         reward = step.reward + jnp.where(bad, jnp.inf, 0.0)
         return step._replace(state=state, observation=observation, reward=reward)
 
 
-def spoilt(tree, bad):
+def corrupt(tree, bad):
     factor = jnp.where(bad, jnp.nan, 1.0)
     is_floating = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
     return jax.tree.map(lambda x: x * factor if is_floating(x) else x, tree)

@@ -11,7 +11,7 @@ from jaxgpu import rl
 FILE = np.load(Path(__file__).parents[1] / "rl/gymnasium_reference.npz")
 
 
-def recorded(name):
+def load_steps(name):
     """Return before, action, after, observation, reward, terminated of 1000 random steps."""
     kinds = ("before", "action", "after", "observation", "reward", "terminated")
     return {kind: FILE[f"{name}/{kind}"] for kind in kinds}
@@ -19,7 +19,7 @@ def recorded(name):
 
 def check_steps(name, state, dtype, tolerance):
     """Compare steps from `state(x, t)` in `dtype` with the steps of gymnasium."""
-    before, actions = (jnp.asarray(recorded(name)[kind]) for kind in ("before", "action"))
+    before, actions = (jnp.asarray(load_steps(name)[kind]) for kind in ("before", "action"))
     if jnp.issubdtype(actions.dtype, jnp.floating):
         actions = actions.astype(dtype)
     states = state(before.astype(dtype), jnp.zeros(len(before), jnp.int32))
@@ -35,7 +35,7 @@ def replay(env, states, actions):
 
 def assert_like_gymnasium(name, step, state, tolerance):
     """Compare states, observations, rewards and terminations of 1000 random steps."""
-    want = recorded(name)
+    want = load_steps(name)
     pairs = [
         (state, want["after"]),
         (step.observation, want["observation"]),

@@ -34,7 +34,7 @@ SCENES = {
 }
 
 
-def off(name, q):
+def goal_offset(name, q):
     """Return the tip minus the center of the goals, [3] m in scene axes, at the joints `q`."""
     joints, base, centre, ahead = SCENES[name]
     slide, M, bodies = len(q) - 1, np.eye(4), []

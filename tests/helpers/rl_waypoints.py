@@ -27,6 +27,6 @@ def play(env, waypoints, episodes=8):
     return np.asarray(out.info["success"]), states
 
 
-def nearest(yaw):
+def wrap_jaw(yaw):
     """Return the equivalent jaw angle of less than 90 degrees."""
     return (yaw + np.pi / 2) % np.pi - np.pi / 2

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.numerics.arguments import broadcast, least, prepare
+from jaxgpu.numerics.arguments import broadcast, known_min, prepare
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_refuses_shapes_that_do_not_broadcast():
 
 
 def test_sees_values_but_not_traced_ones():
-    assert least(24) == 24 and least(np.array([30.0, 25.0])) == 25
+    assert known_min(24) == 24 and known_min(np.array([30.0, 25.0])) == 25
     for unknown in (np.array([30.0, np.nan]), np.array([]), jnp.float32(30), np.nan):
-        assert least(unknown) == -np.inf
+        assert known_min(unknown) == -np.inf
 
 
 def test_three_arguments_share_a_shape_and_a_dtype():

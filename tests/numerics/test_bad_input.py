@@ -80,7 +80,7 @@ def test_lists_are_the_arrays_they_stand_for(name):
     f, v, x = getattr(numerics, name), [[1.0], [2.5]], [0.25, 0.5, 0.75]
     pairs = (v, x), (jnp.asarray(v), jnp.asarray(x))
     given, arrays = (jax.make_jaxpr(lambda pair=pair: f(*pair))() for pair in pairs)
-    assert identity.of_program(given) == identity.of_program(arrays)
+    assert identity.program_digest(given) == identity.program_digest(arrays)
     (out,) = given.out_avals
     assert out.dtype == jnp.float32 and out.shape == (2, 3)
 

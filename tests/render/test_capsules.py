@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.geometry import sdf
-from jaxgpu.render import Balls, Camera, Capsules, Look, capsules
+from jaxgpu.render import Balls, Camera, Capsules, ParticleStyle, capsules
 
 SEEN = Camera((3.0, 0.0, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=24, height=24)
 
@@ -30,7 +30,7 @@ def gap(scene, x):
 
 def test_rays_stop_on_the_first_surface(x64):
     """Hits are on the surface, their rays outside before; rays without a hit are never inside."""
-    meet, hits = jax.jit(capsules.meet), 0
+    meet, hits = jax.jit(capsules.first_hit), 0
     for seed in range(5):
         rng, made = np.random.default_rng(seed), scene(seed)
         eye = 3 * rng.normal(size=3) + np.array([4.0, 0, 0])
@@ -63,7 +63,7 @@ def test_a_picture_shows_the_ball_on_its_floor_and_its_shadow():
     with_ball, without = (np.asarray(picture(r)) for r in (0.3, 1e-4))
     red = with_ball[..., 0] > 2 * with_ball[..., 1]
     rows, columns = np.mgrid[:24, :24] + 0.5
-    away = np.hypot(rows - 12, columns - 12) / float(SEEN.focal)
+    away = np.hypot(rows - 12, columns - 12) / float(SEEN.focal_length)
     outline = np.tan(np.arcsin(0.3 / np.sqrt(9.25)))  # of a sphere straight ahead
     sure = np.abs(away - outline) > 0.01
     np.testing.assert_array_equal(red[sure], (away < outline)[sure])
@@ -79,8 +79,8 @@ def test_a_depth_camera_sees_the_first_surface(x64):
     def look(made):
         """Return depths, the positions at them, and positions 2 m ahead."""
         depth = made.depth(camera)
-        there = camera.places(jnp.where(jnp.isfinite(depth), depth, 1.0))
-        return depth, jnp.stack(there, -1), jnp.stack(camera.places(jnp.full((24, 24), 2.0)), -1)
+        there = camera.unproject(jnp.where(jnp.isfinite(depth), depth, 1.0))
+        return depth, jnp.stack(there, -1), jnp.stack(camera.unproject(jnp.full((24, 24), 2.0)), -1)
 
     for seed in range(3):
         made = scene(seed)
@@ -97,14 +97,14 @@ def test_a_depth_camera_sees_the_first_surface(x64):
 def test_a_depth_camera_sees_balls_glass_and_a_floor():
     """The scene has a ball before a floor and a glass ball that is closer than its background."""
     camera = Camera((0.0, 2.0, 4.0), (0.0, 0.0, 0.0), width=33, height=33)
-    x, style = jnp.zeros((1, 3)), Look(0.5, smoothing=0)
+    x, style = jnp.zeros((1, 3)), ParticleStyle(0.5, smoothing=0)
     glass = (sdf.Ball(0.3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.0, 0.0, 0.0]))
     made = Balls(x, jnp.ones((1, 3)), style, (glass,), floor=-0.5)
 
     @jax.jit
     def look():
         depth = made.depth(camera)
-        return depth, jnp.stack(camera.places(depth), -1)
+        return depth, jnp.stack(camera.unproject(depth), -1)
 
     depth, there = map(np.asarray, look())
     np.testing.assert_allclose(depth[16, 16], 20**0.5 - 0.5, atol=2e-3)

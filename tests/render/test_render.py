@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check_program, exports
+from conformance import assert_exports, check_program
 from PIL import Image
 
 from jaxgpu.geometry import fill_box, sdf
-from jaxgpu.render import Camera, Look, gif, mp4, nearest, picture, soft_depth, trace
+from jaxgpu.render import Camera, ParticleStyle, gif, mp4, nearest_ball, picture, soft_depth, trace
 from jaxgpu.render.capsules import INKS
-from jaxgpu.render.ground import laid
-from jaxgpu.render.shade import normals, smoothed
+from jaxgpu.render.ground import draw_floor
+from jaxgpu.render.shading import normals, smooth_depth
 
 EYE, TARGET, ANGLE = np.array([0.7, 0.4, 1.9]), np.array([0.1, 0.05, -0.1]), 0.6
 CAMERA = Camera(tuple(EYE), tuple(TARGET), (0.1, 1.0, -0.2), ANGLE, 24, 18)
@@ -33,7 +33,7 @@ def rays():
     return ahead + across[..., None] * right + above[..., None] * up
 
 
-def meets(d, centre, radius):
+def ray_hit(d, centre, radius):
     """Return the parameter at which rays [..., 3] from the eye hit a ball: a quadratic equation."""
     to = EYE - centre
     a, b, c = (d * d).sum(-1), 2 * (d * to).sum(-1), (to * to).sum() - radius**2
@@ -42,7 +42,7 @@ def meets(d, centre, radius):
     return np.where((left > 0) & (t > 0) & (radius > 0), t, np.inf)
 
 
-draw = jax.jit(lambda x, r: nearest(CAMERA, x, r, reach=5))
+draw = jax.jit(lambda x, r: nearest_ball(CAMERA, x, r, reach=5))
 soft = jax.jit(lambda x, r: soft_depth(CAMERA, x, r, far=4.0, blur=0.05, reach=5))
 
 
@@ -59,12 +59,12 @@ def balls(seed):
 def test_every_pixel_shows_the_nearest_ball(seed):
     x, radius = balls(seed)
     index, depth = draw(jnp.asarray(x, jnp.float32), jnp.asarray(radius, jnp.float32))
-    depths = np.stack([meets(rays(), c, r) for c, r in zip(x, radius)])
+    depths = np.stack([ray_hit(rays(), c, r) for c, r in zip(x, radius)])
     best = depths.min(0)
     seen = np.isfinite(best)
     assert 0.3 < seen.mean() < 1
     # Rays within rounding error of a rim may hit or miss.
-    sure = np.stack([meets(rays(), c, 1.001 * r) for c, r in zip(x, radius)]).min(0)
+    sure = np.stack([ray_hit(rays(), c, 1.001 * r) for c, r in zip(x, radius)]).min(0)
     sure = np.abs(np.where(seen, best, 0) - np.where(np.isfinite(sure), sure, 0)) < 0.02
     assert sure.mean() > 0.95
     np.testing.assert_array_equal(np.isfinite(depth)[sure], seen[sure])
@@ -98,7 +98,7 @@ def test_both_images_have_the_derivative_of_differences(x64):
     way = np.cos(np.arange(180.0)).reshape(60, 3)
 
     @jax.jit
-    def first(h):
+    def depth_slope(h):
         """Return the depth, its derivative, and the index of the ball in each pixel."""
 
         def depth(h):
@@ -108,7 +108,7 @@ def test_both_images_have_the_derivative_of_differences(x64):
         d, slope, index = jax.jvp(depth, (h,), (1.0,), has_aux=True)
         return d, slope, index
 
-    (depth, slope, _), (after, _, one), (before, _, other) = map(first, (0.0, 1e-7, -1e-7))
+    (depth, slope, _), (after, _, one), (before, _, other) = map(depth_slope, (0.0, 1e-7, -1e-7))
     shown = np.asarray(depth) > 0
     inner = shown & np.roll(shown, 1, 0) & np.roll(shown, -1, 0)
     slope, central = np.where(inner, slope, 0), np.where(inner, (after - before) / 2e-7, 0)
@@ -150,8 +150,8 @@ def test_a_walk_along_rays_meets_tools_where_geometry_says():
     walk = jax.jit(lambda shape: trace(CAMERA, shape, at, turned, far=5.0, steps=128))
     ball = sdf.Ball(0.3)
     depth, normal = walk(ball)
-    want = meets(rays(), centre, 0.3)
-    rim = np.isfinite(meets(rays(), centre, 0.303)) != np.isfinite(meets(rays(), centre, 0.297))
+    want = ray_hit(rays(), centre, 0.3)
+    rim = np.isfinite(ray_hit(rays(), centre, 0.303)) != np.isfinite(ray_hit(rays(), centre, 0.297))
     np.testing.assert_allclose(np.where(rim, 0, depth), np.where(rim, 0, want), atol=2e-3)
     place = EYE + np.where(np.isfinite(want), want, 0)[..., None] * rays()
     out = (place - centre) / 0.3
@@ -176,9 +176,9 @@ def test_a_walk_along_rays_meets_tools_where_geometry_says():
 
 def test_normals_of_a_depth_image_are_those_of_the_ball():
     camera = Camera((0.0, 0.3, 2.0), (0.0, 0.0, 0.0), angle=0.35, width=80, height=80)
-    depth = jax.jit(lambda x: nearest(camera, x, 0.25, reach=40)[1])(jnp.zeros((1, 3)))
+    depth = jax.jit(lambda x: nearest_ball(camera, x, 0.25, reach=40)[1])(jnp.zeros((1, 3)))
     got = np.stack(jax.jit(normals)(camera, depth), -1)
-    out = np.stack(camera.places(jnp.where(jnp.isfinite(depth), depth, 0)), -1) / 0.25
+    out = np.stack(camera.unproject(jnp.where(jnp.isfinite(depth), depth, 0)), -1) / 0.25
     facing = np.isfinite(depth) & (out @ np.array([0.0, 0.3, 2.0]) > 1.2)
     assert facing.sum() > 500
     # A pixel spans 0.035 of the radius: one-sided differences have an error of half of it.
@@ -189,11 +189,11 @@ def test_smoothing_keeps_planes_and_edges():
     row, column = np.mgrid[:12, :16].astype(np.float32)
     step = np.where(column < 8, 1 + 0.01 * row, 3.0).astype(np.float32)
     step[:, 15] = np.inf
-    got = np.asarray(smoothed(jnp.asarray(step), jnp.float32(0.1), 3))
+    got = np.asarray(smooth_depth(jnp.asarray(step), jnp.float32(0.1), 3))
     np.testing.assert_allclose(got[3:-3], step[3:-3], rtol=1e-6)
     bump = step.copy()
     bump[5, 3] += 0.05
-    assert abs(np.asarray(smoothed(jnp.asarray(bump), 0.1, 3))[5, 3] - step[5, 3]) < 0.02
+    assert abs(np.asarray(smooth_depth(jnp.asarray(bump), 0.1, 3))[5, 3] - step[5, 3]) < 0.02
 
 
 @pytest.mark.slow
@@ -201,10 +201,10 @@ def test_a_shadow_lies_on_the_floor_away_from_the_sun():
     camera = Camera((0.0, 3.0, 0.01), (0.0, 0.0, 0.0), angle=0.6, width=60, height=60)
     empty = jnp.full((60, 60), jnp.inf)
     drop = fill_box((-0.1, 0.3, -0.1), (0.1, 0.5, 0.1), 0.02, sdf.Moved(sdf.Ball(0.1), (0, 0.4, 0)))
-    put = jax.jit(lambda x, r: laid(camera, jnp.ones((60, 60, 3)), empty, x, r, 0.0))
+    put = jax.jit(lambda x, r: draw_floor(camera, jnp.ones((60, 60, 3)), empty, x, r, 0.0))
     image, depth = put(drop, 0.015)
     np.testing.assert_allclose(depth, 3.0, rtol=2e-3)  # the camera is 0.2 degrees off the zenith
-    x, height, z = camera.places(depth)
+    x, height, z = camera.unproject(depth)
     np.testing.assert_allclose(height, 0, atol=1e-5)
     dark = np.asarray(image[..., 0]) < 0.7  # the floor in the sun has 0.83
     # The sun is at (0.45, 0.8, 0.4): a drop 0.4 m up casts its shadow 0.4 (0.45, 0.4) / 0.8 away.
@@ -222,7 +222,7 @@ def test_a_picture_is_one_portable_program():
     camera = Camera((0.0, 0.5, 2.0), (0.0, 0.0, 0.0), width=12, height=9)
 
     def draw(x):
-        look = Look(0.1, reach=2, smoothing=2)
+        look = ParticleStyle(0.1, reach=2, smoothing=2)
         return picture(camera, x, 0 * x + 0.5, look, solids=(solid,), floor=-0.6)
 
     draw = jax.jit(draw)
@@ -230,9 +230,9 @@ def test_a_picture_is_one_portable_program():
     assert image.shape == (9, 12, 3) and 0 <= image.min() and image.max() <= 1
     assert len(np.unique(np.round(image, 3))) > 30
     soft = lambda x: soft_depth(camera, x, 0.1, far=3.0, blur=0.05, reach=1)
-    both = lambda x: (draw(x), soft(x))
-    check_program(both, x)
-    exports(both, x)
+    draw_both = lambda x: (draw(x), soft(x))
+    check_program(draw_both, x)
+    assert_exports(draw_both, x)
     two = jax.jit(jax.vmap(draw))(jnp.stack([x, 0.5 * x]))
     off = np.abs(np.asarray(two[1] - draw(0.5 * x))).max(-1) > 1e-5
     assert off.mean() < 0.02  # a pixel on an edge may go either way by rounding
@@ -273,16 +273,19 @@ def test_a_film_for_browsers_keeps_its_frames_and_colours():
 def test_bad_input_gets_a_sentence(monkeypatch):
     x, ahead = jnp.zeros((1, 3)), {"eye": (0.0, 0.0, 1.0), "target": (0.0, 0.0, 0.0)}
     for fields, words in (
-        ({"width": 0}, "nearest: Camera.width=0; it must be a whole number of at least 1"),
-        ({"angle": 40.0}, "nearest: Camera.angle=40; it must be a finite number above 0 and below"),
+        ({"width": 0}, "nearest_ball: Camera.width=0; it must be a whole number of at least 1"),
+        (
+            {"angle": 40.0},
+            "nearest_ball: Camera.angle=40; it must be a finite number above 0 and below",
+        ),
         ({"target": (0.0, 0.0, 1.0)}, "eye and target must be apart"),  # it was an image of nan
         ({"up": (0.0, 0.0, 2.0)}, "up must not point along the sight"),
-        ({"eye": (0.0, 1.0)}, r"nearest: Camera.eye has shape \[2\]; it must be \[3\]"),
+        ({"eye": (0.0, 1.0)}, r"nearest_ball: Camera.eye has shape \[2\]; it must be \[3\]"),
     ):
         with pytest.raises(ValueError, match=words):
-            nearest(Camera(**ahead | fields), x, 0.1)
+            nearest_ball(Camera(**ahead | fields), x, 0.1)
     with pytest.raises(ValueError, match=r"radius has shape \[3\]; it must be \[\] or \[1\]"):
-        nearest(Camera(**ahead), x, jnp.ones(3))
+        nearest_ball(Camera(**ahead), x, jnp.ones(3))
     with pytest.raises(ValueError, match="gif: images=200 at .*; it must be a finite number of at"):
         gif(np.full((1, 2, 2, 3), 200))  # all that was above 1 was white
     with pytest.raises(ValueError, match="gif: images have shape"):

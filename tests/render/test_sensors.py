@@ -7,13 +7,13 @@ import pytest
 
 from jaxgpu.geometry import sdf
 from jaxgpu.geometry.solids import Boxes, Planes, Rods, Solids
-from jaxgpu.render import Camera, depth_image, nearest_boxes, sight, trace
+from jaxgpu.render import Camera, camera_images, depth_image, nearest_boxes, trace
 
 UP = (0.0, 0.0, 1.0)
 FAR = 40.0
 
 
-def turned(rng, n, general):
+def random_turns(rng, n, general):
     """Sample angles [n], or quaternions [n, 4] of any length."""
     return rng.normal(size=(n, 4)) if general else rng.uniform(-4, 4, n)
 
@@ -38,7 +38,7 @@ def scene(seed, n=30, general=False, dtype=np.float32):
     way = rng.normal(size=(n, 3))
     centre = way / np.linalg.norm(way, axis=1, keepdims=True) * rng.uniform(2.5, 9, (n, 1))
     half = rng.uniform(0.05, 0.9, (n, 3))
-    return Boxes(*(jnp.asarray(a, dtype) for a in (centre, half, turned(rng, n, general))))
+    return Boxes(*(jnp.asarray(a, dtype) for a in (centre, half, random_turns(rng, n, general))))
 
 
 def camera(size=24, target=(1.0, 0.3, -0.2)):
@@ -60,7 +60,7 @@ def directions(camera):
     return d / size[:, None], 1 / size
 
 
-def by_faces(boxes, d):
+def face_hits(boxes, d):
     """Return distances [P, N] to boxes, by their six faces in float64; inf for a miss."""
     R, c, h = matrices(boxes.turn), np.asarray(boxes.centre, float), np.asarray(boxes.half, float)
     best = np.full((len(d), len(c)), np.inf)
@@ -86,7 +86,7 @@ def test_depth_of_boxes_is_that_of_their_faces(general, dtype):
         for seed in range(5):
             boxes = scene(seed, general=general, dtype=dtype)
             d, ahead = directions(look)
-            true = np.minimum(by_faces(boxes, d).min(1) * ahead, FAR)
+            true = np.minimum(face_hits(boxes, d).min(1) * ahead, FAR)
             got = np.asarray(drawn(boxes), float).ravel()
             assert drawn(boxes).dtype == dtype
             hit = (true < FAR) == (got < FAR)
@@ -100,14 +100,14 @@ def test_depth_of_boxes_is_that_of_their_faces(general, dtype):
 
 def test_the_number_of_a_solid_and_its_normal():
     look, boxes = camera(40), scene(3, 60, general=True)
-    seen = sight(look, Solids(boxes), far=FAR)
+    seen = camera_images(look, Solids(boxes), far=FAR)
     d, _ = directions(look)
-    t = by_faces(boxes, d)
+    t = face_hits(boxes, d)
     index = np.where(np.isfinite(t.min(1)), t.argmin(1), -1)
     same = np.asarray(seen.index).ravel() == index
     assert same.mean() > 0.999
     # A face's normal is constant over its pixels: compare it with differences of positions.
-    x = np.stack([np.asarray(a) for a in look.places(seen.depth)], -1)
+    x = np.stack([np.asarray(a) for a in look.unproject(seen.depth)], -1)
     across = np.cross(x[1:, :-1] - x[:-1, :-1], x[:-1, 1:] - x[:-1, :-1])
     across /= np.linalg.norm(across, axis=-1, keepdims=True)
     n, number = np.asarray(seen.normal), np.asarray(seen.index)
@@ -131,7 +131,7 @@ def test_capsules_balls_and_planes_agree_with_marching_along_their_distance():
         radius=jnp.array([0.3, 0.35]),
     )
     absent = Boxes(row(0.0, 0.0, 0.0), -jnp.ones((1, 3)), jnp.zeros(1))
-    seen = sight(look, Solids(absent, rods), far=20.0)
+    seen = camera_images(look, Solids(absent, rods), far=20.0)
     still = jnp.array([1.0, 0.0, 0.0, 0.0])
     walk = lambda shape, x: jax.jit(lambda: trace(look, shape, x, still, far=20.0)[0])()
     pill, ball = walk(sdf.Capsule(0.6, 0.3), ends.mean(0)), walk(sdf.Ball(0.35), rods.start[1])
@@ -141,7 +141,7 @@ def test_capsules_balls_and_planes_agree_with_marching_along_their_distance():
     assert hit.sum() > 60 and np.quantile(np.abs(true - seen.depth)[hit], 0.9) < 1e-3
     assert np.mean((true < 20) != (np.asarray(seen.depth) < 20)) < 0.01  # rays that graze
     assert set(np.unique(seen.index)) == {-1, 1, 2}
-    x = np.stack([np.asarray(a) for a in look.places(seen.depth)], -1)
+    x = np.stack([np.asarray(a) for a in look.unproject(seen.depth)], -1)
     away = x - np.asarray(rods.start[1])
     two = np.asarray(seen.index) == 2
     np.testing.assert_allclose(np.asarray(seen.normal)[two], away[two] / 0.35, atol=2e-5)
@@ -160,7 +160,7 @@ def test_nothing_is_seen_of_a_box_from_inside_of_it_nor_of_rows_that_are_not_the
     assert np.all(np.asarray(depth_image(look, Solids(around), far=7.0)) == 7.0)
     behind = jnp.array([[0.0, 0, 0], [5.0, 0, 0], [3.0, 0, 0]])
     half = jnp.array([[2.0, 2, 2], [0.5, 9, 9], [-1.0, -1, -1]])
-    seen = sight(look, Solids(Boxes(behind, half, jnp.zeros(3))), far=7.0)
+    seen = camera_images(look, Solids(Boxes(behind, half, jnp.zeros(3))), far=7.0)
     np.testing.assert_allclose(seen.depth, 4.5, rtol=1e-6)
     assert np.all(np.asarray(seen.index) == 1)
 
@@ -170,13 +170,13 @@ def test_rays_along_faces_and_edges_are_no_nan():
     look = camera(9, target=(1.0, 0.0, 0.0))
     for height, half in ((0.0, 0.5), (0.5, 0.5), (0.5 + 1e-7, 0.5)):
         box = Boxes(jnp.array([[3.0, 0.0, height]]), half * jnp.ones((1, 3)), jnp.zeros(1))
-        seen = sight(look, Solids(box), far=9.0)
+        seen = camera_images(look, Solids(box), far=9.0)
         assert np.all(np.isfinite(seen.depth)) and np.all(np.isfinite(seen.normal))
         pull = jax.grad(lambda box: jnp.sum(depth_image(look, Solids(box), far=9.0)))(box)
         assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(pull))
     on_its_axis = Rods(jnp.array([[2.0, 0, 0]]), jnp.array([[4.0, 0, 0]]), jnp.array([0.25]))
     away = Boxes(jnp.zeros((1, 3)), -jnp.ones((1, 3)), jnp.zeros(1))
-    seen = sight(camera(9, (1.0, 0.0, 0.0)), Solids(away, on_its_axis), far=9.0)
+    seen = camera_images(camera(9, (1.0, 0.0, 0.0)), Solids(away, on_its_axis), far=9.0)
     assert float(np.min(seen.depth)) == pytest.approx(1.75, abs=0.05)
 
 
@@ -194,11 +194,11 @@ def test_slopes_by_the_poses_of_boxes_and_camera_are_those_of_differences():
         given = (boxes, rods, eye, target)
         rng = np.random.default_rng(0)
         way = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), given)
-        moved = lambda h: mean(*jax.tree.map(lambda a, b: a + h * b, given, way))
-        drawn = jax.jit(moved)
+        mean_at = lambda h: mean(*jax.tree.map(lambda a, b: a + h * b, given, way))
+        drawn = jax.jit(mean_at)
         step = 1e-6  # of 1 m: the error of differences is 1e-12 by curvature, 1e-9 by rounding
         middle = (drawn(step) - drawn(-step)) / (2 * step)
-        slope = jax.jit(lambda: jax.jvp(moved, (0.0,), (1.0,))[1])()
+        slope = jax.jit(lambda: jax.jvp(mean_at, (0.0,), (1.0,))[1])()
         smooth = np.abs(middle) < 1e3  # no edge passes the ray within the step
         assert smooth.all() and (np.abs(middle) > 1e-3).sum() > 10
         np.testing.assert_allclose(slope, middle, rtol=1e-5, atol=1e-6)
@@ -212,13 +212,13 @@ def test_views_of_a_batch_are_those_one_by_one():
     many = [scene(seed, 20) for seed in range(3)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *many)
     look = camera(12)
-    one = lambda boxes: depth_image(look, Solids(boxes), far=FAR)
-    together = jax.jit(jax.vmap(one))(stacked)
+    depth_of = lambda boxes: depth_image(look, Solids(boxes), far=FAR)
+    together = jax.jit(jax.vmap(depth_of))(stacked)
     for boxes, image in zip(many, together):
-        np.testing.assert_array_equal(image, jax.jit(one)(boxes))
-    pull = jax.jit(jax.grad(lambda s: jnp.sum(jax.vmap(one)(s))))(stacked)
+        np.testing.assert_array_equal(image, jax.jit(depth_of)(boxes))
+    pull = jax.jit(jax.grad(lambda s: jnp.sum(jax.vmap(depth_of)(s))))(stacked)
     # The pixels of a box move with its centre, so their gradient is zero for hidden boxes.
-    index = jax.vmap(lambda boxes: sight(look, Solids(boxes), far=FAR).index)
+    index = jax.vmap(lambda boxes: camera_images(look, Solids(boxes), far=FAR).index)
     seen = np.asarray(jax.jit(index)(stacked))
     for k in range(3):
         hidden = np.setdiff1d(np.arange(20), np.unique(seen[k]))
@@ -232,14 +232,14 @@ def test_accelerators_programs_find_the_same_as_the_processors():
     look = camera(20)
 
     @jax.jit
-    def found(solids):
-        eye = sensors.eye_of(look, solids)
-        index = [casting.first_index, casting.in_turn_index, casting.at_once_index]
-        far = [casting.first_distance, casting.in_turn, casting.at_once]
+    def all_forms(solids):
+        eye = sensors.camera_rays(look, solids)
+        index = [casting.first_index, casting.cast_blocks_index, casting.cast_all_index]
+        far = [casting.first_distance, casting.cast_blocks, casting.cast_all]
         return [f(solids, eye) for f in index], [f(solids, eye) for f in far]
 
     for general in (False, True):
-        index, far = found(Solids(scene(1, 50, general=general)))
+        index, far = all_forms(Solids(scene(1, 50, general=general)))
         for other, way in zip(index[1:], far[1:]):
             np.testing.assert_array_equal(index[0], other)
             np.testing.assert_allclose(far[0], way, rtol=1e-6)
@@ -258,11 +258,11 @@ def test_a_short_list_says_what_it_lost():
 
 def test_what_is_picked_and_shaded():
     boxes = scene(5, 30)
-    seen = sight(camera(16), Solids(boxes), far=FAR)
-    labels = seen.picked(jnp.arange(100, 130))
+    seen = camera_images(camera(16), Solids(boxes), far=FAR)
+    labels = seen.pixel_values(jnp.arange(100, 130))
     index = np.asarray(seen.index)
     np.testing.assert_array_equal(labels, np.where(index >= 0, 100 + index, -1))
-    picture = seen.shaded(jnp.ones((30, 3)) * 0.5)
+    picture = seen.render(jnp.ones((30, 3)) * 0.5)
     assert picture.shape == (16, 19, 3)
     assert 0 <= float(picture.min()) and float(picture.max()) <= 1
 
@@ -283,10 +283,12 @@ def test_wrong_boxes_are_refused(change, said):
 
 def test_colours_that_are_not_those_of_the_solids_are_refused():
     box = Boxes(jnp.zeros((2, 3)), jnp.ones((2, 3)), jnp.zeros(2))
-    seen = sight(Camera((4.0, 0, 0), (0, 0, 0), (0, 0, 1), width=2, height=2), Solids(box))
+    seen = camera_images(Camera((4.0, 0, 0), (0, 0, 0), (0, 0, 1), width=2, height=2), Solids(box))
     with pytest.raises(
-        ValueError, match=r"Sight.shaded: colour has shape \[3, 3\]; it must be \[2"
+        ValueError, match=r"CameraImages.render: colour has shape \[3, 3\]; it must be \[2"
     ):
-        seen.shaded(jnp.ones((3, 3)))
-    with pytest.raises(ValueError, match=r"Sight.picked: values has shape \[1\]; it must be \[2"):
-        seen.picked(jnp.zeros(1))
+        seen.render(jnp.ones((3, 3)))
+    with pytest.raises(
+        ValueError, match=r"CameraImages.pixel_values: values has shape \[1\]; it must be \[2"
+    ):
+        seen.pixel_values(jnp.zeros(1))

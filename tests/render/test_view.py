@@ -23,12 +23,12 @@ from jaxgpu.runs.loop import run
 RANDOM = np.random.default_rng(3)
 
 
-def held(view):
+def page_data(view):
     """Return the data that the page passes to its program."""
     return json.loads(re.search(r'<script type="application/json">(.*?)</script>', view.page())[1])
 
 
-def unpacked(data, part):
+def decode(data, part):
     """Return positions [T, N, 3] as the program decodes them, nan for absent points."""
     words = np.frombuffer(base64.b64decode(part["data"]), "<u2")
     words = words.reshape(part["frames"], part["count"], 3).astype(float)
@@ -38,9 +38,9 @@ def unpacked(data, part):
 
 def test_a_page_holds_the_places_to_a_part_in_65534_of_its_box():
     x = RANDOM.normal(size=(7, 30, 3))
-    data = held(show(x, times=np.arange(7) / 2))
+    data = page_data(show(x, times=np.arange(7) / 2))
     box = np.array(data["high"]) - data["low"]
-    got = unpacked(data, data["points"][0]["x"])
+    got = decode(data, data["points"][0]["x"])
     assert data["times"] == [0, 0.5, 1, 1.5, 2, 2.5, 3]
     np.testing.assert_allclose(got, x, atol=0.51 * box.max() / 65534 + 1e-5 * np.abs(x).max())
 
@@ -71,7 +71,7 @@ def test_views_are_written_to_files(tmp_path):
 
 
 def test_too_many_points_and_moments_are_thinned_and_that_is_said():
-    data = held(
+    data = page_data(
         show({"dust": RANDOM.normal(size=(250, 500, 3)), "gas": RANDOM.normal(size=(50_000, 3))})
     )
     assert [(p["x"]["frames"], p["x"]["count"]) for p in data["points"]] == [(84, 500), (1, 16_667)]
@@ -81,9 +81,9 @@ def test_too_many_points_and_moments_are_thinned_and_that_is_said():
 def test_one_that_is_far_out_does_not_make_the_rest_small():
     x = RANDOM.normal(size=(500, 3))
     x[7] = 1e4
-    data = held(show(x))
+    data = page_data(show(x))
     assert max(data["high"]) < 20
-    got = unpacked(data, data["points"][0]["x"])[0]
+    got = decode(data, data["points"][0]["x"])[0]
     assert np.isnan(got[7]).all() and np.isfinite(np.delete(got, 7, 0)).all()
 
 
@@ -105,8 +105,8 @@ def test_stars_tracers_and_planets_are_shown_without_the_escaped():
 
 def test_matter_is_shown_where_its_slots_are_filled():
     body = Body(jnp.array([[0.5, 0.25], [0.5, 0.75], [0.25, 0.5]]), Liquid(), volume=1e-2)
-    data = held(show(Scene((body,), Grid(0.1, (10, 10))).init()))
-    got = unpacked(data, data["points"][0]["x"])[0]
+    data = page_data(show(Scene((body,), Grid(0.1, (10, 10))).init()))
+    got = decode(data, data["points"][0]["x"])[0]
     seen = got[np.isfinite(got).all(1)]
     np.testing.assert_allclose(seen[:, :2], body.x, atol=1e-4)
     assert data["points"][0]["name"] == "body 1" and len(got) == 8
@@ -117,13 +117,13 @@ def test_arms_and_mechanisms_are_shown_at_all_their_states():
     env = SimpleNamespace(
         scene=lambda angle: ends(jnp.stack([jnp.cos(angle), jnp.sin(angle), 1])[None])
     )
-    data = held(show(env, jnp.array([0.0, jnp.pi / 2])))
-    got = unpacked(data, data["rods"][0]["end"])[:, 0]
+    data = page_data(show(env, jnp.array([0.0, jnp.pi / 2])))
+    got = decode(data, data["rods"][0]["end"])[:, 0]
     np.testing.assert_allclose(got, [[1, 0, 1], [0, 1, 1]], atol=1e-4)
     assert data["rods"][0]["colour"] == ["#ffffff"]
     lines = np.zeros((1, 2, 3)), np.full((1, 2, 3), 5.0)
-    assert held(show({"arm": lines}))["rods"][0]["radius"] == [0.06, 0.06]  # of an extent of 5
-    assert held(show(ends(jnp.ones((1, 3)))))["rods"][0]["end"]["frames"] == 1
+    assert page_data(show({"arm": lines}))["rods"][0]["radius"] == [0.06, 0.06]  # of an extent of 5
+    assert page_data(show(ends(jnp.ones((1, 3)))))["rods"][0]["end"]["frames"] == 1
 
 
 @pytest.mark.slow
@@ -132,23 +132,23 @@ def test_bodies_go_from_joint_to_joint():
     text = f'<body>{rod}<body pos="0 0 -1">{rod}</body></body>'
     model = rigid.load(f"<mujoco><worldbody>{text}</worldbody></mujoco>")
     states = jax.jit(jax.vmap(model.init))(np.array([[0, 0], [0.5, 0]], np.float32))
-    links = held(show(model, states))["rods"]
+    links = page_data(show(model, states))["rods"]
     assert (links[0]["start"]["frames"], links[0]["start"]["count"]) == (2, 4)
 
 
 def test_a_front_is_shown_by_its_feasible_members_on_axes_of_their_own():
     f = jnp.array([[1.0, 200], [2, 100], [0, 0]])
-    data = held(show(Population(jnp.zeros((3, 1)), f, jnp.array([0.0, 0, 1]))))
+    data = page_data(show(Population(jnp.zeros((3, 1)), f, jnp.array([0.0, 0, 1]))))
     assert data["axes"] == ["f1", "f2", "f3"] and data["points"][0]["x"]["count"] == 2
     named = show(SimpleNamespace(f=np.eye(3)), axes=("mass", "force", "speed"))
-    assert held(named)["axes"] == ["mass", "force", "speed"]
+    assert page_data(named)["axes"] == ["mass", "force", "speed"]
 
 
 def test_a_run_is_shown_by_the_positions_in_its_history():
     done = run(lambda x: x + 1, jnp.zeros((2, 3)), 4, measure=lambda x: {"x": x})
     assert show(done).moments == 5
     mesh = SimpleNamespace(vertices=np.eye(3), faces=np.array([[0, 1, 2]]))
-    assert held(show(mesh))["surfaces"][0]["faces"] == [0, 1, 2]
+    assert page_data(show(mesh))["surfaces"][0]["faces"] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

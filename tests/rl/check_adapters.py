@@ -21,7 +21,7 @@ from jaxgpu.rl.logs import to_tensorboard
 
 
 @pytest.fixture(autouse=True)
-def lenient():
+def allow_promotion():
     """Allow the implicit promotion and the old random keys of the other libraries."""
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
         with jax.legacy_prng_key("allow"):
@@ -74,7 +74,7 @@ def test_many_begin_anew_in_the_same_step():
             seen += over.sum()
             np.testing.assert_array_equal(a[4]["_final_obs"], over)
             assert np.abs(a[4]["final_obs"][over, 2]).min() > 12 * np.pi / 180  # fallen
-            assert np.abs(a[0][over]).max() <= 0.05  # begun anew
+            assert np.abs(a[0][over]).max() <= 0.05  # restarted
         assert ("final_obs" in a[4]) == over.any()
     assert seen >= 20
 

@@ -29,7 +29,7 @@ TASKS = {  # of each its steps, and which of them are kept
 KINDS = ("qpos", "qvel", "place", "action", "observation", "reward", "terminated", "parts")
 
 
-def converged(name):
+def make_env(name):
     env = gymnasium.make(name).unwrapped
     option = env.model.opt
     option.tolerance, option.iterations, option.ls_iterations = 0, 200, 100
@@ -45,7 +45,7 @@ def place(env, name):
 
 def steps(name):
     theirs, count, every = TASKS[name]
-    env = converged(theirs)
+    env = make_env(theirs)
     env.action_space.seed(3)
     first, _ = env.reset(seed=1)
     start = {"qpos": env.data.qpos.copy(), "qvel": env.data.qvel.copy(), "observation": first}

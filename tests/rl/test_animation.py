@@ -12,7 +12,7 @@ import pytest
 
 from jaxgpu import rl
 from jaxgpu.render import Camera, Capsules, show
-from jaxgpu.rl.animation import film
+from jaxgpu.rl.animation import render_frames
 from jaxgpu.rl.envs.locomotion import robot
 from jaxgpu.rl.envs.locomotion.drawing import draw_links
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
@@ -49,7 +49,7 @@ def test_the_goal_turns_green_when_it_is_reached():
     assert not orange(reach, replace(state, goal=forward_kinematics(reach.arm, state.q)[0]))
     camera = Camera((0.27, -0.33, 0.03), (0.0, 0.0, -0.11), (0.0, 0.0, 1.0), width=8, height=8)
     states = jax.tree.map(lambda x: jnp.stack([x, x]), state)
-    assert film(reach, states, camera).shape == (2, 8, 8, 3)
+    assert render_frames(reach, states, camera).shape == (2, 8, 8, 3)
 
 
 def test_a_robot_is_where_mujoco_has_it():
@@ -92,17 +92,19 @@ def test_anybodys_environment_is_filmed_through_its_method():
             return Capsules(at, at, jnp.array([0.2]), red, jnp.float32(-1), jnp.float32(0.5))
 
     camera = Camera((0.0, -3.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), width=20, height=20)
-    images = film(Falling(), jnp.array([0.5, -0.5]), camera).astype(int)
+    images = render_frames(Falling(), jnp.array([0.5, -0.5]), camera).astype(int)
     rows = [np.flatnonzero((image[..., 0] > 2 * image[..., 1]).any(1)).mean() for image in images]
     assert rows[0] < 8 < 12 < rows[1]  # higher up, then further down
-    with pytest.raises(TypeError, match="film: object has no method `scene`; it must give"):
-        film(object(), jnp.zeros(2), camera)
+    with pytest.raises(
+        TypeError, match="render_frames: object has no method `scene`; it must give"
+    ):
+        render_frames(object(), jnp.zeros(2), camera)
     # The number of states divides by no number of cores, and each image shows its own state.
     heights = jnp.linspace(-0.5, 0.5, 7)
-    alone = film(Falling(), heights[5:6], camera)
-    np.testing.assert_array_equal(film(Falling(), heights, camera)[5:6], alone)
+    alone = render_frames(Falling(), heights[5:6], camera)
+    np.testing.assert_array_equal(render_frames(Falling(), heights, camera)[5:6], alone)
     for amiss in (heights[:0], heights[0], {}, (heights, heights[:2])):
         with pytest.raises(
-            ValueError, match=r"film: states begins with .*; all of its arrays must"
+            ValueError, match=r"render_frames: states begins with .*; all of its arrays must"
         ):
-            film(Falling(), amiss, camera)
+            render_frames(Falling(), amiss, camera)

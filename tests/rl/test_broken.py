@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rl_learners import LEARNERS
-from rl_probe import Brittle, is_finite, spoilt
+from rl_probe import Brittle, corrupt, is_finite
 
 from jaxgpu import rl
 from jaxgpu.inputs.fields import pytree
@@ -33,8 +33,8 @@ def test_where_nothing_breaks_nothing_changes(name, monkeypatch):
         return program(jax.random.key(1))
 
     looked = train()
-    monkeypatch.setattr(vector, "finite", lambda tree, before=None: jnp.bool_(True))
-    conformance.same(train(), looked, 1e-5)
+    monkeypatch.setattr(vector, "is_finite", lambda tree, before=None: jnp.bool_(True))
+    conformance.assert_same(train(), looked, 1e-5)
 
 
 def test_a_broken_copy_begins_anew_and_the_others_go_on():
@@ -50,7 +50,7 @@ def test_a_broken_copy_begins_anew_and_the_others_go_on():
 
         def step(self, state, action, key):
             bad = (action[0] > 0.5) & (state.t == 1)
-            return spoilt(self.env.step(state, action, key), bad)
+            return corrupt(self.env.step(state, action, key), bad)
 
     copies = rl.vectorize(Pole(), 4)
     action = np.float32([[0.1], [0.9], [0.2], [1.0]])
@@ -94,7 +94,7 @@ def test_a_state_that_breaks_unseen_begins_anew():
     np.testing.assert_array_equal(after.state[0], [[huge, huge], [0, 0], [0, 0]])
     np.testing.assert_array_equal(after.state[1], [[np.inf, -np.inf]] * 3)
     np.testing.assert_array_equal(out.reward, [1, 0, 0])
-    begun = vector.mended((jnp.array([jnp.nan, 1.0, jnp.inf]), jnp.zeros((3, 1))))
+    begun = vector.replace_broken((jnp.array([jnp.nan, 1.0, jnp.inf]), jnp.zeros((3, 1))))
     np.testing.assert_array_equal(begun[0], [1, 1, np.inf])
 
 

@@ -44,7 +44,7 @@ CASES = {
     ),
     "ES": (CARTPOLE, rl.ES(SNES(16), max_steps=20)),
 }
-EIGHT = mesh.devices(8)
+EIGHT = mesh.make_mesh(8)
 KEY = jax.random.key(0)
 
 
@@ -64,7 +64,7 @@ def test_eight_devices_learn_what_one_does(env, learner):
         np.testing.assert_allclose(b, a, rtol=1e-3, atol=1e-5, err_msg=jax.tree_util.keystr(at))
         if (
             b.sharding.is_fully_replicated
-        ):  # what all devices have stays the same on all, to the bit
+        ):  # replicated leaves stay bitwise identical on all devices
             for piece in b.addressable_shards:
                 np.testing.assert_array_equal(piece.data, b.addressable_shards[0].data)
     if not isinstance(learner, rl.ES):
@@ -109,9 +109,9 @@ def test_seeds_have_nothing_to_do_with_each_other():
     states = jax.eval_shape(lambda keys: loops._init_seeds(None, task, keys, np.int32(4)), keys)
     sweep = lambda states: loops._update_seeds(EIGHT, PPO, CARTPOLE, 2, 8, states, KEY)
     assert not collectives(jax.make_jaxpr(sweep)(states).jaxpr)
-    measured = lambda states: loops._measure_seeds(EIGHT, loops._report, states)
-    assert not collectives(jax.make_jaxpr(measured)(states).jaxpr)
-    compiled = jax.jit(measured).lower(states).compile().as_text()
+    measure_states = lambda states: loops._measure_seeds(EIGHT, loops._report, states)
+    assert not collectives(jax.make_jaxpr(measure_states)(states).jaxpr)
+    compiled = jax.jit(measure_states).lower(states).compile().as_text()
     assert "all-" not in compiled
 
 
@@ -124,14 +124,14 @@ def test_a_spread_training_resumes_to_the_bit_on_the_same_mesh(tmp_path):
     whole = go(6, mesh=eight)
     go(3, mesh=eight, out=tmp_path, schedule=6 * 64)
     resumed = go(6, mesh=jax.make_mesh((8,), ("envs",)), out=tmp_path, resume=True)
-    conformance.same(resumed.state, whole.state)
-    conformance.same(resumed.history, whole.history)
+    conformance.assert_same(resumed.state, whole.state)
+    conformance.assert_same(resumed.history, whole.history)
     assert resumed.state.env_state.observation.sharding.num_devices == 8
     assert resumed.timing.compile == 0  # a mesh of the same devices is the same
-    for other in (None, mesh.devices(4)):
+    for other in (None, mesh.make_mesh(4)):
         with pytest.raises(CheckpointError, match="another step"):
             go(6, mesh=other, out=tmp_path, resume=True)
-    conformance.same(go(3, mesh=mesh.devices(1)).state, go(3).state)
+    conformance.assert_same(go(3, mesh=mesh.make_mesh(1)).state, go(3).state)
     score = rl.evaluate(CARTPOLE, whole.policy, KEY, 2, 5)
     assert (score.episode_length == 5).all()
 
@@ -148,8 +148,8 @@ class Walk:
 
     def update(self, env, x, key):
         """Return a number of at least 0.5."""
-        new = lambda loop: (loop[0] + 1, jax.random.normal(jax.random.fold_in(key, loop[0])))
-        return jax.lax.while_loop(lambda loop: loop[1] < 0.5, new, (0, x - 1.0))[1]
+        next_loop = lambda loop: (loop[0] + 1, jax.random.normal(jax.random.fold_in(key, loop[0])))
+        return jax.lax.while_loop(lambda loop: loop[1] < 0.5, next_loop, (0, x - 1.0))[1]
 
 
 @pytest.mark.slow
@@ -166,26 +166,32 @@ def test_spread_seeds_draw_what_they_draw_together(tmp_path):
     assert len(np.unique(one.state)) == 16 and (np.asarray(one.state) > 0.5).all()
 
 
-def refused(learner, kind, match, env=CARTPOLE, over=EIGHT):
+def assert_refused(learner, kind, match, env=CARTPOLE, over=EIGHT):
     with pytest.raises(kind, match=match):
         rl.train(env, learner, KEY, 100_000, mesh=over)
 
 
 def test_what_cannot_be_shared_out_is_refused_in_one_sentence():
     torn = "over a mesh of 8 devices; it must be a multiple of them; give 16, or fewer devices"
-    refused(replace(PPO, num_envs=12), ValueError, f"PPO: num_envs=12 {torn}")
-    refused(rl.SAC(batch_size=12), ValueError, f"SAC: batch_size=12 {torn}", PENDULUM)
-    refused(rl.ES(SNES(12)), ValueError, f"ES: algorithm.batch_size=12 {torn}")
-    refused(rl.RecurrentPPO(replace(PPO, num_envs=12)), ValueError, "RecurrentPPO: num_envs=12")
+    assert_refused(replace(PPO, num_envs=12), ValueError, f"PPO: num_envs=12 {torn}")
+    assert_refused(rl.SAC(batch_size=12), ValueError, f"SAC: batch_size=12 {torn}", PENDULUM)
+    assert_refused(rl.ES(SNES(12)), ValueError, f"ES: algorithm.batch_size=12 {torn}")
+    assert_refused(
+        rl.RecurrentPPO(replace(PPO, num_envs=12)), ValueError, "RecurrentPPO: num_envs=12"
+    )
     many = replace(PPO, num_minibatches=16)
-    refused(many, ValueError, "shared out over 8 devices; choose a divisor of 8")
-    refused(replace(CASES["PQN"][1], num_minibatches=16), ValueError, "choose a divisor of 8")
-    refused(rl.RecurrentPPO(replace(PPO, num_minibatches=4)), ValueError, "choose a divisor of 2")
-    refused(PPO, TypeError, "train: mesh=3; it must be a mesh", over=3)
-    refused(PPO, ValueError, "has the axes a, b", over=jax.make_mesh((4, 2), ("a", "b")))
+    assert_refused(many, ValueError, "shared out over 8 devices; choose a divisor of 8")
+    assert_refused(
+        replace(CASES["PQN"][1], num_minibatches=16), ValueError, "choose a divisor of 8"
+    )
+    assert_refused(
+        rl.RecurrentPPO(replace(PPO, num_minibatches=4)), ValueError, "choose a divisor of 2"
+    )
+    assert_refused(PPO, TypeError, "train: mesh=3; it must be a mesh", over=3)
+    assert_refused(PPO, ValueError, "has the axes a, b", over=jax.make_mesh((4, 2), ("a", "b")))
     with pytest.raises(ValueError, match="sweep: 6 keys over a mesh of 8 devices; they must be"):
         rl.sweep(CARTPOLE, PPO, jax.random.split(KEY, 6), 1, 1, mesh=EIGHT)
-    refused(Own(), TypeError, "train: Own has no check_devices, so it cannot share out")
+    assert_refused(Own(), TypeError, "train: Own has no check_devices, so it cannot share out")
 
 
 class Own:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from doors_rearrange import made
+from cases_rearrange import make_task
 from rl_probe import Probe
 
 from jaxgpu import rl
@@ -49,7 +49,7 @@ def test_every_hyper_parameter_is_checked_before_anything_is_run(env, learner):
 
 @pytest.mark.parametrize("name", [n for n in rl.names() if not n.startswith("matter/")])
 def test_every_parameter_of_an_environment_is_checked(name):
-    env = made(name)
+    env = make_task(name)
     houses = {"episodes": env.episodes} if name.startswith("rearrange/") else {}
     for field, value in vars(env).items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -65,7 +65,7 @@ def test_parameters_out_of_range_are_refused_by_the_loops_too():
     env = rl.Pendulum(mass=-1.0)
     sentence = r"Pendulum.mass=-1; it must be a finite number above 0, in kg"
     for call in (
-        lambda: rl.checked(env).reset(KEY),
+        lambda: rl.add_checks(env).reset(KEY),
         lambda: rl.vectorize(env, 2),
         lambda: rl.evaluate(env, lambda x: x[:1], KEY, 2, 2),
         lambda: rl.learn(env, rl.PPO(), KEY, 2),

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import avals, check_program, exports, same
-from doors import as_users
-from doors_rearrange import made
+from api_cases import as_users
+from cases_rearrange import make_task
+from conformance import assert_exports, assert_same, avals, check_program
 
 from jaxgpu import rl
 
@@ -42,7 +42,7 @@ def step(env, state, action, key):
 )
 def test_every_environment_begins_with_an_observation_of_its_space(name):
     """`tests/core/test_conformance.py` tests their steps by the rules for steppers."""
-    env, key = made(name), jax.random.key(0)
+    env, key = make_task(name), jax.random.key(0)
     assert isinstance(env, rl.Environment) and isinstance(env.differentiable, bool)
     with as_users():
         _, observation = jax.eval_shape(reset, env, key)
@@ -56,14 +56,14 @@ def test_every_environment_begins_with_an_observation_of_its_space(name):
 )
 def test_an_environment_keeps_the_protocol_in_one_program_for_all_numbers(name):
     """A step preserves all dtypes; the environment is an argument of the lowered program."""
-    env, key, program = made(name), jax.random.key(0), jax.jit(step)
+    env, key, program = make_task(name), jax.random.key(0), jax.jit(step)
     with as_users():
         state, observation = jax.eval_shape(reset, env, key)
         action = jax.eval_shape(env.action_space.sample, key)
         out = jax.eval_shape(program, env, state, action, key)
         check_program(program, env, state, action, key)
-        exports(program, env, state, action, key)
-        exports(reset, env, key)
+        assert_exports(program, env, state, action, key)
+        assert_exports(reset, env, key)
     assert avals((out.state, out.observation)) == avals((state, observation))
     assert out.reward.shape == () and out.terminated.dtype == out.truncated.dtype == bool
     assert out.info["success"].dtype == bool
@@ -87,7 +87,7 @@ def test_an_environment_runs_with_64_bit_types(x64, name):
 @pytest.mark.parametrize("name", rl.names())
 def test_a_vector_of_actions_of_another_length_is_refused(name):
     """JAX clamps an index beyond the end of an array: 13 tasks accepted such actions."""
-    env, key = made(name), jax.random.key(0)
+    env, key = make_task(name), jax.random.key(0)
     if not isinstance(env.action_space, rl.Box):
         return
     (count,) = env.action_space.shape
@@ -116,7 +116,7 @@ def test_two_copies_in_one_program_are_two_steps(name):
         state, lane = (
             jax.tree.map(lambda x, i=i: np.asarray(x)[i], tree) for tree in (states, mapped)
         )
-        same(lane, single(env, state, actions[i], keys[i]), 1e-5)
+        assert_same(lane, single(env, state, actions[i], keys[i]), 1e-5)
 
 
 def test_episodes_are_played_with_64_bit_types(x64):
@@ -146,14 +146,14 @@ def test_unknown_names_come_with_the_nearest():
 
 
 def test_step_checks_the_action():
-    env = rl.checked(rl.make("pendulum"))
+    env = rl.add_checks(rl.make("pendulum"))
     state, _ = env.reset(jax.random.key(0))
     with pytest.raises(ValueError, match="step: action holds nan"):
         env.step(state, np.float32([np.nan]), jax.random.key(0))
 
 
 def test_what_is_checked_has_the_scene_of_what_it_checks():
-    env = rl.checked(rl.make("pendulum"))
+    env = rl.add_checks(rl.make("pendulum"))
     state, _ = jax.eval_shape(env.reset, jax.random.key(0))
     assert jax.eval_shape(env.scene, state).start.shape[1] == 3
-    assert not hasattr(rl.checked(SimpleNamespace(reset=env.reset)), "scene")
+    assert not hasattr(rl.add_checks(SimpleNamespace(reset=env.reset)), "scene")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jaxgpu import rl
-from jaxgpu.rl.adapters.host import Host, Layout
-from jaxgpu.rl.adapters.pool import Pooled
+from jaxgpu.rl.adapters.host import HostStepper, Layout
+from jaxgpu.rl.adapters.pool import PooledVector
 
 
 def test_a_tree_comes_back_from_its_words_to_the_bit():
@@ -38,7 +38,7 @@ def test_a_tree_comes_back_from_its_words_to_the_bit():
 
 def test_what_is_seen_may_be_written_to_and_stays():
     move = lambda state, action, key: (state + action, {"sum": state + action, "odd": state > 1})
-    host = Host(lambda key: (jnp.zeros(3), jnp.zeros(3)))
+    host = HostStepper(lambda key: (jnp.zeros(3), jnp.zeros(3)))
     step = host.program(move)
     with pytest.raises(RuntimeError, match="step: the environment has no state yet; call reset"):
         step(np.float32(1))
@@ -53,7 +53,7 @@ def test_what_is_seen_may_be_written_to_and_stays():
 
 def test_calls_draw_from_keys_of_their_own_and_a_seed_repeats_them():
     draw = lambda state, key: (state, jax.random.normal(key, (2,)))
-    host = Host(lambda key: draw(jnp.zeros(()), key))
+    host = HostStepper(lambda key: draw(jnp.zeros(()), key))
     step = host.program(draw)
     runs = [np.stack([host.begin(seed), *(step() for _ in range(20))]) for seed in (5, 5, 6)]
     np.testing.assert_array_equal(runs[0], runs[1])
@@ -64,7 +64,7 @@ def test_calls_draw_from_keys_of_their_own_and_a_seed_repeats_them():
 def test_each_start_of_a_pool_is_used_once():
     """Copies that fall in different steps restart from consecutive rows."""
     envs = rl.vectorize(rl.make("cartpole"), 5)
-    pooled = Pooled(envs)
+    pooled = PooledVector(envs)
     state, _ = pooled.reset(jax.random.key(0))
     state, pool = pooled.fill(state, jax.random.key(1))
     leaves, begun = jax.tree.leaves(pool), []
@@ -85,5 +85,5 @@ def test_a_pool_has_several_starts_for_each_copy(monkeypatch):
 
     monkeypatch.setattr(pool, "_FEWEST", 4)
     monkeypatch.setattr(pool, "_ROUNDS", 2)
-    assert Pooled(rl.vectorize(rl.make("cartpole"), 1)).size(jax.random.key(0)) == 4
-    assert Pooled(rl.vectorize(rl.make("cartpole"), 9)).size(jax.random.key(0)) == 18
+    assert PooledVector(rl.vectorize(rl.make("cartpole"), 1)).size(jax.random.key(0)) == 4
+    assert PooledVector(rl.vectorize(rl.make("cartpole"), 9)).size(jax.random.key(0)) == 18

@@ -12,7 +12,7 @@ HISTORY = {"episode_return": np.array([0.0, 7.0, 9.0]), "episodes": np.array([0.
 
 
 @pytest.fixture
-def written(monkeypatch):
+def scalars(monkeypatch):
     """Return the list of all written scalars: folder, name, value, step."""
     rows = []
 
@@ -34,17 +34,17 @@ def written(monkeypatch):
     return rows
 
 
-def test_returns_are_written_where_episodes_ended(written, tmp_path):
+def test_returns_are_written_where_episodes_ended(scalars, tmp_path):
     to_tensorboard(HISTORY, tmp_path, 100)
-    returns = [row[2:] for row in written if row[1] == "episode_return"]
+    returns = [row[2:] for row in scalars if row[1] == "episode_return"]
     assert returns == [(7.0, 100), (9.0, 200)]
-    assert [row[2:] for row in written if row[1] == "episodes"] == [(0, 0), (2, 100), (1, 200)]
+    assert [row[2:] for row in scalars if row[1] == "episodes"] == [(0, 0), (2, 100), (1, 200)]
 
 
-def test_seeds_get_folders_of_their_own(written, tmp_path):
+def test_seeds_get_folders_of_their_own(scalars, tmp_path):
     many = {name: np.stack([x, x + 1], 1) for name, x in HISTORY.items()}
     to_tensorboard(many, tmp_path, 100)
-    last = {row[0]: row[2] for row in written if row[1] == "episode_return"}
+    last = {row[0]: row[2] for row in scalars if row[1] == "episode_return"}
     assert last == {str(tmp_path / "0"): 9.0, str(tmp_path / "1"): 10.0}
 
 

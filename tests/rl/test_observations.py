@@ -23,13 +23,13 @@ def test_every_learner_by_gradients_takes_pictures_and_vectors(name):
     """An update preserves the dtypes of a state, and its policy accepts observations."""
     env, learner = task(name), LEARNERS[name]
 
-    def through(key):
+    def run_learner(key):
         state = learner.init(env, key, 2)
         policy, seen = learner.policy(env, state), env.reset(key)[1]
         acts = policy.act(policy.carry, seen)[1] if "Recurrent" in name else policy(seen)
         return state, learner.update(env, state, key), acts
 
-    state, after, action = jax.eval_shape(through, KEY)
+    state, after, action = jax.eval_shape(run_learner, KEY)
     assert avals(after) == avals(state)
     assert action.shape == env.action_space.shape
 

@@ -25,7 +25,7 @@ class Walk:
         return self.change(rl.Step(x, x, x[0], over, jnp.zeros((), bool), {}))
 
 
-def trained(env, key=None):
+def train_ppo(env, key=None):
     key = jax.random.key(0) if key is None else key
     return rl.train(env, rl.PPO(num_envs=4, num_steps=8), key, 32)
 
@@ -45,14 +45,14 @@ def trained(env, key=None):
 )
 def test_what_is_no_environment_is_named(env, said):
     with pytest.raises(TypeError, match=said):
-        trained(env)
+        train_ppo(env)
 
 
 def test_an_observation_has_the_shape_that_its_space_says():
     with pytest.raises(ValueError, match=r"Walk has shape \[1\]; its observation_space says \[2\]"):
-        trained(Walk(seen=2))
+        train_ppo(Walk(seen=2))
 
 
 def test_a_seed_is_no_key():
     with pytest.raises(TypeError, match=r"train: key=7; it must be a key; make it by jax.random"):
-        trained(Walk(), key=7)
+        train_ppo(Walk(), key=7)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conformance import check_program, exports, no_compile
+from conformance import assert_exports, check_program, no_compile
 
 from jaxgpu import rl
 from jaxgpu.rl.plan import (
@@ -68,10 +68,10 @@ def test_a_planner_is_held_to_its_ranges_before_it_begins():
 
 def test_riccati_is_the_minimum_that_differences_see():
     run = jax.jit(quadratic)
-    at = lambda u: float(run(u.astype(np.float32)))
-    np.testing.assert_allclose(at(BEST), LEAST, rtol=1e-5)
+    cost_at = lambda u: float(run(u.astype(np.float32)))
+    np.testing.assert_allclose(cost_at(BEST), LEAST, rtol=1e-5)
     rng = np.random.default_rng(0)
-    assert all(at(BEST + 0.05 * rng.normal(size=(T, 1))) > LEAST for _ in range(10))
+    assert all(cost_at(BEST + 0.05 * rng.normal(size=(T, 1))) > LEAST for _ in range(10))
 
 
 def test_lbfgs_finds_the_exact_actions_and_counts_its_line_search():
@@ -119,16 +119,16 @@ def test_adam_with_a_plateau_schedule_descends_to_the_minimum():
 )
 def test_sampling_comes_near_from_every_seed(planner, most):
     """A noise of 0.1 in each of 12 actions would cost 4 %: set before the runs."""
-    loss = jax.jit(lambda key: _sampled(planner, key))
+    loss = jax.jit(lambda key: _plan_loss(planner, key))
     worst = max(float(loss(jax.random.key(seed))) for seed in range(5))
     assert LEAST * (1 - 1e-5) <= worst <= most * LEAST
 
 
-def _sampled(planner, key):
-    def one(i, state):
+def _plan_loss(planner, key):
+    def update_once(i, state):
         return planner.update(quadratic, state, jax.random.fold_in(key, i))
 
-    return jax.lax.fori_loop(0, 60, one, planner.init(ZERO)).best.loss
+    return jax.lax.fori_loop(0, 60, update_once, planner.init(ZERO)).best.loss
 
 
 def test_plans_are_drawn_first_with_the_deviation_that_was_given():
@@ -140,11 +140,11 @@ def test_the_mean_of_mppi_is_that_of_its_samples_weighted_by_their_costs():
     """Compare with NumPy: weights fall with the cost over its deviation and temperature."""
     planner, loss = MPPI(8, sigma=0.5, temperature=0.4, **WIDE), lambda a: jnp.sum((a - 0.3) ** 2)
 
-    def found(key):
+    def draw_and_plan(key):
         state = planner.init(ZERO)
         return _sample_actions(planner, state, key), planner.update(loss, state, key).actions
 
-    x, mean = map(np.asarray, jax.jit(found)(KEY))
+    x, mean = map(np.asarray, jax.jit(draw_and_plan)(KEY))
     f = ((x - 0.3) ** 2).sum((1, 2))
     weight = np.exp(-(f - f.min()) / (0.4 * f.std()))
     want = np.tensordot(weight / weight.sum(), x, 1)
@@ -158,12 +158,12 @@ def test_noise_is_correlated_and_within_bounds():
     zero = np.zeros((8, 1), np.float32)
 
     @jax.jit
-    def found(key):
+    def draw_and_plan(key):
         state = narrow.init(ZERO)
         draws = _sample_actions(wide, wide.init(zero), key), _sample_actions(narrow, state, key)
         return *draws, narrow.update(quadratic, state, key)
 
-    e, held, state = found(KEY)
+    e, held, state = draw_and_plan(KEY)
     e = np.asarray(e)[1:, :, 0]
     # With 4000 samples, a correlation has a standard error of 1 / sqrt(4000) = 0.016.
     np.testing.assert_allclose(np.corrcoef(e.T)[0], 0.8 ** np.arange(8), atol=0.06)
@@ -240,7 +240,7 @@ def test_the_cost_of_actions_is_minus_the_rewards_of_single_steps():
     slope = jax.jit(jax.grad(price))(actions, 4)
     assert np.all(slope[4:] == 0) and np.all(slope[:3] != 0)
     check_program(lambda a: jax.grad(price)(a, 4), actions)
-    exports(lambda a: jax.grad(price)(a, 4), actions)
+    assert_exports(lambda a: jax.grad(price)(a, 4), actions)
 
 
 def test_a_discounted_gradient_sees_its_own_reward_and_less_and_less_of_others():

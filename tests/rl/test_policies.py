@@ -36,7 +36,7 @@ LEARNERS = {
 }
 
 
-def weighed(env, learner):
+def fill_policy(env, learner):
     """Return a policy whose weights give different actions for different observations."""
     like = jax.eval_shape(lambda key: learner.init(env, key), KEY)
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like.obs_stats)
@@ -44,15 +44,15 @@ def weighed(env, learner):
     return learner.policy(env, SimpleNamespace(params=waves(like.params, 0.4), obs_stats=stats))
 
 
-def fresh(name):
+def make_policy(name):
     """Return a policy and some observations [8, ...]."""
     task, learner = LEARNERS[name]
     env = rl.make(task)
     seen = 4 * np.random.default_rng(0).normal(size=(8, *env.observation_space.shape))
-    return weighed(env, learner), seen.astype(np.float32)
+    return fill_policy(env, learner), seen.astype(np.float32)
 
 
-def acted(policy, seen):
+def run_policy(policy, seen):
     """Return the actions; a policy with a memory starts from a carry that is not zero."""
     if isinstance(policy, rl.RecurrentPolicy):
         carry = jnp.linspace(-1, 1, policy.carry.size)
@@ -62,12 +62,14 @@ def acted(policy, seen):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_policy_is_saved_and_loaded_by_itself(name, tmp_path):
-    policy, seen = fresh(name)
+    policy, seen = make_policy(name)
     policy.save(tmp_path / "policy.npz")
     again = rl.load_policy(tmp_path / "policy.npz")
     assert type(again) is type(policy)
-    actions = acted(policy, seen)
-    for a, b in zip(jax.tree.leaves(actions), jax.tree.leaves(acted(again, seen)), strict=True):
+    actions = run_policy(policy, seen)
+    for a, b in zip(
+        jax.tree.leaves(actions), jax.tree.leaves(run_policy(again, seen)), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
     assert len(np.unique(np.asarray(jax.tree.leaves(actions)[-1]))) > 1
 
@@ -75,29 +77,32 @@ def test_a_policy_is_saved_and_loaded_by_itself(name, tmp_path):
 @pytest.mark.parametrize("name", ["PPO", "RecurrentPPO", "SAC"])
 def test_an_exported_policy_acts_alike_on_any_number_of_observations(name):
     """Serialize and read it again, for three platforms, with a symbolic number of observations."""
-    policy, seen = fresh(name)
+    policy, seen = make_policy(name)
     program = jax.export.deserialize(policy.export().serialize())
     assert set(program.platforms) == {"cpu", "cuda", "tpu"}
     for count in (1, 8):
         if name == "RecurrentPPO":
             carry = jnp.tile(jnp.linspace(-1, 1, policy.carry.size), (count, 1))
-            found, (_, expected) = program.call(carry, seen[:count])[1], acted(policy, seen[:count])
+            found, (_, expected) = (
+                program.call(carry, seen[:count])[1],
+                run_policy(policy, seen[:count]),
+            )
         else:
-            found, expected = program.call(seen[:count]), acted(policy, seen[:count])
+            found, expected = program.call(seen[:count]), run_policy(policy, seen[:count])
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("task", ["cartpole", "pendulum"])
 def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
     env = rl.make(task)
-    policies = rl.Policies(env, (4,))
+    policies = rl.PolicyObjective(env, (4,))
     policy = policies.policy(jnp.linspace(-1, 1, policies.weights), policies.init())
     seen = np.random.default_rng(0).normal(size=(8, *env.observation_space.shape))
     seen = seen.astype(np.float32)
     policy.save(tmp_path / "policy.npz")
-    wanted = acted(policy, seen)
+    wanted = run_policy(policy, seen)
     assert len(np.unique(wanted)) > 1
-    np.testing.assert_array_equal(acted(rl.load_policy(tmp_path / "policy.npz"), seen), wanted)
+    np.testing.assert_array_equal(run_policy(rl.load_policy(tmp_path / "policy.npz"), seen), wanted)
     np.testing.assert_allclose(policy.export(("cpu",)).call(seen), wanted, rtol=1e-6)
 
 
@@ -105,7 +110,7 @@ def test_an_evolved_policy_is_saved_and_exported(task, tmp_path):
 def test_a_policy_that_sees_pictures_needs_nothing_that_the_critic_alone_sees(tmp_path):
     """Saved, in another process and exported, it needs neither critic weights nor the goal."""
     env, learner = Pointer(), SEEING["PPO"]
-    policy = weighed(env, learner)
+    policy = fill_policy(env, learner)
     seen = jax.vmap(lambda key: env.reset(key)[1])(jax.random.split(KEY, 5))
     whole = jax.jit(jax.vmap(policy))(seen)
     less = {name: seen[name] for name in ("eye", "place")}
@@ -135,17 +140,17 @@ class Own(nn.Module):
 
 def test_a_network_of_ones_own_is_known_where_its_module_is_trusted(tmp_path, monkeypatch):
     env, learner = rl.make("cartpole"), rl.PPO(network=Own(), hidden_sizes=(4,))
-    policy, seen = weighed(env, learner), np.ones((1, 4), np.float32)
+    policy, seen = fill_policy(env, learner), np.ones((1, 4), np.float32)
     policy.save(tmp_path / "policy.npz")
     again = rl.load_policy(tmp_path / "policy.npz", trusted=(sys.modules[__name__],))
-    np.testing.assert_array_equal(acted(again, seen), acted(policy, seen))
+    np.testing.assert_array_equal(run_policy(again, seen), run_policy(policy, seen))
     monkeypatch.delattr(sys.modules[__name__], "Own")
     for trusted in ((), (__name__,)):
         with pytest.raises(CheckpointError, match="learnt by .*test_policies.Own, which is not kn"):
             rl.load_policy(tmp_path / "policy.npz", trusted=trusted)
 
 
-def evil(mark):
+def evil_objects(mark):
     """Return structures that once ran a command when a policy was read or called."""
     touch = {"partial": {"named": "posix:system"}, "args": [f"touch {mark}"], "named": []}
     fields = [["module_ref", touch], ["hash_key", 0]]
@@ -165,16 +170,16 @@ def evil(mark):
 
 
 @pytest.mark.parametrize("place", ["learner", "action_space", "obs_stats", "network"])
-@pytest.mark.parametrize("how", evil(""))
+@pytest.mark.parametrize("how", evil_objects(""))
 def test_a_command_in_a_policy_is_not_run(how, place, tmp_path):
     """The policy is rejected when read, or fails when called, for a command in any field."""
     file, mark = tmp_path / "policy.npz", tmp_path / "PWNED"
-    policy, seen = fresh("PPO")
+    policy, seen = make_policy("PPO")
     policy.save(file)
     header, members = take_apart(file)
     fields = {row[0]: row for row in header["meta"]["tree"]["fields"]}
     inside = {row[0]: row for row in fields["learner"][1]["fields"]}
-    (fields | inside)[place][1] = evil(mark)[how]
+    (fields | inside)[place][1] = evil_objects(mark)[how]
     seal(file, header, members)
     with contextlib.suppress(CheckpointError, TypeError, AttributeError, ValueError):
         rl.load_policy(file)(seen[0])
@@ -182,7 +187,7 @@ def test_a_command_in_a_policy_is_not_run(how, place, tmp_path):
 
 
 def test_what_is_no_learner_does_not_act(tmp_path):
-    policy, _ = fresh("PPO")
+    policy, _ = make_policy("PPO")
     replace(policy, learner=policy.action_space).save(tmp_path / "policy.npz")
     with pytest.raises(CheckpointError, match="learner=a value of type Discrete; it must be a l"):
         rl.load_policy(tmp_path / "policy.npz")
@@ -201,7 +206,7 @@ def test_wrong_files_are_named(tmp_path):
     ):
         with pytest.raises(CheckpointError, match=f"{path.name}: {said}"):
             rl.load_policy(path)
-    policy, _ = fresh("PPO")
+    policy, _ = make_policy("PPO")
     policy.save(other)
     data = bytearray(other.read_bytes())
     data[len(data) // 2] ^= 1
@@ -212,7 +217,7 @@ def test_wrong_files_are_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", "RecurrentPPO"])
 def test_weights_alone_go_through_safetensors(name, tmp_path):
-    policy, seen = fresh(name)
+    policy, seen = make_policy(name)
     policy.save_weights(tmp_path / "policy.safetensors")
     flat = load_file(tmp_path / "policy.safetensors")
     found = unflatten_dict(flat, sep=".")
@@ -223,13 +228,13 @@ def test_weights_alone_go_through_safetensors(name, tmp_path):
     for params in (zeros, {"params": found["params"]}):
         again = replace(learnt, params=params)
         again = replace(policy, act=again) if name == "RecurrentPPO" else again
-        same = jax.tree.map(np.array_equal, acted(again, seen), acted(policy, seen))
+        same = jax.tree.map(np.array_equal, run_policy(again, seen), run_policy(policy, seen))
         assert all(jax.tree.leaves(same)) == (params is not zeros)
     assert [file.name for file in tmp_path.iterdir()] == ["policy.safetensors"]
 
 
 def test_an_extra_that_is_not_there_is_named(tmp_path, monkeypatch):
-    policy, _ = fresh("PPO")
+    policy, _ = make_policy("PPO")
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.delitem(sys.modules, "safetensors.flax", raising=False)
     with pytest.raises(ModuleNotFoundError) as missed:

@@ -21,7 +21,7 @@ def test_seeds_differ_are_measured_and_resume_to_the_bit(tmp_path):
     np.testing.assert_array_equal(whole.history["done"], np.outer([0, 2, 4, 6], np.ones(3)))
     moves = np.abs(np.diff(whole.history["spread"], axis=0)).max(0)
     assert len(np.unique(moves)) == 3 and (moves > 0).all()
-    conformance.same(go(True).state, whole.state)
+    conformance.assert_same(go(True).state, whole.state)
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,11 @@ def test_what_is_drawn_for_many_steps_at_once_is_what_each_draws(restart):
     action, (state, observations, whole) = np.zeros((16, 1), np.float32), play(restart)
 
     @jax.jit
-    def forth(state):
+    def pass_forth(state):
         drawn = jax.vmap(lambda key: envs.draw(state, key))(KEYS[:12])
         return jax.lax.scan(lambda s, i: envs.step_with(s, action, i), state, drawn)
 
-    last, out = forth(state)
+    last, out = pass_forth(state)
     np.testing.assert_array_equal(out.observation, observations)
     np.testing.assert_array_equal(last.observation, observations[-1])
     np.testing.assert_array_equal(out.reward, whole.reward)
@@ -95,11 +95,11 @@ def test_sums_of_an_episode_start_anew():
 def test_no_gradient_flows_into_the_next_episode():
     envs = rl.vectorize(rl.make("pendulum", max_steps=1), 2)
 
-    def later(action):
+    def later_speed(action):
         new, _ = envs.step(envs.reset(jax.random.key(0)), action, jax.random.key(1))
         return jnp.sum(new.state.angular_velocity)
 
-    np.testing.assert_array_equal(jax.jit(jax.grad(later))(np.ones((2, 1), np.float32)), 0)
+    np.testing.assert_array_equal(jax.jit(jax.grad(later_speed))(np.ones((2, 1), np.float32)), 0)
 
 
 def test_a_report_has_the_means_of_the_episodes_that_ended_and_zeros_where_none_did():

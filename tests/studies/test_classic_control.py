@@ -6,7 +6,7 @@ import pytest
 from jaxgpu import report
 from jaxgpu.studies import classic_control
 from jaxgpu.studies.classic_control import ROWS, Options
-from jaxgpu.studies.classic_control.scores import PARTS, chosen, table
+from jaxgpu.studies.classic_control.scores import PARTS, select_rows, table
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_row_is_trained_drawn_and_held_to_its_bar(tmp_path):
 
 
 def test_the_table_says_what_was_met():
-    rows = chosen(ROWS, "pendulum")
+    rows = select_rows(ROWS, "pendulum")
     ends = {row.name: row.asked + np.array([-9.0, 0.0, 1.0, 2.0]) for row in rows}
     ends[rows[0].name] -= 1.5
     met = [line[8] for line in table(rows, ends, Options()).rows]
@@ -36,5 +36,5 @@ def test_the_table_says_what_was_met():
 
 def test_every_row_gets_its_steps():
     for row in ROWS:
-        steps = PARTS * row.every(1.0) * row.learner.steps_per_update
+        steps = PARTS * row.interval(1.0) * row.learner.steps_per_update
         assert abs(steps - row.steps) < 0.1 * row.steps, row.name

@@ -26,7 +26,7 @@ def test_the_collapse_is_the_smallest_core_but_for_a_single_moment():
     core = np.abs(T - 12)[:, None] + 1 + np.zeros(2)
     core[3, 0] = 0.1
     # The median of five about the minimum equals that one sample earlier.
-    turn, fell = measures.collapse(core)
+    turn, fell = measures.find_collapse(core)
     np.testing.assert_allclose(T[turn], 12, atol=0.5)
     assert fell.all()
 
@@ -35,20 +35,20 @@ def test_what_only_wanders_or_only_shrinks_is_no_collapse():
     """Test the minimum of a noisy radius, and the last time of a run that ends too early."""
     noise = 1 + 0.2 * np.random.default_rng(0).normal(size=len(T))
     core = np.stack([noise, 1 - 0.04 * T], 1)
-    assert not measures.collapse(core)[1].any()
+    assert not measures.find_collapse(core)[1].any()
 
 
 def test_rates_are_escapes_over_time_and_bodies():
     """Two escape per unit until 10, five per unit after, of 500 bodies."""
     gone = np.where(T < 10, 2 * T, 20 + 5 * (T - 10))[:, None]
     turn = np.array([np.flatnonzero(T == 10)[0]])
-    np.testing.assert_allclose(measures.rates(gone, T, turn, 500)[:, 0], [4, 10])
+    np.testing.assert_allclose(measures.escape_rates(gone, T, turn, 500)[:, 0], [4, 10])
 
 
 def test_a_mean_has_its_error_and_one_value_has_none():
-    mean, error = measures.mean(np.array([1.0, 2, 3, np.nan]))
+    mean, error = measures.mean_and_error(np.array([1.0, 2, 3, np.nan]))
     assert mean == 2 and error == pytest.approx(1 / np.sqrt(3))
-    assert np.isnan(measures.mean(np.array([4.0]))[1])
+    assert np.isnan(measures.mean_and_error(np.array([4.0]))[1])
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_a_density_is_nothing_but_its_tide():
     with jax.enable_x64(True):
         options = cluster_tracers.Options(stars=40, tracers=40)
         alone, dense, loose = (
-            cluster_tracers.kind(options, jax.random.key(3), r) for r in (None, 0.5, 2.0)
+            cluster_tracers.make_cluster(options, jax.random.key(3), r) for r in (None, 0.5, 2.0)
         )
         np.testing.assert_array_equal(alone.now.m, loose.now.m)
         x = [one.now.bodies.stars.x for one in (alone, dense, loose)]

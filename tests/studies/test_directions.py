@@ -89,7 +89,7 @@ def test_a_row_of_fits_holds_the_closed_forms_of_three_dimensions():
         fit = SimpleNamespace(
             mean_direction=north,
             concentration=k,
-            resultant=0.9,
+            resultant_length=0.9,
             log_normalizer=lambda area=area: area,
         )
         *seen, residual, estimate, density = fits._row("ring", x, fit)

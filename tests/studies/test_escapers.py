@@ -9,7 +9,7 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.studies import BadInput, escapers
-from jaxgpu.studies.escapers.lagrange import about_z, tail
+from jaxgpu.studies.escapers.lagrange import rotate_z, tail
 
 
 def test_slow_escape_is_symmetric_and_knows_only_the_tidal_radius():
@@ -26,7 +26,7 @@ def test_slow_escape_is_symmetric_and_knows_only_the_tidal_radius():
 
 
 def test_axes_turn_about_z():
-    x = about_z(jnp.array([[1.0, 0, 2.0]]), jnp.array([np.pi / 2]))
+    x = rotate_z(jnp.array([[1.0, 0, 2.0]]), jnp.array([np.pi / 2]))
     np.testing.assert_allclose(x, [[0, 1, 2]], atol=1e-6)
 
 

@@ -14,9 +14,9 @@ from jaxgpu.rl.envs.classic import Pendulum
 from jaxgpu.rl.plan import trajectory
 from jaxgpu.studies import five_ways
 from jaxgpu.studies.five_ways import race as race_module
-from jaxgpu.studies.five_ways.gradients import Look, Probe, looked
-from jaxgpu.studies.five_ways.race import Budget, Curve, Field, raced
-from jaxgpu.studies.five_ways.worth import quality
+from jaxgpu.studies.five_ways.gradient_quality import quality
+from jaxgpu.studies.five_ways.gradients import Probe, WindowResult, run_probe
+from jaxgpu.studies.five_ways.race import Budget, Curve, Setup, run_race
 
 STEPS = 12
 
@@ -47,7 +47,7 @@ def look_at(env, sigma, pairs, samples, plans=16):
         pairs=pairs,
         samples=samples,
     )
-    seen = jax.tree.map(lambda a: a[1:], looked(probe, jax.random.key(0)).history)
+    seen = jax.tree.map(lambda a: a[1:], run_probe(probe, jax.random.key(0)).history)
     return seen, quality(seen, 3)
 
 
@@ -90,7 +90,7 @@ def test_cosines_are_those_of_vectors_that_are_known(x64):
     noise = random.normal(size=(3, 4000, 1, 2))
     pairs = slope + np.concatenate([noise, -noise], 1)
     g = np.array([[2.0, 0.0], [0.5, 0.75**0.5], [3.0, 27**0.5]])[:, None]
-    look = Look(
+    look = WindowResult(
         index=jnp.int32(0),
         exact=jnp.asarray(g),
         discounted=jnp.asarray(-g),
@@ -107,7 +107,7 @@ def test_cosines_are_those_of_vectors_that_are_known(x64):
 
 def test_a_curve_is_read_between_two_looks():
     curve = Curve(np.array([0.0, 10.0]), np.array([[0.0, 1.0], [1.0, 3.0]]))
-    np.testing.assert_allclose(curve.at(5), [0.5, 2.0])
+    np.testing.assert_allclose(curve.interpolate(5), [0.5, 2.0])
 
 
 @pytree
@@ -122,11 +122,11 @@ class Swing(Pendulum):
 
 def test_every_start_of_a_field_is_another_and_returns_are_those_of_its_episode():
     """Compare with semi-implicit Euler without torque; a field depends only on its seed."""
-    field, again, other = (Field.of(Swing(max_steps=75), 4, 4, seed) for seed in (0, 0, 1))
+    field, again, other = (Setup.create(Swing(max_steps=75), 4, 4, seed) for seed in (0, 0, 1))
     same = jax.tree.map(lambda a, b: bool(jnp.all(a == b)), field.starts, again.starts)
     assert all(jax.tree.leaves(same)) and bool(jnp.all(field.keys == again.keys))
     drawn = [part.state.angle for one in (field, other) for part in (one.starts, one.unseen)]
-    drawn.append(race_module.begin(field.env, field.keys).state.angle)  # learners draw others
+    drawn.append(race_module.make_starts(field.env, field.keys).state.angle)  # learners draw others
     assert len(np.unique(np.concatenate(drawn))) == 20
     assert len(np.unique(jax.random.key_data(jnp.stack([field.keys, other.keys])), axis=0)) == 2
     for starts in (field.starts, field.unseen):
@@ -141,7 +141,7 @@ def test_every_start_of_a_field_is_another_and_returns_are_those_of_its_episode(
         w = np.clip(w + 0.05 * 15 * np.sin(angle), -8, 8)
         angle = angle + 0.05 * w
     plans = jnp.zeros((2, 75, 1))
-    np.testing.assert_allclose(race_module.replayed(field, plans), [-cost, -cost], rtol=1e-3)
+    np.testing.assert_allclose(race_module.replay_plans(field, plans), [-cost, -cost], rtol=1e-3)
 
 
 def test_plans_that_are_known_tilt_the_glass_as_they_say_and_few_particles_are_observed():
@@ -163,9 +163,9 @@ def test_plans_that_are_known_tilt_the_glass_as_they_say_and_few_particles_are_o
 @pytest.mark.slow
 def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(race_module, "LEARNERS", {"SHAC": race_module.LEARNERS["SHAC"]})
-    field = Field.of(Swing(max_steps=75), seeds=2, unseen=3, seed=0)
+    field = Setup.create(Swing(max_steps=75), seeds=2, unseen=3, seed=0)
     budget, fixed = Budget(32, 2), {"still": jnp.zeros((75, 1))}
-    race = raced(field, budget, fixed, 0, tmp_path, False)
+    race = run_race(field, budget, fixed, 0, tmp_path, False)
     lengths = {name: curve.episodes[-1] for name, curve in race.curves.items()}
     assert lengths == {"SHAC": 32, "Adam": 32, "CEM": 64}
     assert all(one.shape == (2,) and np.isfinite(one).all() for one in race.new.values())
@@ -176,7 +176,7 @@ def test_a_race_on_a_pendulum_resumes_to_the_same_bits(tmp_path, monkeypatch):
         ]
     )
     assert (race.own["Adam"] > still.sum(1)).all() and (race.own["CEM"] > still.sum(1)).all()
-    again = raced(field, budget, fixed, 0, tmp_path, True)
+    again = run_race(field, budget, fixed, 0, tmp_path, True)
     for name in race.own:
         np.testing.assert_array_equal(race.own[name], again.own[name])
         np.testing.assert_array_equal(race.new[name], again.new[name])

@@ -16,18 +16,18 @@ from jaxgpu.physics.nbody.forces.potentials import PointMass
 from jaxgpu.runs.loop import Run, Timing, run
 from jaxgpu.studies import galaxy_from_stream
 from jaxgpu.studies.galaxy_from_stream import findings, sky
-from jaxgpu.studies.galaxy_from_stream.findings import written
+from jaxgpu.studies.galaxy_from_stream.findings import make_report
 from jaxgpu.studies.galaxy_from_stream.fit import Fit, LevenbergMarquardt, fit_at
-from jaxgpu.studies.galaxy_from_stream.galaxy import of_shares
+from jaxgpu.studies.galaxy_from_stream.galaxy import from_fractions
+from jaxgpu.studies.galaxy_from_stream.inference import Inference, starts_near
 from jaxgpu.studies.galaxy_from_stream.likelihood import Pool, Target
 from jaxgpu.studies.galaxy_from_stream.posterior import Sampler
-from jaxgpu.studies.galaxy_from_stream.spray import drawn, even, released, sobol
+from jaxgpu.studies.galaxy_from_stream.spray import release_star, sample_draws, sobol, sobol_draws
 from jaxgpu.studies.galaxy_from_stream.streams import Errors, two_streams
-from jaxgpu.studies.galaxy_from_stream.weigh import Weighing, starts_near
 
 
 @pytest.fixture(autouse=True)
-def in_float64():
+def use_float64():
     with jax.enable_x64(True):
         yield
 
@@ -40,11 +40,11 @@ def test_what_is_seen_is_how_places_change():
     stars = here + random.normal(size=(50, 6)) * np.array([2.0, 2, 2, 30, 30, 30])
     still = np.concatenate([np.zeros(3), sky.MOTION])
     after, before = (
-        np.asarray(sky.seen(jnp.asarray(axes), jnp.asarray(stars + h * shift(stars - still))))
+        np.asarray(sky.observe(jnp.asarray(axes), jnp.asarray(stars + h * shift(stars - still))))
         for h in (1e-7, -1e-7)
     )
     change = (after - before) / 2e-7  # in kpc / (km/s), 977.8 million years
-    rows = np.asarray(sky.seen(jnp.asarray(axes), jnp.asarray(stars)))
+    rows = np.asarray(sky.observe(jnp.asarray(axes), jnp.asarray(stars)))
     np.testing.assert_allclose(change[:, 2], rows[:, 3], rtol=1e-6)
     mas = np.deg2rad(change[:, :2]) / sky.PER_MAS
     np.testing.assert_allclose(mas[:, 0] * np.cos(np.deg2rad(rows[:, 1])), rows[:, 4], rtol=1e-5)
@@ -71,9 +71,11 @@ def test_stars_leave_beside_two_tidal_radii():
     """The tidal radius on a circle about a point mass is R (m / 3 M)^(1/3)."""
     cluster = jnp.array([10.0, 0, 0, 0, 200.0, 0])
     gm, edge = 4e5 * 3e-6, 10 * 1e-2
-    draws = drawn(jax.random.key(0), 4000)
+    draws = sample_draws(jax.random.key(0), 4000)
     point = PointMass(4e5)
-    stars = jax.vmap(lambda noise: released(point, jnp.float64(gm), cluster, noise))(draws[:, 1:])
+    stars = jax.vmap(lambda noise: release_star(point, jnp.float64(gm), cluster, noise))(
+        draws[:, 1:]
+    )
     away = (np.asarray(stars) - np.asarray(cluster)) / edge
     side = np.asarray(draws[:, 1])
     np.testing.assert_allclose(np.mean(side * away[:, 0]), 2, atol=4 * 0.5 / np.sqrt(4000))
@@ -85,7 +87,7 @@ def test_stars_leave_beside_two_tidal_radii():
 def test_even_draws_are_drawn_from_the_same_and_scatter_less():
     points = jnp.asarray(sobol(256))
     keys = jax.random.split(jax.random.key(0), 30)
-    many = np.asarray(jax.jit(jax.vmap(lambda key: even(points, key)))(keys))
+    many = np.asarray(jax.jit(jax.vmap(lambda key: sobol_draws(points, key)))(keys))
     spread = np.array([1 / np.sqrt(12), 1, 1, 1, 1, 1])  # an even number, a side, normal ones
     np.testing.assert_allclose(many.std((0, 1)), spread, rtol=0.02)
     assert (many.mean(1).std(0) < 0.5 * spread / np.sqrt(256)).all()
@@ -94,11 +96,11 @@ def test_even_draws_are_drawn_from_the_same_and_scatter_less():
 @pytest.mark.slow
 def test_derivatives_through_orbits_are_those_of_differences():
     streams = two_streams(60, Errors(), "float64")
-    draws = jax.vmap(lambda key: drawn(key, 12))(jax.random.split(jax.random.key(1), 2))
+    draws = jax.vmap(lambda key: sample_draws(key, 12))(jax.random.split(jax.random.key(1), 2))
 
     @jax.jit
     def tracks(p):
-        rows = streams.stars(of_shares(p), draws)
+        rows = streams.stars(from_fractions(p), draws)
         return streams.tracks(rows).ravel()
 
     p = jnp.array([0.4, 0.5, 0.3, 0.6])
@@ -123,7 +125,9 @@ class Line(Target):
 def test_a_turn_of_a_fit_solves_the_curve_with_its_damped_diagonal():
     slope = np.random.default_rng(2).normal(size=(30, 4)) * np.array([3.0, 6, 5, 8])
     start = np.array([0.4, 0.5, 0.6, 0.5])
-    known = Target.bare(two_streams(1, Errors()), slope @ (start + 0.05), jnp.zeros((2, 1, 6)), 9)
+    known = Target.initial(
+        two_streams(1, Errors()), slope @ (start + 0.05), jnp.zeros((2, 1, 6)), 9
+    )
     fit = fit_at(Line(**vars(known), slope=slope), start)
     turned, eased = LevenbergMarquardt(Pool())._iterate(fit, 0.5)
     curve = slope.T @ slope
@@ -145,9 +149,9 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
 
     streams, draws = two_streams(1, Errors()), jnp.zeros((2, 1, 6))
 
-    def one(slope, data, curve, mean, spread, key):
+    def sample_fit(slope, data, curve, mean, spread, key):
         zero = jnp.zeros(())
-        known = Target.bare(streams, data, draws, 1_000_000)
+        known = Target.initial(streams, data, draws, 1_000_000)
         fit = Fit(
             target=Line(**vars(known), slope=slope),
             p=mean + 0.7 * spread,
@@ -159,7 +163,7 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
         return Sampler(simulations=16, walkers=64, turns=150).samples(fit, key)
 
     keys = jax.random.split(jax.random.key(0), 100)
-    samples, amiss = jax.jit(jax.vmap(one))(slope, data, curve, mean, spread, keys)
+    samples, amiss = jax.jit(jax.vmap(sample_fit))(slope, data, curve, mean, spread, keys)
     samples = np.asarray(samples)
     assert np.max(amiss) < 0.05  # a straight line is one of its polynomials
     # The mean of 64 samples has a standard error of 0.13.
@@ -175,7 +179,7 @@ def test_samples_of_a_straight_problem_cover_as_often_as_they_say():
 @pytest.mark.release
 def test_a_mock_is_weighed_and_a_stopped_run_resumes_to_the_same_bits(tmp_path):
     sampler = Sampler(rounds=2, simulations=16, walkers=64, turns=20)
-    spec = Weighing(
+    spec = Inference(
         streams=two_streams(60, Errors()),
         fine=two_streams(120, Errors()),
         fits=LevenbergMarquardt(Pool(stars=128, each=50, sets=100), turns=3),
@@ -202,7 +206,7 @@ def test_a_mock_is_weighed_and_a_stopped_run_resumes_to_the_same_bits(tmp_path):
 def test_starts_are_off_by_a_tenth_to_three():
     share = jnp.array([0.5, 0.5, 0.5, 0.5])
     starts = starts_near(share, 200, jax.random.key(0))
-    off = np.asarray(of_shares(starts)) / np.asarray(of_shares(share)) - 1
+    off = np.asarray(from_fractions(starts)) / np.asarray(from_fractions(share)) - 1
     assert np.all((np.abs(off) < 0.3001) & (np.abs(off) > 0.0999))
 
 
@@ -224,7 +228,7 @@ def test_every_number_of_the_report_follows_from_samples_and_truths(monkeypatch)
         amiss=amiss,
     )
     options = galaxy_from_stream.Options(mocks=mocks)
-    told = written(options, None, Run(found, (), Timing(0.0, 0.0, 1)))
+    told = make_report(options, None, Run(found, (), Timing(0.0, 0.0, 1)))
 
     low, high = np.array([120, 8, 0.75, 0.5]), np.array([190, 32, 1.25, 1.5])  # as documented
     truth, samples = ((low + (high - low) * q) for q in (shares[:, 0], shares[:, 1:]))
@@ -280,7 +284,7 @@ def test_right_posteriors_are_reported_as_right(tmp_path):
     """If truths are distributed as samples are, two thirds and 95 % are in the intervals."""
     options = galaxy_from_stream.Options(mocks=150, stars=50)
     fine = two_streams(100, Errors())
-    spec = Weighing(
+    spec = Inference(
         fine, fine, LevenbergMarquardt(Pool(each=50)), Sampler(), jnp.asarray(sobol(64))
     )
     blank = spec.init(options.mocks)
@@ -293,7 +297,7 @@ def test_right_posteriors_are_reported_as_right(tmp_path):
         rows=random.normal(size=blank.rows.shape) * np.array([9.0, 1, 1, 1, 1, 1]),
         scatter=blank.scatter + 1,
     )
-    found = written(options, spec, Run(made, (), Timing(0.0, 0.0, 1)))
+    found = make_report(options, spec, Run(made, (), Timing(0.0, 0.0, 1)))
     narrow, wide = (headline.value / 600 for headline in found.headlines)
     assert abs(narrow - 0.68) < 0.06 and abs(wide - 0.95) < 0.03
     report.save(tmp_path, "galaxy-from-stream", options, found)

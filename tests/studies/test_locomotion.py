@@ -59,5 +59,5 @@ def test_a_half_cheetah_learns_to_move_in_a_tenth_of_the_steps(tmp_path):
 
 def test_every_robot_gets_its_steps():
     for row in locomotion.ROWS:
-        steps = PARTS * row.every(1.0) * row.learner.steps_per_update
+        steps = PARTS * row.interval(1.0) * row.learner.steps_per_update
         assert abs(steps - row.steps) < 0.1 * row.steps, row.name

@@ -23,8 +23,8 @@ def test_shares_of_successes_are_measured_along_the_trainings(tmp_path):
     env = Line()
     course = Course(env=env, new=env, learner=PPO, episodes=4, max_steps=5)
     keys = jax.random.split(jax.random.key(0), 3)
-    run = success.trained(course, 1000, keys, tmp_path / "a", False)
-    assert course.every(1000) == 2 and course.steps(1000) == 2 * 64 * PARTS
+    run = success.train_seeds(course, 1000, keys, tmp_path / "a", False)
+    assert course.interval(1000) == 2 and course.steps(1000) == 2 * 64 * PARTS
     assert run.history.shape == (1 + PARTS, 3)
     assert np.isin(4 * run.history, range(5)).all()
     (row,) = success.table("Title", run, 1280).rows
@@ -39,7 +39,7 @@ def test_an_episode_that_is_over_stands_still():
         return rl.Step(state + action, state + action, 0.0, over, jnp.bool_(False), {})
 
     env = SimpleNamespace(reset=lambda key: (jnp.int32(0), jnp.int32(0)), step=step)
-    states = success.played(env, lambda seen: jnp.int32(1), jax.random.key(0), 6)
+    states = success.record_episode(env, lambda seen: jnp.int32(1), jax.random.key(0), 6)
     assert states.tolist() == [1, 2, 3, 3, 3, 3]
 
 
@@ -52,7 +52,7 @@ def test_a_policy_with_a_memory_is_played_with_it():
 
     env = SimpleNamespace(reset=lambda key: (jnp.int32(0), jnp.int32(0)), step=step)
     policy = rl.RecurrentPolicy(jnp.int32(0), lambda memory, seen: (memory + 1, memory))
-    assert success.played(env, policy, jax.random.key(0), 4).tolist() == [0, 1, 3, 6]
+    assert success.record_episode(env, policy, jax.random.key(0), 4).tolist() == [0, 1, 3, 6]
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +82,13 @@ def test_who_is_told_the_way_is_led_by_the_script_of_the_task(seeing):
 @pytest.mark.slow
 def test_a_film_shows_the_house_beside_what_the_robot_sees(seeing, monkeypatch):
     monkeypatch.setattr(mobile_pick.pictures, "SIZE", 24)
-    still = lambda env, policy, key, length: jax.tree.map(
+    film_still = lambda env, policy, key, length: jax.tree.map(
         lambda x: jnp.stack([x, x]), jax.jit(env.reset)(key)[0]
     )
-    monkeypatch.setattr(mobile_pick.pictures, "played", still)
+    monkeypatch.setattr(mobile_pick.pictures, "record_episode", film_still)
     drawn = {}
-    monkeypatch.setattr(report, "film", lambda images, *_: drawn.update(shape=images.shape))
-    mobile_pick.pictures.film(seeing.env, None, jax.random.key(0))
+    monkeypatch.setattr(report, "video", lambda images, *_: drawn.update(shape=images.shape))
+    mobile_pick.pictures.video(seeing.env, None, jax.random.key(0))
     assert drawn["shape"] == (1, 24, 48, 3)
 
 
@@ -96,9 +96,9 @@ def test_a_report_tells_of_trainings_led_by_the_script(monkeypatch, tmp_path):
     """The task and the trainings are fakes that take a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setattr(mobile_pick.houses, "generate_many", lambda seeds: len(seeds))
-    monkeypatch.setattr(mobile_pick.tasks, "fetching", lambda houses, skip: houses)
+    monkeypatch.setattr(mobile_pick.tasks, "fetch_episodes", lambda houses, skip: houses)
     monkeypatch.setattr(rl, "make", lambda name, episodes, **told: Line())
-    monkeypatch.setattr(mobile_pick.pictures, "film", film_of_zeros)
+    monkeypatch.setattr(mobile_pick.pictures, "video", film_of_zeros)
     options = mobile_pick.Options(steps=100_000, homes=1, episodes=16, measurements=2)
     found = mobile_pick.study(options, tmp_path, False)
     (row,) = found.tables[0].rows

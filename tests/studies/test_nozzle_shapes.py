@@ -10,7 +10,7 @@ import pytest
 
 from jaxgpu import report
 from jaxgpu.evolution import Box, Problem
-from jaxgpu.physics.continuum.tools.collide import touch
+from jaxgpu.physics.continuum.tools.contact import apply_contact
 from jaxgpu.runs.loop import rollout
 from jaxgpu.studies import nozzle_shapes
 from jaxgpu.studies.nozzle_shapes.nozzle import DT, DX, Pour, Walls
@@ -30,7 +30,7 @@ def test_the_gradient_of_a_shape_is_that_of_finite_differences():
         def impulse(widths):
             collider = Pour(spacing=0.02).scene(widths).colliders[0]
             tool = collider.start(widths.dtype)
-            return touch(collider, tool, nodes, v, jnp.ones(300), DX, DT)[1].sum()
+            return apply_contact(collider, tool, nodes, v, jnp.ones(300), DX, DT)[1].sum()
 
         slopes, measured = slope_and_differences(impulse)
     assert (np.abs(slopes) > 1).all()
@@ -56,7 +56,7 @@ def test_the_gradient_runs_through_a_step_of_the_oil():
             scene = pour.scene(widths)
             state = scene.init()
             oil = state.bodies[0]
-            oil = oil.updated(x=oil.x + place, v=oil.v + fall)
+            oil = oil.replace(x=oil.x + place, v=oil.v + fall)
             oil = scene.step(replace(state, bodies=(oil,))).bodies[0]
             return jnp.sum(oil.m * oil.v[:, 1])
 

@@ -47,7 +47,7 @@ def test_the_stored_runs_are_fronts_whose_volumes_they_tell():
         members = Population(jnp.zeros((len(f), 0)), jnp.asarray(f), jnp.zeros(len(f)))
         got = races.volume(members, *(jnp.asarray(b) for b in (peer.low, peer.high)))
         last = peer.volumes[:, -1]
-        np.testing.assert_allclose(got, last[races.middle(peer.volumes)], rtol=1e-6)
+        np.testing.assert_allclose(got, last[races.median_seed(peer.volumes)], rtol=1e-6)
         assert got == np.float32(np.median(last)) or abs(got - np.median(last)) < 1e-6
 
 
@@ -55,7 +55,7 @@ def test_a_report_holds_volumes_beside_pymoos_at_as_many_evaluations(monkeypatch
     """Fake volumes are fractions of pymoo's; seed n has 10 + n points of pymoo's front."""
     parts = dict(zip(races.RACES, (0.5, 0.8, 1.1)))
 
-    def known(name, seeds, generations, seed, out, resume):
+    def known_run(name, seeds, generations, seed, out, resume):
         """Return a history that begins with the volume at the start."""
         peer, steps = races.peer(name), generations // races.EVERY
         held = np.zeros((1 + steps, seeds))
@@ -65,8 +65,8 @@ def test_a_report_holds_volumes_beside_pymoos_at_as_many_evaluations(monkeypatch
         members = Population(f[..., :0], f, 1.0 * violation)
         return Run(SimpleNamespace(population=members), held, Timing(0.0, 0.0, 1))
 
-    monkeypatch.setattr(races, "race", known)
-    monkeypatch.setattr(races, "nondominated", lambda f, violation: np.full(len(f), True))
+    monkeypatch.setattr(races, "race", known_run)
+    monkeypatch.setattr(races, "is_non_dominated", lambda f, violation: np.full(len(f), True))
     monkeypatch.setattr(pareto_fronts, "figure", lambda drawing, caption: drawing)
     options = pareto_fronts.Options(seeds=7, generations=100)
     told = pareto_fronts.study(options, tmp_path, False)

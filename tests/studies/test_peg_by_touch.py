@@ -19,11 +19,11 @@ def test_the_first_measurement_from_which_the_median_stays_counts():
     what = peg_by_touch.course(options, "reduced", peg_by_touch.TEACHER)
     history = np.zeros((11, 3))
     history[4:, :2], history[6] = 0.95, 0.5
-    when = lambda history: peg_by_touch._steps_to_target(
+    steps_to = lambda history: peg_by_touch._steps_to_target(
         (what, SimpleNamespace(history=history)), options
     )
-    assert when(history) == "0.72 million" and when(0 * history) == "none"
-    assert when(0 * history + 1) == "0 million"
+    assert steps_to(history) == "0.72 million" and steps_to(0 * history) == "none"
+    assert steps_to(0 * history + 1) == "0 million"
 
 
 def test_students_feel_and_their_critics_know():
@@ -33,15 +33,15 @@ def test_students_feel_and_their_critics_know():
     felt = env("force", peg_by_touch.STUDENT)
     assert felt.place_error == 5e-4 and felt.friction_spread == 0.25
     assert peg_by_touch.course(Options(), "force", peg_by_touch.STUDENT).env.friction_spread == 0.2
-    small = lambda who: replace(who, num_envs=8)
+    shrink = lambda who: replace(who, num_envs=8)
 
-    def begun(key):
-        teacher = small(peg_by_touch.TEACHER)
+    def init_student(key):
+        teacher = shrink(peg_by_touch.TEACHER)
         critic = teacher.critic_of(teacher.init(env("reduced", teacher), key))
-        student = replace(small(peg_by_touch.STUDENT), critic=critic)
+        student = replace(shrink(peg_by_touch.STUDENT), critic=critic)
         return student.init(felt, key)
 
-    params = jax.eval_shape(begun, jax.random.key(0)).params["params"]
+    params = jax.eval_shape(init_student, jax.random.key(0)).params["params"]
     inputs = {name: params[name]["Dense_0"]["kernel"].shape[0] for name in ("actor", "critic")}
     assert inputs == {"actor": 25 + 8 * 7 * 6, "critic": 25 + 31}
 
@@ -51,7 +51,7 @@ def test_a_report_tells_of_the_teacher_and_its_students(monkeypatch, tmp_path):
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     make = lambda name, observation, **told: Line(observation)
     monkeypatch.setattr(rl, "make", make)
-    monkeypatch.setattr(peg_by_touch.pictures, "film", film_of_zeros)
+    monkeypatch.setattr(peg_by_touch.pictures, "video", film_of_zeros)
     options = Options(steps=50_000, seeds=3, episodes=4)
     found = peg_by_touch.study(options, tmp_path, False)
     (table,) = found.tables

@@ -37,7 +37,7 @@ def test_a_report_tells_of_trainings_by_rewards_or_by_the_script(
     """An update has 8 x 32 steps by PPO, 8 x 16 by DAgger; the task takes a moment."""
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setattr(rl, "make", lambda name, max_steps: Line())
-    monkeypatch.setattr(pictures, "film", film_of_zeros)
+    monkeypatch.setattr(pictures, "video", film_of_zeros)
     sizes = {"steps": 10_000, "copies": 8, "seeds": 3, "episodes": 4, "measurements": 2}
     found = peg_insertion.study(peg_insertion.Options(taught=taught, **sizes), tmp_path, False)
     (row,) = found.tables[0].rows
@@ -53,10 +53,10 @@ def test_its_learners_fit_its_task_and_a_film_shows_the_hand_beside_its_pads(mon
         state = jax.eval_shape(partial(course.learner.init, course.env), jax.random.key(0))
         assert state.params
     start = jax.jit(course.env.reset)(jax.random.key(0))[0]
-    still = lambda env, policy, key, length: jax.tree.map(lambda x: jnp.stack([x] * 4), start)
-    monkeypatch.setattr(pictures, "played", still)
+    film_still = lambda env, policy, key, length: jax.tree.map(lambda x: jnp.stack([x] * 4), start)
+    monkeypatch.setattr(pictures, "record_episode", film_still)
     monkeypatch.setattr(pictures, "SIZE", 24)
     images = []
-    monkeypatch.setattr(report, "film", lambda film, *_: images.append(film))
-    pictures.film(course.env, None, jax.random.key(0))
+    monkeypatch.setattr(report, "video", lambda film, *_: images.append(film))
+    pictures.video(course.env, None, jax.random.key(0))
     assert images[0].shape == (1, 24, 48, 3)

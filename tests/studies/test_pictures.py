@@ -8,7 +8,7 @@ from jaxgpu.studies.solar_system import pictures
 
 
 @pytest.fixture(autouse=True)
-def closed():
+def close_plots():
     import matplotlib
 
     matplotlib.use("Agg")
@@ -38,7 +38,7 @@ def test_plane_and_misses_hold_their_data():
     drawing = pictures.plane({"Mars": np.array([1.5, 0, 0])}, tracers, orbits(), orbits())
     np.testing.assert_array_equal(drawing.axes[0].lines[0].get_xdata(), tracers[:, 0])
     km = {"Newton": np.array([10.0, 1e4]), "Einstein": np.array([9.0, 40.0])}
-    axes = pictures.misses(("Sun", "Mercury"), km).axes[0]
+    axes = pictures.ephemeris_errors(("Sun", "Mercury"), km).axes[0]
     assert axes.get_yscale() == "log" and len(axes.lines) == 2
 
 

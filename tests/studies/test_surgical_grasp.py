@@ -25,7 +25,7 @@ def test_a_report_tells_of_trainings_by_contact_and_without(monkeypatch, tmp_pat
     monkeypatch.setattr(rl, "sweep", sweep_of_zeros)
     monkeypatch.setitem(surgical_grasp.TASKS, "needle-pick", Scripted)
     monkeypatch.setattr(rl, "make", lambda name, shaping: Line())
-    monkeypatch.setattr(surgical_grasp, "film", film_of_zeros)
+    monkeypatch.setattr(surgical_grasp, "video", film_of_zeros)
     options = surgical_grasp.Options(steps=20_000, seeds=3, episodes=4)
     found = surgical_grasp.study(options, tmp_path, False)
     contact, rule = found.tables[0].rows
@@ -37,13 +37,16 @@ def test_a_report_tells_of_trainings_by_contact_and_without(monkeypatch, tmp_pat
 
 @pytest.mark.slow
 def test_its_learners_fit_its_tasks_and_a_film_shows_them(monkeypatch):
-    contact = surgical_grasp.by_contact(surgical_grasp.Options())
-    for course in (contact, surgical_grasp.by_rule(surgical_grasp.Options(task="peg-transfer"))):
+    contact = surgical_grasp.contact_course(surgical_grasp.Options())
+    for course in (
+        contact,
+        surgical_grasp.rule_course(surgical_grasp.Options(task="peg-transfer")),
+    ):
         assert jax.eval_shape(partial(course.learner.init, course.env), jax.random.key(0)).params
     env = contact.env
     monkeypatch.setattr(surgical_grasp, "TRAY", replace(surgical_grasp.TRAY, width=32, height=32))
-    still = lambda env, policy, key, length: jax.tree.map(
+    film_still = lambda env, policy, key, length: jax.tree.map(
         lambda x: jnp.stack([x, x]), replace(jax.jit(env.reset)(key)[0], t=jnp.int32(2))
     )
-    monkeypatch.setattr(surgical_grasp, "played", still)
-    assert surgical_grasp.film(env, None, jax.random.key(0)).mime == "video/mp4"
+    monkeypatch.setattr(surgical_grasp, "record_episode", film_still)
+    assert surgical_grasp.video(env, None, jax.random.key(0)).mime == "video/mp4"

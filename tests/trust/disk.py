@@ -19,20 +19,24 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
-from forked import forked
-from killed import finished
+from fork_server import fork_process
+from kill_checks import join_process
 
 from jaxgpu.cli import main
 from jaxgpu.runs.checkpoint import CheckpointError
 from jaxgpu.runs.loop import run
-from tests.trust import forms
+from tests.trust import run_forms
 
 
 def measure() -> dict:
     """Try each case, and return the results to record."""
     began, checks = time.perf_counter(), {}
     with tempfile.TemporaryDirectory() as at:
-        for name, check in (("full", full), ("read-only", read_only), ("two writers", two)):
+        for name, check in (
+            ("full", full_disk),
+            ("read-only", read_only_disk),
+            ("two writers", two_writers),
+        ):
             (Path(at) / name).mkdir()
             checks[name] = check(Path(at) / name)
             print(name, checks[name], flush=True)
@@ -56,7 +60,7 @@ def _to_bytes(done) -> tuple[bytes, bytes]:
     return np.asarray(done.state).tobytes(), np.asarray(done.history).tobytes()
 
 
-def full(at: Path) -> dict[str, bool]:
+def full_disk(at: Path) -> dict[str, bool]:
     """Check that a full disk is reported, and that a resume with space ends with the same bits."""
     whole = _to_bytes(_run_steps(None))
     with _small_disk(at, 1_500_000) as grow:
@@ -74,7 +78,7 @@ def full(at: Path) -> dict[str, bool]:
     }
 
 
-def read_only(at: Path) -> dict[str, bool]:
+def read_only_disk(at: Path) -> dict[str, bool]:
     """Check that `run` and the command line report a read-only disk before they start."""
     with _small_disk(at, 3_000_000, writable=False):
         try:
@@ -87,13 +91,13 @@ def read_only(at: Path) -> dict[str, bool]:
     return {"refused": refused, "command line says so": code == 2}
 
 
-def two(at: Path) -> dict[str, bool]:
+def two_writers(at: Path) -> dict[str, bool]:
     """Check that one of two simultaneous writers is rejected and the other ends correctly."""
     cache, out = at / "cache", at / "both"
-    finished(forked(cache, forms.resumed, "run", at / "whole"), 300)
+    join_process(fork_process(cache, run_forms.resume_form, "run", at / "whole"), 300)
     codes = []
     for _ in range(5):
-        pair = [forked(cache, _run_writer, out) for _ in range(2)]
+        pair = [fork_process(cache, _run_writer, out) for _ in range(2)]
         for process in pair:
             process.join(120)
         codes.append(sorted(process.exitcode for process in pair))
@@ -106,7 +110,7 @@ def two(at: Path) -> dict[str, bool]:
 
 def _run_writer(out: Path) -> int:
     try:
-        return forms.resumed("run", out)
+        return run_forms.resume_form("run", out)
     except CheckpointError as error:
         return 2 if "another process runs in it" in str(error) else 1
 

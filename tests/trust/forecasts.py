@@ -53,15 +53,15 @@ def measure() -> dict[str, Any]:
     cases = {study.name: ["run", study.name] for study in studies()}
     cases = {name: case + shlex.split(OPTIONS.get(name, "")) for name, case in cases.items()}
     cases |= {f"gradient, {name}": ["gradient", name] for name in ROLLOUTS}
-    rows = kept(cases)
+    rows = load_kept(cases)
     for name, case in cases.items():
         if name not in rows:
-            rows[name] = taken(case)
+            rows[name] = measure_case(case)
             print(name, rows[name], flush=True)
             lines = [json.dumps({"program": name} | row) + "\n" for name, row in rows.items()]
             KEPT.write_text("".join(lines))
     ratios = {name: row["forecast"] / row["took"] for name, row in rows.items() if row["took"]}
-    inside = sum(map(near, rows.values()))
+    inside = sum(map(is_near, rows.values()))
     counts = {
         "programs": len(cases),
         "within a tenth": inside,
@@ -74,23 +74,23 @@ def measure() -> dict[str, Any]:
     return {"counts": counts, "programs": rows, "failed": failed, "seconds": spent}
 
 
-def kept(cases: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+def load_kept(cases: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
     """Return the accurate results of an earlier call with the same options."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("program"): line for line in map(json.loads, lines)}
     return {
         name: row
         for name, row in rows.items()
-        if name in cases and row["options"] == " ".join(cases[name][2:]) and near(row)
+        if name in cases and row["options"] == " ".join(cases[name][2:]) and is_near(row)
     }
 
 
-def near(row: dict[str, Any]) -> bool:
+def is_near(row: dict[str, Any]) -> bool:
     """Return whether a forecast is within 10 % of the peak."""
     return abs(row["forecast"] - row["took"]) <= BAND * row["took"] and row["took"] > 0
 
 
-def taken(case: list[str]) -> dict[str, Any]:
+def measure_case(case: list[str]) -> dict[str, Any]:
     """Return forecast and peak of a program in bytes, or the error."""
     command = [sys.executable, str(PEAK), *case]
     own = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_ARENA_MAX": "1"}

@@ -39,7 +39,7 @@ from jaxgpu import rl
 from jaxgpu.devices.processes import ALONE
 from jaxgpu.evolution.single import CMAES
 from jaxgpu.runs import checkpoint
-from jaxgpu.runs.checkpoint import CheckpointError, parts, sealed
+from jaxgpu.runs.checkpoint import CheckpointError, parts, sealed_files
 from jaxgpu.runs.checkpoint.folder import MANIFEST
 from jaxgpu.runs.loop import run
 from jaxgpu.runs.saving import catalog, experiment, history, watch
@@ -190,7 +190,7 @@ def use_folder(files: Files, look: Watch) -> None:
 
 def use_journal(files: Files, look: Watch) -> None:
     with look.looking():
-        watch.drawn(files.run)
+        watch.plot_runs(files.run)
         found = history.read(files.run)
     _call_parts(found, look)
 
@@ -341,7 +341,7 @@ def _mutate_parts(files: Files, pick: random.Random) -> None:
     if pick.random() < 0.5:
         _mutate(files.part, files, pick)
         with contextlib.suppress(CheckpointError):
-            manifest["parts"] = [sealed.seal_of(files.part)]
+            manifest["parts"] = [sealed_files.seal_of(files.part)]
     else:
         manifest = json.loads(_corrupt_json(manifest, pick, whole=True))
     digest = parts._manifest_digest(manifest)
@@ -396,9 +396,9 @@ def read_changed_files(files: Files, count: int, seed: int) -> Counter[str]:
 
 
 def _read_journal(files: Files) -> None:
-    watch.drawn(files.run)
+    watch.plot_runs(files.run)
     history.read(files.run)
-    for *_, rows in history.arrays_of(files.run):
+    for *_, rows in history.stored_arrays(files.run):
         rows.tobytes()
 
 

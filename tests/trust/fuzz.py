@@ -24,15 +24,15 @@ FAULTS = ("silent nan", "silent inf", "foreign exception", "abort", "hang")
 LIST = """
 import json, jax
 jax.config.update("jax_num_cpu_devices", 8)
-from fuzz_calls import chunks, methods, public
-print(json.dumps({"chunks": chunks(), "names": [*public()], "methods": [*methods()]}))
+from fuzz_calls import chunks, public_methods, public_names
+print(json.dumps({"chunks": chunks(), "names": [*public_names()], "methods": [*public_methods()]}))
 """
 
 
 def main() -> None:
     """Run the fuzzer as the command line says and print one line of JSON."""
     options = _options(None)
-    print(json.dumps(fuzzed(options)))
+    print(json.dumps(run_fuzzer(options)))
 
 
 def measure() -> dict[str, Any]:
@@ -41,7 +41,7 @@ def measure() -> dict[str, Any]:
     Work units in which an earlier, interrupted call found no violation are not repeated.
     """
     KEPT.parent.mkdir(parents=True, exist_ok=True)
-    found = fuzzed(_options(["--tries", "20", "--seconds", "4", "--log", str(KEPT)]))
+    found = run_fuzzer(_options(["--tries", "20", "--seconds", "4", "--log", str(KEPT)]))
     faults, seconds = found.pop("faults"), found.pop("seconds")
     if not faults:
         KEPT.unlink()  # the next call starts from scratch
@@ -49,7 +49,7 @@ def measure() -> dict[str, Any]:
     return {"counts": counts, "failed": sum(faults.values()), "seconds": seconds}
 
 
-def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
+def run_fuzzer(options: argparse.Namespace) -> dict[str, Any]:
     """Run the fuzzer and return the counts of all outcomes, and the seconds."""
     begin = time.time()
     done = subprocess.run([sys.executable, "-c", LIST], env=_environment(), capture_output=True)

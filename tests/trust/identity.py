@@ -24,8 +24,8 @@ import numpy as np
 import jaxgpu
 from jaxgpu.inputs import arguments
 from jaxgpu.runs.checkpoint import CheckpointError
-from tests.helpers.changes import CHANGES
-from tests.helpers.experiments import BASE, form
+from tests.helpers.experiments import BASE, run_form
+from tests.helpers.run_changes import CHANGES
 
 ROOT = Path(__file__).parents[2]
 LEFT, WHOLE = 2, 4  # steps, generations, updates or intervals
@@ -57,15 +57,15 @@ def measure() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
         for name in BASE:
-            begin(name, at)
+            run_half(name, at)
         refused = {name: refusals(name, at / name) for name in BASE}
         for name, said in refused.items():
             faults |= {f"{name} {i}": text for i, text in enumerate(said) if text}
-        here = {f"{name}, {how}": honest(name, how, at) for name in BASE for how in HONEST}
+        here = {f"{name}, {how}": honest_fault(name, how, at) for name in BASE for how in HONEST}
         there = {}
         for how in OTHERS:
-            there |= elsewhere(how, at)
-        loads = loaded(at)
+            there |= run_elsewhere(how, at)
+        loads = load_faults(at)
     resumes = [*here.values(), *there.values()]
     for part in (here, there, loads):
         faults |= {name: text for name, text in part.items() if text}
@@ -89,10 +89,10 @@ def measure() -> dict[str, Any]:
     }
 
 
-def begin(name: str, at: Path) -> Any:
+def run_half(name: str, at: Path) -> Any:
     """Run a form to the end, then half of it in a folder, and return the half's result."""
-    np.savez(at / f"{name}.npz", **numbers(form(name, WHOLE)))
-    done = form(name, LEFT, out=at / name)
+    np.savez(at / f"{name}.npz", **numbers(run_form(name, WHOLE)))
+    done = run_form(name, LEFT, out=at / name)
     np.savez(at / f"{name}-left.npz", **numbers(done))
     (at / f"{name}.txt").write_text(str(jax.tree.structure(done.state)))
     return done
@@ -112,29 +112,29 @@ def refusals(name: str, out: Path, number: int | None = None, seed: int = 0) -> 
 
 def _check_change(name: str, values: dict[str, Any], said: str, out: Path) -> str:
     try:
-        form(name, WHOLE, values, out=out, resume=True)
+        run_form(name, WHOLE, values, out=out, resume=True)
     except (CheckpointError, ValueError) as error:
         return "" if said in str(error) else f"{values}: not {said!r} in {error}"
     return f"{values}: taken for the same"
 
 
-def never(state: Any) -> Any:
+def always_false(state: Any) -> Any:
     return jnp.zeros((), bool)
 
 
-def honest(name: str, how: str, at: Path) -> str:
+def honest_fault(name: str, how: str, at: Path) -> str:
     """Return why a resume does not end as the full run does, or "" if it does."""
     functions, goes, condition = HONEST[how]
-    where = {"until": never} if condition else {}
+    where = {"until": always_false} if condition else {}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, name)
         shutil.copytree(at / name, out)
         try:
             for far in goes:
-                done = form(name, far, parts(name, functions), out=out, resume=True, **where)
+                done = run_form(name, far, parts(name, functions), out=out, resume=True, **where)
         except (CheckpointError, ValueError) as error:
             return str(error)
-    return different(numbers(done), at / f"{name}.npz")
+    return difference(numbers(done), at / f"{name}.npz")
 
 
 def parts(name: str, functions: dict[str, Any]) -> dict[str, Any]:
@@ -142,8 +142,8 @@ def parts(name: str, functions: dict[str, Any]) -> dict[str, Any]:
     return {part: BASE[name][part] | functions for part in ("f", "m")}
 
 
-def elsewhere(how: str, at: Path) -> dict[str, str]:
-    """Return the results of `honest` for every form, from a separate process."""
+def run_elsewhere(how: str, at: Path) -> dict[str, str]:
+    """Return the results of `honest_fault` for every form, from a separate process."""
     hashes, first = OTHERS[how]
     code = (
         f"import {first}; from tests.trust import identity; identity.report({how!r}, {str(at)!r})"
@@ -152,29 +152,29 @@ def elsewhere(how: str, at: Path) -> dict[str, str]:
 
 
 def report(how: str, at: str) -> None:
-    """Print the results of `honest` for every form."""
-    print(json.dumps({name: honest(name, how, Path(at)) for name in BASE}))
+    """Print the results of `honest_fault` for every form."""
+    print(json.dumps({name: honest_fault(name, how, Path(at)) for name in BASE}))
 
 
-def loaded(at: Path) -> dict[str, str]:
+def load_faults(at: Path) -> dict[str, str]:
     """Return for each folder why `jaxgpu.load` does not return the form's result, or ""."""
-    code = f"from tests.trust import loads; loads.report({str(at)!r}, {list(BASE)!r})"
+    code = f"from tests.trust import load_checks; load_checks.report({str(at)!r}, {list(BASE)!r})"
     without = _run_code(code, "5")  # without the script
     found = {f"{name}, loaded without": without[name] for name in BASE}
-    return found | {f"{name}, loaded": again(name, at) for name in BASE}
+    return found | {f"{name}, loaded": resume_fault(name, at) for name in BASE}
 
 
-def again(name: str, at: Path) -> str:
+def resume_fault(name: str, at: Path) -> str:
     """Return why a run resumed with its folder's spec does not end as the full one does, or ""."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, name)
         shutil.copytree(at / name, out)
         values = {} if name in CLOSED else {"loaded": jaxgpu.load(out).spec}
         try:
-            done = form(name, WHOLE, values, out=out, resume=True)
+            done = run_form(name, WHOLE, values, out=out, resume=True)
         except (CheckpointError, ValueError) as error:
             return str(error)
-    return different(numbers(done), at / f"{name}.npz")
+    return difference(numbers(done), at / f"{name}.npz")
 
 
 def _run_code(code: str, hashes: str) -> dict[str, str]:
@@ -193,7 +193,7 @@ def numbers(done: Any) -> dict[str, np.ndarray]:
     return {str(i): np.asarray(leaf) for i, leaf in enumerate(plain)}
 
 
-def different(got: dict[str, np.ndarray], file: Path) -> str:
+def difference(got: dict[str, np.ndarray], file: Path) -> str:
     """Return why arrays are not bitwise identical to a file's, or ""."""
     with np.load(file) as want:
         if list(want) != list(got):

@@ -22,12 +22,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
-from forked import forked
-from killed import assert_same_bits, ended_at_random, finished, newest
+from fork_server import fork_process
+from kill_checks import assert_same_bits, join_process, kill_at_random, newest
 
 from jaxgpu.cli import main
 from jaxgpu.studies import studies
-from tests.trust import forms, record
+from tests.trust import record, run_forms
 
 KEPT = Path(__file__).with_name("kills.jsonl")  # until all are killed
 KILLS, SEED = 100, 1
@@ -62,15 +62,15 @@ def measure() -> dict:
     Runs that an earlier, interrupted call has compared with success are not repeated.
     """
     began = time.perf_counter()
-    commands = {study.name: partial(command, study.name) for study in studies()}
-    commands |= {name: partial(form, name) for name in forms.FORMS}
+    commands = {study.name: partial(start_study, study.name) for study in studies()}
+    commands |= {name: partial(start_form, name) for name in run_forms.FORMS}
     share = [KILLS // len(commands) + (i < KILLS % len(commands)) for i in range(len(commands))]
-    rows = kept(dict(zip(commands, share)))
+    rows = load_kept(dict(zip(commands, share)))
     before = sum(row["seconds"] for row in rows.values())
     for kills, (name, start) in zip(share, commands.items()):
         if name not in rows:
             given = {"kills": kills, "options": OPTIONS.get(name, "")}
-            rows[name] = given | ended(name, start, kills)
+            rows[name] = given | kill_run(name, start, kills)
             print(name, rows[name], flush=True)
             keep(rows)
     failed = {name: row["fault"] for name, row in rows.items() if row["fault"]}
@@ -82,7 +82,7 @@ def measure() -> dict:
     return {"counts": counts, "runs": rows, "failed": len(failed), "seconds": spent}
 
 
-def kept(share: dict[str, int]) -> dict[str, dict]:
+def load_kept(share: dict[str, int]) -> dict[str, dict]:
     """Return an earlier call's results of unchanged runs with enough kills and no error."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("run"): line for line in map(json.loads, lines)}
@@ -100,39 +100,39 @@ def keep(rows: dict[str, dict]) -> None:
     KEPT.write_text("".join(json.dumps({"run": name} | row) + "\n" for name, row in rows.items()))
 
 
-def ended(name: str, start: Callable, kills: int) -> dict:
+def kill_run(name: str, start: Callable, kills: int) -> dict:
     """Return the outcomes of a run that is killed `kills` times, and the error if bits differ."""
     began, pick, found, fault = time.perf_counter(), random.Random(f"{SEED} {name}"), {}, ""
     with tempfile.TemporaryDirectory() as at:
         try:
-            found = tried(start, Path(at), kills, pick)
+            found = try_kills(start, Path(at), kills, pick)
         except (AssertionError, OSError, ValueError) as error:
             fault = f"{type(error).__name__}: {error}"[:500]
     spent = round(time.perf_counter() - began)
     return {"found": found, "fault": fault, "seconds": spent, "commit": record.commit()}
 
 
-def form(name: str, out: Path, cache: Path):
+def start_form(name: str, out: Path, cache: Path):
     """Start the process of a one-call form."""
-    return forked(cache, forms.resumed, name, out)
+    return fork_process(cache, run_forms.resume_form, name, out)
 
 
-def command(name: str, out: Path, cache: Path):
+def start_study(name: str, out: Path, cache: Path):
     """Start the process of a study."""
-    return forked(
+    return fork_process(
         cache,
         main,
         ["run", name, *shlex.split(OPTIONS.get(name, "")), "--out", str(out), "--resume"],
     )
 
 
-def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[str, int]:
+def try_kills(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[str, int]:
     """Kill a run `kills` times, and compare its result with the undisturbed run."""
     whole, killed, cache = at / "whole", at / "killed", at / "cache"
-    finished(start(whole, cache), LATE)
+    join_process(start(whole, cache), LATE)
     shutil.rmtree(whole)
     began = time.perf_counter()
-    finished(start(whole, cache), LATE)  # now with every program in the cache
+    join_process(start(whole, cache), LATE)  # now with every program in the cache
     longest = time.perf_counter() - began
     found: Counter[str] = Counter()
     for _ in range(20 * kills):
@@ -141,18 +141,18 @@ def tried(start: Callable, at: Path, kills: int, pick: random.Random) -> dict[st
         how = pick.choice([signal.SIGKILL, signal.SIGTERM])
         saved = pick.random() < 0.5 and killed.exists()
         seconds = pick.uniform(0, longest / 4 if saved else longest)
-        if ended_at_random(start(killed, cache), killed, seconds, saved, how):
+        if kill_at_random(start(killed, cache), killed, seconds, saved, how):
             found[how.name] += 1
             found["with a checkpoint"] += newest(killed) is not None
         else:  # it has finished: start again
-            same(killed, whole)
+            assert_same(killed, whole)
             shutil.rmtree(killed)
-    finished(start(killed, cache), LATE)
-    same(killed, whole)
+    join_process(start(killed, cache), LATE)
+    assert_same(killed, whole)
     return dict(found)
 
 
-def same(killed: Path, whole: Path) -> None:
+def assert_same(killed: Path, whole: Path) -> None:
     """Compare a run that was killed with the undisturbed one."""
     if (whole / "report.json").exists():
         assert_same_bits(killed, whole)

@@ -23,7 +23,7 @@ _GPL = re.compile(r"\b[AL]?GPL|General Public License")
 def measure() -> dict:
     """Count data with and without a row, packages and violations, as results to record."""
     began = time.perf_counter()
-    of = {name: licence(name) for name in pinned() if licence(name)}
+    of = {name: licence(name) for name in pinned_names() if licence(name)}
     counts = {
         "data shipped": len(data()),
         "without a row in NOTICE": len(data() - rows().keys()),
@@ -62,7 +62,7 @@ def rows() -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for cells in lines if len(cells) == 4 and cells[0] != "file"}
 
 
-def pinned() -> list[str]:
+def pinned_names() -> list[str]:
     """Return the packages that `make demo` installs."""
     lock = (ROOT / "requirements.lock").read_text()
     return sorted(set(re.findall(r"^([A-Za-z0-9][\w.-]*)==", lock, re.MULTILINE)))

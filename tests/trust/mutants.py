@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.trust import mutations, nearest
+from tests.trust import mutations, nearest_tests
 from tests.trust.mutations import Mutant
 from tests.trust.sandbox import Sandbox
 
@@ -38,30 +38,30 @@ def measure() -> dict:
     and later found by the text of their lines in the current tree.
     """
     began = time.perf_counter()
-    rows = kept() or [_row(mutant) for mutant in drawn(COUNT, SEED)]
+    rows = load_rows() or [_row(mutant) for mutant in draw_mutants(COUNT, SEED)]
     _try_rows(rows, [number for number, row in enumerate(rows) if "killed" not in row])
     spent = sum(row["seconds"] for row in rows)
-    return counted(rows, max(spent, time.perf_counter() - began))
+    return count_rows(rows, max(spent, time.perf_counter() - began))
 
 
-def again() -> None:
+def try_survivors() -> None:
     """Try the survivors of the record again, and record the outcomes."""
-    rows = kept()
+    rows = load_rows()
     is_survivor = lambda row: not row.get("killed", True) and not row.get("equivalent")
     _try_rows(rows, [number for number, row in enumerate(rows) if is_survivor(row)])
 
 
-def everything() -> None:
+def try_all() -> None:
     """Try every mutant of the record except the equivalent ones."""
-    rows = kept()
+    rows = load_rows()
     _try_rows(rows, [number for number, row in enumerate(rows) if not row.get("equivalent")])
 
 
-def fresh(count: str, seed: str) -> None:
+def try_fresh(count: str, seed: str) -> None:
     """Sample mutants on lines that were never tried, try them, and add them to the record."""
-    rows = kept()
+    rows = load_rows()
     known = {(row["file"], row["text"]) for row in rows}
-    spare = [_row(mutant) for mutant in drawn(2 * int(count), int(seed))]
+    spare = [_row(mutant) for mutant in draw_mutants(2 * int(count), int(seed))]
     new = [row for row in spare if (row["file"], row["text"]) not in known][: int(count)]
     _try_rows(rows + new, range(len(rows), len(rows) + len(new)))
 
@@ -72,12 +72,12 @@ def _try_rows(rows: list[dict], numbers: Iterable[int]) -> None:
         box = Sandbox(ROOT, Path(at))
         for stamp, number in enumerate(numbers):
             row = rows[number]
-            row |= tried(box, Mutant(**_mutant_fields(row)), stamp, row.get("by"))
+            row |= try_mutant(box, Mutant(**_mutant_fields(row)), stamp, row.get("by"))
             print(row["killed"], row["file"], row["line"], flush=True)
-            keep(rows)
+            write_rows(rows)
 
 
-def kept() -> list[dict]:
+def load_rows() -> list[dict]:
     """Return the record with every mutant at its current line, without deleted lines."""
     if not KEPT.exists():
         return []
@@ -110,7 +110,7 @@ def _mutant_fields(row: dict) -> dict:
     return {name: row[name] for name in Mutant.__annotations__}
 
 
-def drawn(count: int, seed: int) -> list[Mutant]:
+def draw_mutants(count: int, seed: int) -> list[Mutant]:
     """Return mutants spread evenly over the lines of all files, in random order."""
     pick, lines = random.Random(seed), []
     for file in files():
@@ -130,20 +130,23 @@ def files() -> list[str]:
     return [name for name in listed.stdout.splitlines() if name.endswith(".py")]
 
 
-def tried(box: Sandbox, mutant: Mutant, number: int, by: str | None = None) -> dict:
+def try_mutant(box: Sandbox, mutant: Mutant, number: int, by: str | None = None) -> dict:
     """Put one fault into the copy, run the nearest tests, and remove it again.
 
     The test that detected it last, `by`, runs first.
     """
     source = (ROOT / mutant.file).read_bytes()
-    tests = nearest.tests_of(mutant.file, ROOT)
-    example = f"test_examples_in_docstrings[{nearest.module_of(mutant.file)}]"
+    tests = nearest_tests.tests_of(mutant.file, ROOT)
+    example = f"test_examples_in_docstrings[{nearest_tests.module_of(mutant.file)}]"
     chosen = [f"tests/core/test_docs.py::{example}", *tests]
-    walk, entries = ["tests/core/test_conformance.py"], nearest.walked(mutant.file, ROOT)
+    walk, entries = (
+        ["tests/core/test_conformance.py"],
+        nearest_tests.entry_patterns(mutant.file, ROOT),
+    )
     turns = [(TIERS[0], chosen, None), (TIERS[0], walk, entries), (TIERS[1], chosen, None)]
     if by and "::" in by:
         turns.insert(0, (TIERS[0], [by], None))
-    box.write(mutant.file, mutant.applied(source), 1_000_000_000 + number)
+    box.write(mutant.file, mutant.apply_to(source), 1_000_000_000 + number)
     spent = 0.0
     for marks, asked, only in turns:
         outcome = box.test(asked, SECONDS, marks, only)
@@ -158,12 +161,12 @@ def tried(box: Sandbox, mutant: Mutant, number: int, by: str | None = None) -> d
     return found | {"tier": TIERS.index(marks), "seconds": round(spent, 1)}
 
 
-def keep(rows: list[dict]) -> None:
+def write_rows(rows: list[dict]) -> None:
     """Write all rows, one line per mutant."""
     KEPT.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def counted(rows: list[dict], seconds: float) -> dict:
+def count_rows(rows: list[dict], seconds: float) -> dict:
     """Count the detected mutants, for each part of the package and in total."""
     part = lambda row: "/".join(Path(row["file"]).parts[:2]).replace(".py", "")
     of, noticed = Counter(map(part, rows)), Counter(part(row) for row in rows if row["killed"])
@@ -183,7 +186,7 @@ def counted(rows: list[dict], seconds: float) -> dict:
     }
 
 
-COMMANDS = {"again": again, "all": everything, "fresh": fresh}
+COMMANDS = {"again": try_survivors, "all": try_all, "fresh": try_fresh}
 
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -58,7 +58,7 @@ class Mutant:
     before: str
     after: str
 
-    def applied(self, source: bytes) -> bytes:
+    def apply_to(self, source: bytes) -> bytes:
         """Return the source with the change in it."""
         return source[: self.start] + self.after.encode() + source[self.end :]
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.oversize import answered, requests
+from tests.helpers.large_requests import requests, run_requests
 
 COUNT, SEED = 200, 0
 KEPT = Path(__file__).parents[2] / "out" / "trust" / "oversize.jsonl"  # until all end
@@ -22,10 +22,12 @@ def measure() -> dict[str, Any]:
     """
     began = time.perf_counter()
     asked = [" ".join(request) for request in requests(COUNT, SEED)]
-    rows = {request: row for request, row in kept().items() if request in asked}
+    rows = {request: row for request, row in load_kept().items() if request in asked}
     before, done = sum(row["seconds"] for row in rows.values()), began
     KEPT.parent.mkdir(parents=True, exist_ok=True)
-    for request, what in answered([r for r in requests(COUNT, SEED) if " ".join(r) not in rows]):
+    for request, what in run_requests(
+        [r for r in requests(COUNT, SEED) if " ".join(r) not in rows]
+    ):
         now = time.perf_counter()
         rows[" ".join(request)] = {"what": what[:200], "seconds": now - done}
         done = now
@@ -39,7 +41,7 @@ def measure() -> dict[str, Any]:
     return {"counts": counts, "faults": bad, "failed": len(bad), "seconds": seconds}
 
 
-def kept() -> dict[str, dict[str, Any]]:
+def load_kept() -> dict[str, dict[str, Any]]:
     """Return the error messages that an earlier call saw, by request."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = {line.pop("request"): line for line in map(json.loads, lines)}

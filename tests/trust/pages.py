@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
 MARK = re.compile(r"<!-- proved: (.+?) -->\n.*?<!-- end of proved -->", re.DOTALL)
 
 
-def filled(text: str, rows: dict[str, dict[str, Any]]) -> str:
+def fill_page(text: str, rows: dict[str, dict[str, Any]]) -> str:
     """Return a page whose marks hold the tables of these rows."""
     return MARK.sub(lambda mark: _fill_mark(mark[1], rows), text)
 
@@ -38,14 +38,14 @@ def _fill_mark(names: str, rows: dict[str, dict[str, Any]]) -> str:
 
 def write() -> None:
     """Rewrite the tables of the page."""
-    PAGE.write_text(filled(PAGE.read_text(), record.rows()))
+    PAGE.write_text(fill_page(PAGE.read_text(), record.rows()))
 
 
 def main() -> int:
     """Write the page, or return 1 if it differs from the record."""
     if "--write" in sys.argv:
         write()
-    elif filled(PAGE.read_text(), record.rows()) != PAGE.read_text():
+    elif fill_page(PAGE.read_text(), record.rows()) != PAGE.read_text():
         print("docs/trust.md: its tables are not the record's; python -m tests.trust.pages --write")
         return 1
     return 0

@@ -22,9 +22,9 @@ def measure() -> dict:
     """Install it, run the first steps of a README reader, and return the results to record."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as at:
-        wheel = built(Path(at))
-        python = installed(wheel, Path(at))
-        checks = checked(python, Path(at))
+        wheel = build_wheel(Path(at))
+        python = install(wheel, Path(at))
+        checks = run_checks(python, Path(at))
         size = wheel.stat().st_size
         packages = len(_stdout(python, "-m", "pip", "list", "--format=freeze").splitlines()) - 1
     failed = sum(not good for good in checks.values())
@@ -34,7 +34,7 @@ def measure() -> dict:
     return {"counts": counts, "checks": checks, "failed": failed, "seconds": seconds}
 
 
-def built(at: Path) -> Path:
+def build_wheel(at: Path) -> Path:
     """Build the wheel of this tree."""
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", at / "dist"]
     subprocess.run([*command, ROOT], check=True, capture_output=True)
@@ -42,7 +42,7 @@ def built(at: Path) -> Path:
     return wheel
 
 
-def installed(wheel: Path, at: Path) -> Path:
+def install(wheel: Path, at: Path) -> Path:
     """Return the interpreter of a new environment with the wheel and its requirements."""
     subprocess.run([sys.executable, "-m", "venv", at / "venv"], check=True)
     python = at / "venv" / "bin" / "python"
@@ -54,7 +54,7 @@ def installed(wheel: Path, at: Path) -> Path:
     return python
 
 
-def checked(python: Path, at: Path) -> dict[str, bool]:
+def run_checks(python: Path, at: Path) -> dict[str, bool]:
     """Return the checks of the environment and their results."""
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     (value,) = re.findall(r"# \(([\d.]+), ", example[1])

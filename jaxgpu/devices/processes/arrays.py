@@ -59,7 +59,7 @@ def blocks(array: Array, most: int = _BLOCK_BYTES) -> Iterator[np.ndarray]:
         inside, axis = inside // array.shape[axis], axis + 1
     length, behind = array.shape[axis], array.shape[axis + 1 :]
     rows = max(1, min(length, most * length // inside))
-    whole = NamedSharding(named(array).mesh, PartitionSpec())
+    whole = NamedSharding(named_sharding(array).mesh, PartitionSpec())
     for before in np.ndindex(array.shape[:axis]):
         for begin in range(0, length, rows):
             sizes = *[1] * axis, min(rows, length - begin), *behind
@@ -73,7 +73,7 @@ def _make_block_program(sizes: tuple[int, ...], whole: NamedSharding) -> Any:
     return jax.jit(lambda x, at: jax.lax.dynamic_slice(x, list(at), sizes), out_shardings=whole)
 
 
-def named(array: Array) -> NamedSharding:
+def named_sharding(array: Array) -> NamedSharding:
     """Return the sharding of an array that spans processes.
 
     Raises:
@@ -82,6 +82,6 @@ def named(array: Array) -> NamedSharding:
     if not isinstance(array.sharding, NamedSharding):
         raise TypeError(
             f"run: an array of shape {list(array.shape)} in several processes is on no mesh; place "
-            "it by mesh.split or mesh.replicate"
+            "it by mesh.shard or mesh.replicate"
         )
     return array.sharding

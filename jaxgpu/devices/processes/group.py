@@ -16,9 +16,9 @@ from typing import Any
 import jax
 from jax._src import distributed  # the client has no public name; Orbax takes it from here too
 
-from .arrays import named, spans
+from .arrays import named_sharding, spans
 
-_BARRIER_TIMEOUT = 86_400_000  # ms; if a process has ended, `watch` ends those that wait for it
+_BARRIER_TIMEOUT = 86_400_000  # ms; if a process has ended, `watchdog` ends those that wait for it
 
 _turns: defaultdict[tuple[tuple[int, ...], str], Iterator[int]] = defaultdict(itertools.count)
 
@@ -56,7 +56,7 @@ class Group:
         turn, name = self.turn(topic), f"{self.name}/{topic}"
         # two rooms suffice: when one is reused, all processes have left it and entered the other
         room = f"{name}/{turn % 2}/"
-        tell(f"{room}{self.rank:06d}", said)
+        publish(f"{room}{self.rank:06d}", said)
         client().wait_at_barrier(name, _BARRIER_TIMEOUT, list(self.members))
         return [text for _, text in sorted(client().key_value_dir_get(room))]
 
@@ -69,11 +69,11 @@ class Group:
         """Prefix of the keys of its messages, short for any number of members."""
         return f"jaxgpu/{hashlib.sha256(repr(self.members).encode()).hexdigest()[:16]}"
 
-    def decided(self, topic: str, value: Any) -> Any:
+    def broadcast(self, topic: str, value: Any) -> Any:
         """Return the value of the first process, which JSON can hold."""
         return value if self.alone else json.loads(self.exchange(topic, json.dumps(value))[0])
 
-    def somewhere(self, topic: str, flag: bool) -> bool:
+    def any_process(self, topic: str, flag: bool) -> bool:
         """Return True if `flag` is set in at least one process."""
         return flag if self.alone else "1" in self.exchange(topic, str(int(flag)))
 
@@ -99,7 +99,7 @@ class Group:
 ALONE = Group()
 
 
-def joined(tree: Any) -> Group:
+def sharding_group(tree: Any) -> Group:
     """Return the processes over which a pytree is sharded; `ALONE` if it is one.
 
     Raises:
@@ -107,34 +107,34 @@ def joined(tree: Any) -> Group:
         TypeError: an array that spans several processes is not on a mesh.
 
     >>> import jax.numpy as jnp
-    >>> joined({"x": jnp.zeros(3)}) == ALONE
+    >>> sharding_group({"x": jnp.zeros(3)}) == ALONE
     True
     """
     spread = [leaf for leaf in jax.tree.leaves(tree) if spans(leaf)]
     if not spread:
         return ALONE
-    places = [device for leaf in spread for device in named(leaf).device_set]
+    places = [device for leaf in spread for device in named_sharding(leaf).device_set]
     members, number = sorted({device.process_index for device in places}), jax.process_index()
     if number not in members:
         raise ValueError(
             f"run: process {number} holds no part of a state on the devices of processes "
-            f"{', '.join(map(str, members))}; take a mesh of all devices, mesh.devices()"
+            f"{', '.join(map(str, members))}; take a mesh of all devices, mesh.make_mesh()"
         )
     return Group(tuple(members), number)
 
 
-def leads() -> bool:
+def is_leader() -> bool:
     """Return True if this process writes the common files of its job: process 0, or the only one.
 
     It does not start a backend.
 
-    >>> leads()  # in a program that has not joined others
+    >>> is_leader()  # in a program that has not joined others
     True
     """
     return distributed.global_state.process_id == 0
 
 
-def tell(key: str, text: str) -> None:
+def publish(key: str, text: str) -> None:
     """Publish a text under a key that every process of the job can read."""
     client().key_value_set(key, text, allow_overwrite=True)
 

@@ -10,12 +10,12 @@ import jax
 
 from jaxgpu.inputs import arguments, ranges
 
-from .watch import ENDED
+from .watchdog import EXIT_CODE
 
 _COUNT = ranges.Range(least=1, whole=True, one=True, none=True)
 _NUMBER = ranges.Range(least=0, whole=True, one=True, none=True)
 _TIMEOUT = ranges.Range(above=0, one=True)
-_HEARTBEAT = 50  # s, timeout of JAX: above `SILENCE` of `watch`, below a minute
+_HEARTBEAT = 50  # s, timeout of JAX: above `SILENCE` of `watchdog`, below a minute
 _GRACE = 60  # s; JAX's own timeout is this much later, and prints a long C++ message
 
 
@@ -26,7 +26,7 @@ def distributed(
     *,
     wait: float = 300.0,
 ) -> None:
-    """Join the processes of a job; `jax.devices()` and `mesh.devices()` then list all devices.
+    """Join the processes of a job; `jax.devices()` and `mesh.make_mesh()` then list all devices.
 
     Call it once in every process, before anything is computed or placed. Missing arguments are
     taken from the environment variables JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and
@@ -136,4 +136,4 @@ def _check_port_free(address: str) -> None:
 def _exit_on_timeout(wait: float) -> None:
     text = f"jaxgpu: not all processes came within {wait:g} s; start all of them, at one address"
     print(text, file=sys.stderr, flush=True)
-    os._exit(ENDED)
+    os._exit(EXIT_CODE)

@@ -1,18 +1,20 @@
 """Quality indicators of a set of minimised objective vectors; all work with jit and vmap.
 
-Reading order: `sets` checks the arguments of the indicators. `volume` has the exact hypervolume,
-`exclusive` the exclusive contribution of each point, `rays` an estimate of both for any number of
-objectives. `distances` and `utilities` compare a set with a reference front or by weight vectors.
+Reading order: `arguments` checks the arguments of the indicators. `volume` has the exact
+    hypervolume,
+`exclusive_volume` the exclusive contribution of each point, `rays` an estimate of both for any
+number of objectives. `distances` and `utilities` compare a set with a reference front or by weight
+vectors.
 """
 
 from .distances import epsilon, epsilon_ratio, gd, gd_plus, igd, igd_plus, spacing
-from .exclusive import contributions
-from .rays import Volume, hypervolume_by_rays
+from .exclusive_volume import contributions
+from .rays import VolumeEstimate, hypervolume_by_rays
 from .utilities import expected_utility, r2
 from .volume import hypervolume
 
 __all__ = [
-    "Volume",
+    "VolumeEstimate",
     "contributions",
     "epsilon",
     "epsilon_ratio",

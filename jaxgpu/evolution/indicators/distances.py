@@ -14,15 +14,15 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import Range, refuse
 
-from .sets import alike, points
+from .arguments import check_points, promote
 
 _TILE = 128
 
 
-@explained
+@explain_errors
 def igd(f: Array, front: Array) -> Array:
     """Return the mean distance of the front's points to the nearest of f. [n, m], [r, m] -> scalar.
 
@@ -32,7 +32,7 @@ def igd(f: Array, front: Array) -> Array:
     return jnp.mean(_min_distances(front, f, lambda front, f: _norm(f - front)))
 
 
-@explained
+@explain_errors
 def igd_plus(f: Array, front: Array) -> Array:
     """Return IGD+: `igd` counting only how much worse f is than the front; weakly Pareto compliant.
 
@@ -42,7 +42,7 @@ def igd_plus(f: Array, front: Array) -> Array:
     return jnp.mean(_min_distances(front, f, lambda front, f: _norm(jnp.maximum(f - front, 0))))
 
 
-@explained
+@explain_errors
 def gd(f: Array, front: Array) -> Array:
     """Return the mean distance of the points of f to the nearest point of the front.
 
@@ -52,7 +52,7 @@ def gd(f: Array, front: Array) -> Array:
     return jnp.mean(_min_distances(f, front, lambda f, front: _norm(f - front)))
 
 
-@explained
+@explain_errors
 def gd_plus(f: Array, front: Array) -> Array:
     """Return GD+: `gd` counting only how much worse f is than the front.
 
@@ -62,7 +62,7 @@ def gd_plus(f: Array, front: Array) -> Array:
     return jnp.mean(_min_distances(f, front, lambda f, front: _norm(jnp.maximum(f - front, 0))))
 
 
-@explained
+@explain_errors
 def epsilon(f: Array, front: Array) -> Array:
     """Return the smallest number to subtract from f so that it weakly dominates the front.
 
@@ -72,28 +72,31 @@ def epsilon(f: Array, front: Array) -> Array:
     return jnp.max(_min_distances(front, f, lambda front, f: jnp.max(f - front, axis=-1)))
 
 
-@explained
+@explain_errors
 def epsilon_ratio(f: Array, front: Array) -> Array:
     """Return the smallest divisor of f so that it weakly dominates the front; all values > 0.
 
     >>> float(epsilon_ratio(jnp.array([[2.0, 4.0]]), jnp.array([[1.0, 3.0], [4.0, 2.0]])))
     2.0
     """
-    f, front = points("epsilon_ratio: f", f, nan=True), points("epsilon_ratio: front", front)
+    f, front = (
+        check_points("epsilon_ratio: f", f, nan=True),
+        check_points("epsilon_ratio: front", front),
+    )
     positive = Range(above=0, infinite=True)
     refuse("epsilon_ratio: f", jnp.where(jnp.isnan(f), jnp.inf, f), positive)
     refuse("epsilon_ratio: front", front, positive)
     return jnp.max(_min_distances(front, f, lambda front, f: jnp.max(f / front, axis=-1)))
 
 
-@explained
+@explain_errors
 def spacing(f: Array) -> Array:
     """Return the standard deviation (n - 1) of taxicab distances to each point's nearest neighbor.
 
     >>> round(float(spacing(jnp.array([[0.0, 0.0], [1.0, 0.0], [4.0, 0.0]]))), 4)
     1.1547
     """
-    f = points("spacing: f", f, nan=True)
+    f = check_points("spacing: f", f, nan=True)
     n = f.shape[0]
     if n < 2:
         raise ValueError("spacing: one point; it must be two or more")
@@ -115,7 +118,9 @@ def _norm(d: Array) -> Array:
 def _min_distances(a: Array, b: Array, distance: Callable[[Array, Array], Array]) -> Array:
     """Return the minimum distance from each point of `a` to all of `b`. [p, m], [q, m] -> [p]."""
     # NaN marks a failed point, which is infinitely far; in the front it leaves a gap
-    a, b = alike(points("indicator: set", a, nan=True), points("indicator: set", b, nan=True))
+    a, b = promote(
+        check_points("indicator: set", a, nan=True), check_points("indicator: set", b, nan=True)
+    )
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"indicator: sets of shapes {a.shape} and {b.shape}; need [n, m], [r, m]")
 

@@ -21,11 +21,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.inputs.ranges import Range, refuse
 
-from .sets import points, vector
+from .arguments import check_points, check_vector
 
 SHIFTS = 8  # independent replicates for every standard error
 TILE = 64  # rays evaluated in parallel
@@ -33,7 +33,7 @@ _CELLS = 1024  # cells of the quantile table; its error is below 1e-6 of a quart
 
 
 @pytree
-class Volume:
+class VolumeEstimate:
     """Hypervolume and exclusive contributions, each with a standard error."""
 
     volume: Array  # [] hypervolume
@@ -42,8 +42,10 @@ class Volume:
     errors: Array  # [n] standard errors of the contributions
 
 
-@explained
-def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 << 14) -> Volume:
+@explain_errors
+def hypervolume_by_rays(
+    f: Array, reference: Array, key: Array, rays: int = 1 << 14
+) -> VolumeEstimate:
     """Estimate the hypervolume and the exclusive contribution of each point.
 
     Args:
@@ -60,16 +62,16 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
     >>> bool(abs(square.volume - 1) < 1e-3)
     True
     """
-    f = points("hypervolume_by_rays: f", f)
+    f = check_points("hypervolume_by_rays: f", f)
     n, m = f.shape
     if m < 2:
         raise ValueError("hypervolume_by_rays: one objective; it must be two or more")
-    reference = vector("hypervolume_by_rays: reference", reference, f)
+    reference = check_vector("hypervolume_by_rays: reference", reference, f)
     arguments.key("hypervolume_by_rays: key", key)
     refuse("hypervolume_by_rays: rays", rays, Range(whole=True, one=True))
     if rays < 1 or rays % (SHIFTS * TILE):
         raise ValueError(f"hypervolume_by_rays: {rays} rays; need a multiple of {SHIFTS * TILE}")
-    reach = reaches(f, reference)
+    reach = improvements(f, reference)
     shifts = jax.random.bits(key, (SHIFTS, m - 1), jnp.uint32)
     starts = jnp.arange(0, rays // SHIFTS, TILE, dtype=jnp.uint32)
 
@@ -80,12 +82,12 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
 
         zero = jnp.zeros((), f.dtype), jnp.zeros(n, f.dtype)
         volume, own = lax.scan(add_tile, zero, starts)[0]
-        scale = orthant(m) * SHIFTS / rays
+        scale = orthant_volume(m) * SHIFTS / rays
         return scale * volume, scale * own
 
     volumes, owns = lax.map(replicate, shifts)
     spread = math.sqrt(1 / (SHIFTS - 1))
-    return Volume(
+    return VolumeEstimate(
         jnp.mean(volumes),
         spread * jnp.std(volumes),
         jnp.mean(owns, axis=0),
@@ -93,13 +95,13 @@ def hypervolume_by_rays(f: Array, reference: Array, key: Array, rays: int = 1 <<
     )
 
 
-def reaches(f: Array, reference: Array) -> Array:
+def improvements(f: Array, reference: Array) -> Array:
     """Return reference - f, zero for points that are not strictly better. [n, m]."""
     inside = jnp.all(f < reference[None], axis=1)[:, None]
     return jnp.where(inside, reference[None] - jnp.where(inside, f, 0), 0)
 
 
-def orthant(m: int) -> float:
+def orthant_volume(m: int) -> float:
     """Return the volume of the positive orthant of the unit ball in m dimensions."""
     return math.pi ** (m / 2) / (2**m * math.gamma(m / 2 + 1))
 
@@ -141,7 +143,7 @@ def _angle_quantile(u: Array, power: int) -> Array:
     return jnp.interp(u, jnp.asarray(share, u.dtype), jnp.asarray(angle[::16], u.dtype))
 
 
-def lengths(reach: Array, w: Array) -> Array:
+def ray_lengths(reach: Array, w: Array) -> Array:
     """Return how far each point reaches along each direction. [n, m], [rays, m] -> [rays, n]."""
     s = reach[None, :, 0] / w[:, :1]
     for k in range(1, w.shape[1]):
@@ -152,7 +154,7 @@ def lengths(reach: Array, w: Array) -> Array:
 def _sum_ray_volumes(reach: Array, w: Array) -> tuple[Array, Array]:
     """Return the sum over rays of (max reach)^m, and the part of it exclusive to each point."""
     m = w.shape[1]
-    s = lengths(reach, w)
+    s = ray_lengths(reach, w)
     far = jnp.max(s, axis=1, keepdims=True)
     best = s == far
     second = jnp.max(jnp.where(best, 0, s), axis=1, keepdims=True)

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.inputs import arguments
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import Range, refuse
 
-from .sets import points, rows, vector
+from .arguments import check_points, check_vector, check_vectors
 
 _TILE = 128
 
 
-@explained
+@explain_errors
 def r2(f: Array, weights: Array, ideal: Array) -> Array:
     """Return the mean over weights of the least weighted Tchebycheff distance to the ideal point.
 
@@ -30,8 +30,11 @@ def r2(f: Array, weights: Array, ideal: Array) -> Array:
     >>> float(r2(jnp.array([[0.5, 0.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.zeros(2)))
     0.25
     """
-    f = points("r2: f", f)
-    weights, ideal = rows("r2: weights", weights, f, least=0), vector("r2: ideal", ideal, f)
+    f = check_points("r2: f", f)
+    weights, ideal = (
+        check_vectors("r2: weights", weights, f, least=0),
+        check_vector("r2: ideal", ideal, f),
+    )
     gap = jnp.abs(f - ideal[None])
 
     def min_tchebycheff(w: Array) -> Array:
@@ -40,7 +43,7 @@ def r2(f: Array, weights: Array, ideal: Array) -> Array:
     return jnp.mean(lax.map(min_tchebycheff, weights, batch_size=_TILE))
 
 
-@explained
+@explain_errors
 def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int = 10_000) -> Array:
     """Return the mean over random weights of the best weighted sum of objectives scaled to [0, 1].
 
@@ -58,9 +61,9 @@ def expected_utility(f: Array, key: Array, low: Array, high: Array, count: int =
     >>> float(jax.jit(expected_utility)(ends, key, jnp.zeros(2), jnp.ones(2)).round(2))
     0.75
     """
-    f, key = points("expected_utility: f", f), arguments.key("expected_utility: key", key)
-    low = vector("expected_utility: low", low, f)
-    high = vector("expected_utility: high", high, f)
+    f, key = check_points("expected_utility: f", f), arguments.key("expected_utility: key", key)
+    low = check_vector("expected_utility: low", low, f)
+    high = check_vector("expected_utility: high", high, f)
     refuse("expected_utility: high - low", high - low, Range(above=0))
     refuse("expected_utility: count", count, Range(least=1, whole=True, one=True))
     gain = (high[None] - f) / (high - low)[None]

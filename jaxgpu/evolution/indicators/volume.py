@@ -20,16 +20,16 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.devices import allocation
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 from ..pareto.order import argsort
-from .sets import points, vector
+from .arguments import check_points, check_vector
 
 _SLICES = 32  # volumes of one dimension less computed in parallel
 
 
-@explained
-@allocation.bounded
+@explain_errors
+@allocation.limit_memory
 def hypervolume(f: Array, reference: Array) -> Array:
     """Return the volume between the points and the reference point, worse in every objective.
 
@@ -46,11 +46,11 @@ def hypervolume(f: Array, reference: Array) -> Array:
     >>> float(hypervolume(f, jnp.array([3.0, 3.0])))
     5.5
     """
-    f = points("hypervolume: f", f)
+    f = check_points("hypervolume: f", f)
     m = f.shape[1]
     if not 1 <= m <= 5:
         raise ValueError(f"hypervolume: {m} objectives; exact for 1 to 5, else hypervolume_by_rays")
-    reference = vector("hypervolume: reference", reference, f)
+    reference = check_vector("hypervolume: reference", reference, f)
     inside = jnp.all(f < reference[None], axis=1, keepdims=True)
     return _volume(jnp.where(inside, f, reference[None]), reference)
 

@@ -27,10 +27,10 @@ from jax import Array, lax
 
 from jaxgpu.inputs.fields import pytree, size
 
-from ..indicators.rays import TILE, directions, lengths
+from ..indicators.rays import TILE, directions, ray_lengths
 from ..pareto.order import argsort
 from ..population import Population, flatnonzero, key_from, take
-from .mating import Elitist, Ranked
+from .mating import Elitist, ElitistState
 from .variation import SBX, PolynomialMutation
 
 
@@ -98,7 +98,7 @@ class HypE(Elitist["State"]):
 
 
 @pytree
-class State(Ranked):
+class State(ElitistState):
     """State of a HypE run."""
 
     fitness: Array  # [N] expected loss of hypervolume
@@ -123,7 +123,7 @@ def fitness(spec: HypE, reach: Array, shift: Array, excess: Array, members: Arra
     alpha = alpha / jnp.arange(1, spec.depth + 1, dtype=reach.dtype)
 
     def add_tile(total: Array, start: Array) -> tuple[Array, None]:
-        s = lengths(reach, directions(shift, start, reach.dtype))
+        s = ray_lengths(reach, directions(shift, start, reach.dtype))
         far = jnp.max(s, axis=1, keepdims=True)
         share = jnp.zeros_like(s)
         for _ in range(spec.depth):

@@ -17,12 +17,12 @@ from jaxgpu.inputs.fields import pytree
 from .. import pareto
 from ..population import Population, eliminate_duplicates, merge, permutation, sample
 from ..problem import Box, Problem
-from ..protocol import PopulationAlgorithm, checked, told
+from ..protocol import PopulationAlgorithm, check_inputs, check_tell
 from .variation import SBX, PolynomialMutation, children
 
 
 @pytree
-class Ranked:
+class ElitistState:
     """State of an elitist algorithm; subclasses add the criteria of their tournaments."""
 
     population: Population
@@ -31,7 +31,7 @@ class Ranked:
     generation: Array  # [] number of generations so far
 
 
-class Elitist[S: Ranked](PopulationAlgorithm[S]):
+class Elitist[S: ElitistState](PopulationAlgorithm[S]):
     """Base class of algorithms with tournaments and (N + N) survival of parents and offspring."""
 
     even = True
@@ -39,7 +39,7 @@ class Elitist[S: Ranked](PopulationAlgorithm[S]):
     mutation: PolynomialMutation
 
     def init(self, key: Array, problem: Problem) -> S:
-        problem = checked("init", self, key, problem)
+        problem = check_inputs("init", self, key, problem)
         members = sample(key, problem, self.batch_size)
         rank = jnp.zeros(self.batch_size, jnp.int32)
         return self.begin(members, rank, box=problem.box, generation=jnp.int32(0))
@@ -57,7 +57,7 @@ class Elitist[S: Ranked](PopulationAlgorithm[S]):
         return jnp.where(state.generation == 0, x, made)
 
     def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         merged = merge(Population(x, f, violation), state.population)
         # repeated points rank last; `cut` is the front of the N-th best point
         rank = pareto.ranks(*eliminate_duplicates(merged, state.box), stop=self.batch_size)
@@ -67,7 +67,7 @@ class Elitist[S: Ranked](PopulationAlgorithm[S]):
 
     @abstractmethod
     def begin(self, members: Population, rank: Array, **placed: Any) -> S:
-        """Return the first state; `placed` are the other fields of `Ranked`."""
+        """Return the first state; `placed` are the other fields of `ElitistState`."""
 
     @abstractmethod
     def wins(self, state: S, pair: Array) -> Array:

@@ -20,7 +20,7 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..population import Population, sample
 from ..problem import Box, Problem
-from ..protocol import Algorithm, checked, told
+from ..protocol import Algorithm, check_inputs, check_tell
 from .reference_directions import TILE, ReferenceDirections
 from .variation import SBX, PolynomialMutation
 
@@ -58,7 +58,7 @@ class MOEAD(Algorithm["State"]):
 
     def init(self, key: Array, problem: Problem) -> "State":
         """Return the state with one member per subproblem, sampled uniformly in the box."""
-        problem = checked("init", self, key, problem)
+        problem = check_inputs("init", self, key, problem)
         self.ref_dirs.check_objectives("MOEAD", problem.objectives)
         h, m = self.ref_dirs.w.shape
         if self.n_neighbors > h:
@@ -90,14 +90,14 @@ class MOEAD(Algorithm["State"]):
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
         """Select for each subproblem the best of its own member and its neighborhood's children."""
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         feasible = (violation <= 0)[:, None]
         ideal = jnp.minimum(state.ideal, jnp.min(jnp.where(feasible, f, jnp.inf), axis=0))
         origin = jnp.where(jnp.isfinite(ideal), ideal, 0)
         old, near = state.population, state.neighbors
         values = jnp.concatenate([old.f[:, None], f[near]], axis=1)  # [H, 1 + T, m]
         broken = jnp.concatenate([old.violation[:, None], violation[near]], axis=1)
-        scalar = scalarise(self, values - origin[None, None], self.ref_dirs.w[:, None])
+        scalar = scalarize(self, values - origin[None, None], self.ref_dirs.w[:, None])
         scalar = jnp.where(broken <= jnp.min(broken, axis=1, keepdims=True), scalar, jnp.inf)
         best = jnp.argmin(scalar, axis=1)  # 0 is the subproblem's own member
         child = near[jnp.arange(near.shape[0]), jnp.maximum(best - 1, 0)]
@@ -133,7 +133,7 @@ def neighbors(w: Array, count: int) -> Array:
     return lax.map(nearest_weights, w, batch_size=TILE)
 
 
-def scalarise(spec: MOEAD, f: Array, w: Array) -> Array:
+def scalarize(spec: MOEAD, f: Array, w: Array) -> Array:
     """Return the scalarised value of translated objectives f for weights w. [..., m] -> [...]."""
     if spec.decomposition == "weighted_sum":
         return jnp.sum(w * f, axis=-1)

@@ -16,7 +16,7 @@ from jax import Array, lax
 from ..pareto.order import dense_ranks
 
 
-def fill(
+def fill_niches(
     key: Array,
     niche: Array,
     distance: Array,

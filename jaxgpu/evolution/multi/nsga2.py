@@ -13,9 +13,9 @@ from jax import Array
 from jaxgpu.inputs.fields import pytree, size
 
 from ..pareto.crowding import crowding_distance
-from ..pareto.order import sortable
+from ..pareto.order import sort_keys
 from ..population import Population, flatnonzero, take
-from .mating import Elitist, Ranked
+from .mating import Elitist, ElitistState
 from .variation import SBX, PolynomialMutation
 
 
@@ -41,7 +41,7 @@ class NSGA2(Elitist["State"]):
         n = self.pop_size
         distance = crowding_distance(merged.f, rank)
         # members of better fronts get key 0; in the cut front the least crowded come first
-        key = sortable(-distance) // 2 + 1
+        key = sort_keys(-distance) // 2 + 1
         key = jnp.where(rank < cut, 0, jnp.where(rank == cut, key, ~jnp.zeros_like(key)))
         best = jnp.argsort(key, stable=True)[:n]
         best = flatnonzero(jnp.zeros(2 * n, bool).at[best].set(True), n)
@@ -51,7 +51,7 @@ class NSGA2(Elitist["State"]):
 
 
 @pytree
-class State(Ranked):
+class State(ElitistState):
     """State of an NSGA-II run."""
 
     crowding: Array  # [N] crowding distance within the front

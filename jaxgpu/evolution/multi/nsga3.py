@@ -24,8 +24,8 @@ from jaxgpu.inputs.fields import pytree, size, static
 
 from ..pareto.crowding import crowding_distance
 from ..population import Population, flatnonzero, key_from, take
-from .mating import Elitist, Ranked
-from .niching import fill
+from .mating import Elitist, ElitistState
+from .niching import fill_niches
 from .reference_directions import ReferenceDirections, associate
 from .variation import SBX, PolynomialMutation
 
@@ -85,7 +85,7 @@ class NSGA3(Elitist["State"]):
         key = jax.random.fold_in(key_from(merged.x[:n]), state.generation)
         more = n - jnp.sum(survives, dtype=jnp.int32)
         room = crowding_distance(g, (rank > cut).astype(jnp.int32)) if self.spaced else None
-        survives |= fill(key, niche, distance, count, rank == cut, more, room)
+        survives |= fill_niches(key, niche, distance, count, rank == cut, more, room)
         best = flatnonzero(survives, n)
         return replace(
             state,
@@ -108,7 +108,7 @@ class Scale:
 
 
 @pytree
-class State(Ranked):
+class State(ElitistState):
     """State of an NSGA-III run."""
 
     niche: Array  # [N] nearest direction of each member

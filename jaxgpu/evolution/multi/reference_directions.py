@@ -15,11 +15,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.devices import memory
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.inputs.ranges import Range, refuse
 
-from ..problem import floats
+from ..problem import as_floats
 
 TILE = 128  # points compared with all directions per batch
 
@@ -45,7 +45,7 @@ class ReferenceDirections:
             )
 
 
-@explained
+@explain_errors
 def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     """Return the directions of Das & Dennis: an even partition of the simplex per layer.
 
@@ -65,7 +65,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     for p in n_partitions:  # the memory of temporary tuples of Python integers
         count = math.lgamma(objectives + p) - math.lgamma(p + 1) - math.lgamma(objectives)
         need = int(math.exp(min(count, 80.0))) * (100 + 60 * objectives)
-        memory.room("das_dennis", min(need, 2**63 - 1), "partition less")
+        memory.check_size("das_dennis", min(need, 2**63 - 1), "partition less")
     layers = len(n_partitions)
     parts = [
         1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)
@@ -76,7 +76,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     return ReferenceDirections(jnp.asarray(w, jnp.zeros(0).dtype), rounding)
 
 
-@explained
+@explain_errors
 def partitions_for(objectives: int, count: int) -> int:
     """Return the most partitions with which one layer has at most `count` directions.
 
@@ -91,7 +91,7 @@ def partitions_for(objectives: int, count: int) -> int:
     return p
 
 
-@explained
+@explain_errors
 def layers_for(objectives: int, count: int = 160) -> tuple[int, ...]:
     """Return the partitions of layers with about `count` directions, some inside the simplex.
 
@@ -127,7 +127,7 @@ def unit_vectors(w: Array) -> Array:
     return w / jnp.sqrt(jnp.sum(w * w, axis=1, keepdims=True))
 
 
-def nearest(unit: Array, f: Array) -> Array:
+def nearest_line(unit: Array, f: Array) -> Array:
     """Return the nearest line of each point, along which its projection is longest. [N] int32.
 
     Args:
@@ -141,7 +141,7 @@ def nearest(unit: Array, f: Array) -> Array:
     return lax.map(nearest_index, f, batch_size=TILE)
 
 
-@explained
+@explain_errors
 def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     """Return the nearest line through the origin of each point, and the distance to it.
 
@@ -155,7 +155,7 @@ def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
     >>> print(index, distance)
     [0 1] [0. 1.]
     """
-    unit, f = ref_dirs.unit(), floats("associate: f", f)
+    unit, f = ref_dirs.unit(), as_floats("associate: f", f)
     if not unit.size:
         raise ValueError(f"associate: ref_dirs.w has shape {list(unit.shape)}; it must be [H, m]")
     m = unit.shape[1]
@@ -163,7 +163,7 @@ def associate(ref_dirs: ReferenceDirections, f: Array) -> tuple[Array, Array]:
         raise ValueError(f"associate: f has shape {list(f.shape)}; it must be [N, {m}]")
     refuse("associate: f", f, Range(least=0, infinite=True))
     p = ref_dirs.n_partitions
-    index = _nearest_by_rounding(unit, p, f) if p else nearest(unit, f)
+    index = _nearest_by_rounding(unit, p, f) if p else nearest_line(unit, f)
     line = unit[index]
     along = jnp.sum(f * line, axis=1, keepdims=True)
     off = f - along * line

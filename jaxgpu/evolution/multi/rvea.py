@@ -20,8 +20,8 @@ from jaxgpu.inputs.fields import number, pytree
 from .. import pareto
 from ..population import Population, flatnonzero, merge, permutation, sample, take
 from ..problem import Box, Problem
-from ..protocol import Algorithm, checked, told
-from .reference_directions import TILE, ReferenceDirections, nearest, unit_vectors
+from ..protocol import Algorithm, check_inputs, check_tell
+from .reference_directions import TILE, ReferenceDirections, nearest_line, unit_vectors
 from .variation import SBX, PolynomialMutation, children
 
 
@@ -51,7 +51,7 @@ class RVEA(Algorithm["State"]):
 
     def init(self, key: Array, problem: Problem) -> "State":
         """Return the state with one member per direction, sampled uniformly in the box."""
-        problem = checked("init", self, key, problem)
+        problem = check_inputs("init", self, key, problem)
         self.ref_dirs.check_objectives("RVEA", problem.objectives)
         unit = unit_vectors(jnp.asarray(self.ref_dirs.w, problem.box.lower.dtype))
         return State(
@@ -78,7 +78,7 @@ class RVEA(Algorithm["State"]):
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
         """Select for each direction the member with the least angle-penalised distance."""
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         merged = merge(state.population, Population(x, f, violation))
         members = _take_slots(merged, _select_winners(self, state, merged))
         unit, angle = _adapt_directions(self, state, members)
@@ -105,7 +105,7 @@ def _select_winners(spec: RVEA, state: State, merged: Population) -> Array:
     low, _ = _objective_range(merged, known)
     g = jnp.where(known[:, None], f - low[None], 0)
     size = jnp.sqrt(jnp.sum(g * g, axis=1))
-    niche = nearest(state.unit, g)
+    niche = nearest_line(state.unit, g)
     along = jnp.sum(g * state.unit[niche], axis=1)
     off = g - along[:, None] * state.unit[niche]
     # arctan2 instead of arccos, which loses half of the digits of the small angles late in a run
@@ -115,7 +115,7 @@ def _select_winners(spec: RVEA, state: State, merged: Population) -> Array:
     home = jnp.where(known, niche, h)
     # order in a direction: non-dominated members, other feasible ones, then by violation
     feasible = known & (merged.violation <= 0)
-    front = pareto.nondominated(jnp.where(feasible[:, None], f, jnp.inf))
+    front = pareto.is_non_dominated(jnp.where(feasible[:, None], f, jnp.inf))
     order = jnp.where(feasible, jnp.where(front, -1, 0), merged.violation)
     known &= order <= jnp.full(h + 1, jnp.inf, f.dtype).at[home].min(order)[home]
     value = jnp.where(known, (1 + penalty) * size, jnp.inf)  # equation 10

@@ -6,6 +6,6 @@ share; `crowding` is NSGA-II's distance within a front.
 """
 
 from .crowding import crowding_distance
-from .domination import dominates, nondominated, ranks
+from .domination import dominates, is_non_dominated, ranks
 
-__all__ = ["crowding_distance", "dominates", "nondominated", "ranks"]
+__all__ = ["crowding_distance", "dominates", "is_non_dominated", "ranks"]

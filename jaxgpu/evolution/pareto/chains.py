@@ -15,10 +15,10 @@ tile, so the update leaves them unchanged. O(n + tile^2) memory for any number o
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .order import first_copies, inverse, lexsort, sortable
+from .order import first_copies, inverse, lexsort, sort_keys
 
-TILE, FEW = 256, 32  # on a CPU: 1.0e9 pairs/s on two cores; 1024 is slower
-WIDE = 1024  # tile on accelerators
+TILE, SMALL_TILE = 256, 32  # on a CPU: 1.0e9 pairs/s on two cores; 1024 is slower
+WIDE_TILE = 1024  # tile on accelerators
 _SWEEPS = 4  # iterations on accelerators between convergence checks, which involve the host
 
 
@@ -30,7 +30,7 @@ def chain_ranks(f: Array) -> Array:
     Returns:
         [n] int32.
     """
-    keys = sortable(f)
+    keys = sort_keys(f)
     order = lexsort(keys)
     g = keys[order]
     group = jnp.cumsum(first_copies(g), dtype=jnp.int32)
@@ -43,7 +43,7 @@ def ranks_by_tiles(g: Array, group: Array) -> Array:
 
     group: [n] int32, equal only for equal rows.
     """
-    tile = TILE if g.shape[0] > 2 * TILE else FEW
+    tile = TILE if g.shape[0] > 2 * TILE else SMALL_TILE
     g, group, n = *_pad_to_tiles(g, group, tile), g.shape[0]
 
     def update_tile(b: Array, ranks: Array) -> Array:
@@ -59,7 +59,7 @@ def ranks_by_tiles(g: Array, group: Array) -> Array:
 def ranks_by_waves(g: Array, group: Array) -> Array:
     """Return ranks as `ranks_by_tiles`; each of few wide tiles updates all points in one batch."""
     n = g.shape[0]
-    g, group = _pad_to_tiles(g, group, min(WIDE, n))
+    g, group = _pad_to_tiles(g, group, min(WIDE_TILE, n))
     groups, columns = group.ravel(), [g[:, k].ravel() for k in range(g.shape[1])]
 
     def update_all(b: Array, ranks: Array) -> Array:

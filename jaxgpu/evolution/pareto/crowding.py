@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import numbers
 
-from ..problem import floats
-from .order import sortable
+from ..problem import as_floats
+from .order import sort_keys
 
 
-@explained
+@explain_errors
 def crowding_distance(f: Array, rank: Array) -> Array:
     """Return the crowding distance of each point within its own front.
 
@@ -27,7 +27,7 @@ def crowding_distance(f: Array, rank: Array) -> Array:
     >>> print(crowding_distance(f, jnp.zeros(4, jnp.int32)))
     [  inf 1.375   inf 1.   ]
     """
-    f, rank = floats("crowding_distance: f", f), numbers("crowding_distance: rank", rank)
+    f, rank = as_floats("crowding_distance: f", f), numbers("crowding_distance: rank", rank)
     if f.ndim != 2 or 0 in f.shape or jnp.shape(rank) != f.shape[:1]:
         raise ValueError(
             f"crowding_distance: f has shape {list(f.shape)}, rank {list(jnp.shape(rank))}; they "
@@ -38,7 +38,7 @@ def crowding_distance(f: Array, rank: Array) -> Array:
     place = jnp.arange(n, dtype=jnp.int32)
     total = jnp.zeros(n, f.dtype)
     for k in range(m):
-        order = jnp.argsort(sortable(f[:, k]), stable=True)
+        order = jnp.argsort(sort_keys(f[:, k]), stable=True)
         order = order[jnp.argsort(rank[order], stable=True)]
         value, front = f[order, k], rank[order]
         edge = front[1:] != front[:-1]

@@ -8,10 +8,10 @@ more than 1024 points: divide and conquer (`fronts3`). Otherwise: longest chains
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import Range, refuse
 
-from ..problem import floats
+from ..problem import as_floats
 from .chains import chain_ranks
 from .fronts2 import ranks2
 from .fronts3 import ranks3
@@ -20,7 +20,7 @@ from .order import dense_ranks
 _CHAINS_BELOW = 1024  # below, the pair tests of `chains` cost less than the passes of `fronts3`
 
 
-@explained
+@explain_errors
 def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> Array:
     """Return the index of the non-dominated front of each point, 0 the best.
 
@@ -42,7 +42,7 @@ def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> 
     >>> print(ranks(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])))
     [0 0 1 0]
     """
-    f = floats("ranks: f", f)
+    f = as_floats("ranks: f", f)
     if f.ndim != 2 or 0 in f.shape:
         raise ValueError(f"ranks: f has shape {f.shape}; it must be [points, objectives]")
     n, m = f.shape
@@ -51,7 +51,7 @@ def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> 
     broken = jnp.any(jnp.isnan(f), axis=1)
     if violation is None:
         return _unconstrained_ranks(jnp.where(broken[:, None], jnp.inf, f), stop)
-    violation = floats("ranks: violation", violation)
+    violation = as_floats("ranks: violation", violation)
     if violation.shape != (n,):
         raise ValueError(f"ranks: violation has shape {violation.shape}; f needs one of {(n,)}")
     violation = jnp.where(broken | jnp.isnan(violation), jnp.inf, violation)
@@ -72,24 +72,24 @@ def _unconstrained_ranks(f: Array, stop: int) -> Array:
     return ranks2(f, stop) if m == 2 else ranks3(f, stop)
 
 
-@explained
-def nondominated(f: Array, violation: Array | None = None) -> Array:
+@explain_errors
+def is_non_dominated(f: Array, violation: Array | None = None) -> Array:
     """Return a mask of points that no other dominates, including all copies. [n, m] -> [n] bool.
 
-    >>> print(nondominated(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])))
+    >>> print(is_non_dominated(jnp.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])))
     [ True  True False]
     """
     return ranks(f, violation, stop=1) == 0
 
 
-@explained
+@explain_errors
 def dominates(a: Array, b: Array) -> Array:
     """Return whether `a` dominates `b`: nowhere worse, somewhere better. [..., m] -> [...] bool.
 
     >>> print(dominates(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
     True
     """
-    a, b = floats("dominates: a", a), floats("dominates: b", b)
+    a, b = as_floats("dominates: a", a), as_floats("dominates: b", b)
     pairs = zip(a.shape[-2::-1], b.shape[-2::-1])
     fits = all(m == n or 1 in (m, n) for m, n in pairs)
     if not fits or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .order import first_copies, inverse, lexsort, sortable
+from .order import first_copies, inverse, lexsort, sort_keys
 
 
-def peel(next_front: Callable[[Array], Array], count: int, stop: int) -> Array:
+def peel_fronts(next_front: Callable[[Array], Array], count: int, stop: int) -> Array:
     """Peel fronts until they hold `stop` of `count` points.
 
     Args:
@@ -42,7 +42,7 @@ def ranks2(f: Array, stop: int) -> Array:
     Returns:
         [n] int32, 0 the non-dominated front.
     """
-    keys = sortable(f)
+    keys = sort_keys(f)
     order = lexsort(keys)
     g = keys[order]
     first = first_copies(g)
@@ -54,4 +54,4 @@ def ranks2(f: Array, stop: int) -> Array:
         least = jnp.concatenate([above[None], least[:-1]])
         return left & (first & (g[:, 1] < least))[original]
 
-    return peel(next_front, len(f), min(stop, len(f)))[inverse(order)]
+    return peel_fronts(next_front, len(f), min(stop, len(f)))[inverse(order)]

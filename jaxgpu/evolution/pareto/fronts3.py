@@ -6,7 +6,8 @@ in lexicographic order. A block of 2B adjacent positions splits in halves. A poi
 is dominated by the left half exactly if the minimum f3 among the left points that precede it in f2
 order is not above its own. The f2 order of every block follows from that of the block of twice its
 size by a stable partition, so only the input is sorted. The order does not depend on which points
-have been peeled, so all fronts share it. Blocks of `LEAF` positions are compared pair by pair.
+have been peeled, so all fronts share it. Blocks of `LEAF_THICK` positions are compared pair by
+pair.
 
 Each front takes log2(n / LEAF) passes of a gather, a prefix minimum and a scatter, and n LEAF / 2
 pair tests; memory is n log2(n / LEAF) int32 words.
@@ -15,8 +16,8 @@ pair tests; memory is n log2(n / LEAF) int32 words.
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .fronts2 import peel
-from .order import first_copies, inverse, lexsort, sortable
+from .fronts2 import peel_fronts
+from .order import first_copies, inverse, lexsort, sort_keys
 
 LEAF = 64
 
@@ -26,9 +27,9 @@ def ranks3(f: Array, stop: int) -> Array:
     n = f.shape[0]
     depth = max(0, (n - 1).bit_length() - LEAF.bit_length() + 1)
     size = LEAF << depth
-    keys = sortable(f)
+    keys = sort_keys(f)
     order = lexsort(keys)
-    g = jnp.concatenate([keys[order], jnp.full((size - n, 3), never(keys))])
+    g = jnp.concatenate([keys[order], jnp.full((size - n, 3), max_key(keys))])
     place = jnp.arange(size, dtype=jnp.int32)
     real = place < n
     first = jnp.concatenate([first_copies(g[:n]), jnp.zeros(size - n, bool)])
@@ -37,14 +38,14 @@ def ranks3(f: Array, stop: int) -> Array:
 
     def next_front(left: Array) -> Array:
         left &= real
-        active = jnp.where(left & first, g[:, 2], never(keys))
+        active = jnp.where(left & first, g[:, 2], max_key(keys))
         beaten = _dominated_by_halves(active, g[:, 2], short, long) | _dominated_in_leaf(active, g)
         return left & ~beaten[original]
 
-    return peel(next_front, size, min(stop, n))[:n][inverse(order)]
+    return peel_fronts(next_front, size, min(stop, n))[:n][inverse(order)]
 
 
-def never(keys: Array) -> Array:
+def max_key(keys: Array) -> Array:
     """Return a key above every number, so that it dominates nothing."""
     return jnp.array(jnp.iinfo(keys.dtype).max, keys.dtype)
 

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 
-def sortable(x: Array) -> Array:
+def sort_keys(x: Array) -> Array:
     """Return unsigned integers in the order of the floats `x`; -0 equals 0 and NaN is last.
 
     float32 gives uint32, float64 gives uint64, half precisions uint16.
 
-    >>> print(jnp.argsort(sortable(jnp.array([2.0, -1.0, jnp.nan, -jnp.inf, 0.0]))))
+    >>> print(jnp.argsort(sort_keys(jnp.array([2.0, -1.0, jnp.nan, -jnp.inf, 0.0]))))
     [3 1 4 0 2]
     """
     bits = jnp.finfo(x.dtype).bits
@@ -28,12 +28,12 @@ def sortable(x: Array) -> Array:
 
 def argsort(x: Array) -> Array:
     """Return the stable ascending order of a float vector [N] -> [N] int32; NaN is last."""
-    return jnp.argsort(sortable(x), stable=True).astype(jnp.int32)
+    return jnp.argsort(sort_keys(x), stable=True).astype(jnp.int32)
 
 
 def lexsort(columns: Array) -> Array:
     """Return the order of rows by column 0, then 1, ... [N, m] keys or floats -> [N] int32."""
-    keys = sortable(columns) if jnp.issubdtype(columns.dtype, jnp.floating) else columns
+    keys = sort_keys(columns) if jnp.issubdtype(columns.dtype, jnp.floating) else columns
     order = jnp.arange(keys.shape[0], dtype=jnp.int32)
     for k in range(keys.shape[1] - 1, -1, -1):
         order = order[jnp.argsort(keys[order, k], stable=True)]
@@ -58,7 +58,7 @@ def dense_ranks(x: Array) -> Array:
     >>> print(dense_ranks(jnp.array([0.5, 3.0, 0.5, -1.0])))
     [1 2 1 0]
     """
-    key = sortable(x)
+    key = sort_keys(x)
     order = jnp.argsort(key, stable=True)
     new = first_copies(key[order][:, None])
     return (jnp.cumsum(new, dtype=jnp.int32) - 1)[inverse(order)]

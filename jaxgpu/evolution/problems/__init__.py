@@ -1,12 +1,12 @@
 """Test problems, checked against independent implementations.
 
 Reading order: `zdt` and `dtlz` define a problem in a few lines each. `walking_fish` (WFG) and
-`large_scale` (LSMOP) build problems from parts, on the shared `fronts`, with differences by `pairs`
-of floats. `real_world` (RE, CRE) uses `mechanical` and `fitted`; `black_box` (BBOB) has a single
-objective; `bits` has knapsacks and landscapes.
+`large_scale` (LSMOP) build problems from parts, on the shared `front_shapes`, with differences by
+`float_pairs` of floats. `real_world` (RE, CRE) uses `mechanics` and `fitted_models`; `black_box`
+(BBOB) has a single objective; `bits` has knapsacks and landscapes.
 """
 
-from .bits import Landscape, Sacks, knapsack, landscape, mnk, sacks
+from .bits import KnapsackData, Landscape, knapsack, knapsack_data, landscape, mnk
 from .black_box import bbob
 from .dtlz import (
     c1_dtlz1,
@@ -24,7 +24,7 @@ from .dtlz import (
     dtlz7,
     inverted_dtlz1,
     inverted_dtlz2,
-    scaled,
+    scale_objectives,
 )
 from .large_scale import lsmop
 from .real_world import car_cab, engineering
@@ -33,7 +33,7 @@ from .zdt import zdt1, zdt2, zdt3, zdt4, zdt5, zdt6
 
 __all__ = [
     "Landscape",
-    "Sacks",
+    "KnapsackData",
     "bbob",
     "c1_dtlz1",
     "c1_dtlz3",
@@ -56,8 +56,8 @@ __all__ = [
     "landscape",
     "lsmop",
     "mnk",
-    "sacks",
-    "scaled",
+    "knapsack_data",
+    "scale_objectives",
     "wfg",
     "zdt1",
     "zdt2",

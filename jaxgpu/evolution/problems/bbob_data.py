@@ -9,7 +9,7 @@ import numpy as np
 _MODULUS = 2147483647
 
 
-def seed(function: int, instance: int) -> int:
+def instance_seed(function: int, instance: int) -> int:
     """Return the seed of an instance; functions 3 and 4 (Rastrigin) share it, as do 17 and 18."""
     return {4: 3, 18: 17}.get(function, function) + 10000 * instance
 
@@ -60,13 +60,13 @@ def rotation(dimension: int, seed: int) -> np.ndarray:
     return columns.T
 
 
-def value(function: int, instance: int) -> float:
+def optimal_value(function: int, instance: int) -> float:
     """Return the optimal value that COCO adds to the function, a multiple of 0.01 in [-1000, 1000].
 
-    >>> value(1, 1)
+    >>> optimal_value(1, 1)
     79.48
     """
-    s = seed(function, instance)
+    s = instance_seed(function, instance)
     ratio = normal(1, s)[0] / normal(1, s + 1)[0]
     return float(np.clip(np.floor(100 * 100 * ratio + 0.5) / 100, -1000, 1000))
 

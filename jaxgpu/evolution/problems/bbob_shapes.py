@@ -28,7 +28,7 @@ def skew(x: Array, beta: float) -> Array:
     return jnp.where(x > 0, positive ** (1 + share * jnp.sqrt(positive)), x)
 
 
-def outside(x: Array) -> Array:
+def bound_penalty(x: Array) -> Array:
     """Return f_pen, the squared distance to the box [-5, 5]^D."""
     return jnp.sum(jnp.maximum(0, jnp.abs(x) - 5) ** 2)
 
@@ -64,7 +64,7 @@ def katsuura(z: Array) -> Array:
     return 10 / d**2 * jnp.expm1(10 / d**1.2 * jnp.sum(jnp.log1p(place * rough)))
 
 
-def valley(w: Array) -> Array:
+def rosenbrock_terms(w: Array) -> Array:
     """Return Rosenbrock's terms at z = w + 1, [D - 1]."""
     w, after = w[:-1], w[1:]
     return 100 * (w * w + 2 * w - after) ** 2 + w * w
@@ -94,10 +94,10 @@ def schwefel(x: Array) -> Array:
     z = x + 0.25 * jnp.append(jnp.zeros(1, x.dtype), x[:-1] - best)
     z = 100 * (jnp.asarray(10 ** (0.5 * np.arange(d) / (d - 1)), x.dtype) * (z - best) + best)
     f = 0.01 * (418.9828872724339 - jnp.mean(z * jnp.sin(jnp.sqrt(jnp.abs(z)))))
-    return f + 100 * outside(z / 100)
+    return f + 100 * bound_penalty(z / 100)
 
 
-def two_bowls(y: Array) -> Array:
+def lunacek_funnels(y: Array) -> Array:
     """Return the funnels of function 24, about the better one."""
     d = y.shape[0]
     s = 1 - 1 / (2 * (d + 20) ** 0.5 - 8.2)

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.inputs.ranges import check
 
-from ..problem import Problem, box, whole_numbers
+from ..problem import Problem, box, check_integers
 
 
 @pytree
-class Sacks:
+class KnapsackData:
     """An instance of the knapsack problem: m sacks, n items; an item is in all sacks or none."""
 
     profit: Array = number(least=0)  # [m, n] profit of each item in each sack
@@ -35,35 +35,37 @@ class Landscape:
     table: Array = number()  # [M, N, 2^(K+1)] contribution
 
 
-@explained
-def sacks(items: int, objectives: int, seed: int = 0) -> Sacks:
+@explain_errors
+def knapsack_data(items: int, objectives: int, seed: int = 0) -> KnapsackData:
     """Generate an instance as in the paper: values from 10 to 100, capacity half of the weight.
 
-    >>> two = sacks(items=5, objectives=2)
+    >>> two = knapsack_data(items=5, objectives=2)
     >>> two.profit.shape, two.capacity.shape
     ((2, 5), (2,))
     """
-    whole_numbers("sacks", items=items, objectives=objectives, seed=seed)
+    check_integers("knapsack_data", items=items, objectives=objectives, seed=seed)
     if items < 1 or objectives < 1:
-        raise ValueError(f"sacks: items={items}, objectives={objectives}; need at least 1 of each")
+        raise ValueError(
+            f"knapsack_data: items={items}, objectives={objectives}; need at least 1 of each"
+        )
     rng = np.random.default_rng(seed)
     profit, weight = rng.integers(10, 101, (2, objectives, items)).astype(float)
     parts = profit, weight, weight.sum(1) / 2
-    return Sacks(*(jnp.asarray(part, float) for part in parts))
+    return KnapsackData(*(jnp.asarray(part, float) for part in parts))
 
 
-@explained
+@explain_errors
 @on_host
-def knapsack(instance: Sacks, repair: bool = True) -> Problem:
+def knapsack(instance: KnapsackData, repair: bool = True) -> Problem:
     """Return the knapsack problem; the objectives are minus the profits, [m].
 
     Args:
-        instance: from `sacks`, or a custom one.
+        instance: from `knapsack_data`, or a custom one.
         repair: as in the paper, remove items in order of profit per weight (its maximum over the
             sacks), least first, until no sack is too heavy. Otherwise the overweight, relative to
             the capacities, is the violation.
 
-    >>> two = Sacks(jnp.array([[3.0, 4.0]]), jnp.array([[1.0, 2.0]]), jnp.array([2.0]))
+    >>> two = KnapsackData(jnp.array([[3.0, 4.0]]), jnp.array([[1.0, 2.0]]), jnp.array([2.0]))
     >>> print(knapsack(two).function(jnp.ones(2)))
     [-3.]
     """
@@ -96,14 +98,14 @@ def knapsack(instance: Sacks, repair: bool = True) -> Problem:
     return Problem(box(0.0, 1.0, n), function, m)
 
 
-@explained
+@explain_errors
 def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) -> Landscape:
     """Generate an instance with random partners, and contributions uniform in [0, 1]. N, K, M.
 
     >>> landscape(bits=6, interactions=2).table.shape
     (2, 6, 8)
     """
-    whole_numbers(
+    check_integers(
         "landscape", bits=bits, interactions=interactions, objectives=objectives, seed=seed
     )
     n, k, m = bits, interactions, objectives
@@ -120,7 +122,7 @@ def landscape(bits: int, interactions: int, objectives: int = 2, seed: int = 0) 
     return Landscape(jnp.asarray(partners), jnp.asarray(table, float))
 
 
-@explained
+@explain_errors
 @on_host
 def mnk(instance: Landscape) -> Problem:
     """Return the MNK problem; the objectives are minus the mean contribution of the bits, [M].

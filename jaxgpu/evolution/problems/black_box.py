@@ -16,19 +16,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from ..problem import Problem, box, whole_numbers
+from ..problem import Problem, box, check_integers
 from . import bbob_data as data
 from . import bbob_shapes as shapes
-from .pairs import away
+from .float_pairs import subtract
 
 Function = Callable[[Array], Array]
 
 
-@explained
+@explain_errors
 def bbob(function: int, dimension: int, instance: int = 1) -> Problem:
-    """Return a BBOB function over [-5, 5]^D; COCO's value is this plus `bbob_data.value`.
+    """Return a BBOB function over [-5, 5]^D; COCO's value is this plus `bbob_data.optimal_value`.
 
     Args:
         function: 1 to 24.
@@ -39,13 +39,13 @@ def bbob(function: int, dimension: int, instance: int = 1) -> Problem:
     >>> float(bbob(1, 2).function(best)[0]) < 1e-12
     True
     """
-    whole_numbers("bbob", function=function, dimension=dimension, instance=instance)
+    check_integers("bbob", function=function, dimension=dimension, instance=instance)
     if not 1 <= function <= 24 or dimension < 2 or instance < 1:
         raise ValueError(
             f"bbob: function={function}, dimension={dimension}, instance={instance}; need 1 to 24, "
             "at least 2, at least 1"
         )
-    s = data.seed(function, instance)
+    s = data.instance_seed(function, instance)
     inner = _FAMILIES[function](function, dimension, s)
     return Problem(box(-5.0, 5.0, dimension), lambda x: inner(x)[None])
 
@@ -73,7 +73,7 @@ def _separable(function: int, d: int, s: int) -> Function:
     far = np.where(np.arange(d) % 2 == 0, 10.0, 1.0)
 
     def inner(x: Array) -> Array:
-        z = away(x, best)
+        z = subtract(x, best)
         if function == 1:
             return jnp.sum(z * z)
         z = shapes.oscillate(z)
@@ -82,7 +82,7 @@ def _separable(function: int, d: int, s: int) -> Function:
         if function == 3:
             return shapes.rastrigin(jnp.asarray(stretch, x.dtype) * shapes.skew(z, 0.2))
         z = jnp.where(z > 0, jnp.asarray(far, x.dtype) * z, z) * jnp.asarray(stretch, x.dtype)
-        return shapes.rastrigin(z) + 100 * shapes.outside(x)
+        return shapes.rastrigin(z) + 100 * shapes.bound_penalty(x)
 
     return inner
 
@@ -106,8 +106,8 @@ def _two_rotations(function: int, d: int, s: int) -> Function:
     kind = {6: shapes.sector(best), 13: shapes.ridge, 23: shapes.katsuura}[function]
 
     def inner(x: Array) -> Array:
-        f = kind(_rotate(matrix, away(x, best)))
-        return f + shapes.outside(x) if function == 23 else f
+        f = kind(_rotate(matrix, subtract(x, best)))
+        return f + shapes.bound_penalty(x) if function == 23 else f
 
     return inner
 
@@ -119,11 +119,11 @@ def _step_ellipsoid(function: int, d: int, s: int) -> Function:
     matrix = _powers(10**0.5, d)[:, None] * q
 
     def inner(x: Array) -> Array:
-        y = _rotate(matrix, away(x, best))
+        y = _rotate(matrix, subtract(x, best))
         z = jnp.where(jnp.abs(y) > 0.5, jnp.floor(0.5 + y), jnp.floor(0.5 + 10 * y) / 10)
         z = _rotate(r, z)
         f = jnp.sum(jnp.asarray(_powers(100.0, d), x.dtype) * z * z)
-        return 0.1 * jnp.maximum(jnp.abs(y[0]) / 1e4, f) + shapes.outside(x)
+        return 0.1 * jnp.maximum(jnp.abs(y[0]) / 1e4, f) + shapes.bound_penalty(x)
 
     return inner
 
@@ -135,7 +135,7 @@ def _rosenbrock(function: int, d: int, s: int) -> Function:
     best = 0.75 * data.optimum(d, s) if function == 8 else matrix.T @ np.full(d, 0.5 / factor)
 
     def inner(x: Array) -> Array:
-        terms = shapes.valley(factor * _rotate(matrix, away(x, best)))
+        terms = shapes.rosenbrock_terms(factor * _rotate(matrix, subtract(x, best)))
         if function != 19:
             return jnp.sum(terms)
         return 10 * jnp.mean(terms / 4000 + 2 * jnp.sin(terms / 2) ** 2)
@@ -149,7 +149,7 @@ def _one_rotation(function: int, d: int, s: int) -> Function:
     r = data.rotation(d, s + 1000000)
 
     def inner(x: Array) -> Array:
-        z = _rotate(r, away(x, best))
+        z = _rotate(r, subtract(x, best))
         if function == 10:
             return jnp.sum(jnp.asarray(_powers(1e6, d), x.dtype) * shapes.oscillate(z) ** 2)
         if function == 11:
@@ -173,15 +173,15 @@ def _multimodal(function: int, d: int, s: int) -> Function:
         matrix = r @ matrix
 
     def inner(x: Array) -> Array:
-        z = _rotate(r, away(x, best))
+        z = _rotate(r, subtract(x, best))
         if function == 15:
             z = shapes.skew(shapes.oscillate(z), 0.2)
             return shapes.rastrigin(_rotate(matrix, z))
         if function == 16:
             f = shapes.weierstrass(_rotate(matrix, shapes.oscillate(z)))
-            return f + 10 / d * shapes.outside(x)
+            return f + 10 / d * shapes.bound_penalty(x)
         f = shapes.schaffers(_rotate(matrix, shapes.skew(z, 0.5)))
-        return f + 10 * shapes.outside(x)
+        return f + 10 * shapes.bound_penalty(x)
 
     return inner
 
@@ -202,11 +202,11 @@ def _gallagher(function: int, d: int, s: int) -> Function:
     rotation = data.rotation(d, s)
 
     def inner(x: Array) -> Array:
-        apart = jax.vmap(lambda z: _rotate(rotation, z))(away(x[None], places))
+        apart = jax.vmap(lambda z: _rotate(rotation, z))(subtract(x[None], places))
         q = jnp.sum(jnp.asarray(scales, x.dtype) * apart * apart, axis=1) / (2 * d)
         h = jnp.asarray(heights, x.dtype)
         low = jnp.min(jnp.asarray(10 - heights, x.dtype) - h * jnp.expm1(-q))
-        return shapes.oscillate(low) ** 2 + shapes.outside(x)
+        return shapes.oscillate(low) ** 2 + shapes.bound_penalty(x)
 
     return inner
 
@@ -221,7 +221,7 @@ def _lunacek(function: int, d: int, s: int) -> Function:
         y = 2 * jnp.asarray(sign, x.dtype) * x - 2.5
         z = _rotate(matrix, y)
         waves = 20 * jnp.sum(jnp.sin(jnp.pi * z) ** 2)
-        return shapes.two_bowls(y) + waves + 1e4 * shapes.outside(x)
+        return shapes.lunacek_funnels(y) + waves + 1e4 * shapes.bound_penalty(x)
 
     return inner
 

@@ -13,13 +13,13 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 
-from ..problem import Problem, box, whole_numbers
-from .fronts import sphere, triangle
+from ..problem import Problem, box, check_integers
+from .front_shapes import sphere, triangle
 
 
-@explained
+@explain_errors
 def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ1: a linear front sum f = 1/2 behind 11^k - 1 local ones; k = 5 by default.
 
@@ -29,13 +29,13 @@ def dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_dtlz1_function(objectives), objectives, variables, 5)
 
 
-@explained
+@explain_errors
 def dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ2, whose front is the unit sphere."""
     return _problem(_spherical_function(objectives, _squared_distance), objectives, variables, 10)
 
 
-@explained
+@explain_errors
 def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ3: the unit sphere behind 3^k - 1 local fronts.
 
@@ -45,7 +45,7 @@ def dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_spherical_function(objectives, _rastrigin_distance), objectives, variables, 10)
 
 
-@explained
+@explain_errors
 def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ4: the unit sphere, with most of the box mapped to its edges.
 
@@ -57,7 +57,7 @@ def dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     )
 
 
-@explained
+@explain_errors
 def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ5: a curve on the unit sphere (for m = 3; for more the front is not degenerate).
 
@@ -67,7 +67,7 @@ def dtlz5(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_degenerate_function(objectives, _squared_distance), objectives, variables, 10)
 
 
-@explained
+@explain_errors
 def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ6: the curve of DTLZ5, hard to converge to: g = sum x^0.1.
 
@@ -79,7 +79,7 @@ def dtlz6(objectives: int = 3, variables: int | None = None) -> Problem:
     )
 
 
-@explained
+@explain_errors
 def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ7: a front of 2^(m-1) disconnected regions.
 
@@ -96,7 +96,7 @@ def dtlz7(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(function, objectives, variables, 20)
 
 
-@explained
+@explain_errors
 def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ2 with f_i^4, and f_m^2 for the last objective: a convex front.
 
@@ -112,7 +112,7 @@ def convex_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(function, objectives, variables, 10)
 
 
-@explained
+@explain_errors
 def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ1 with an inverted triangle: f -> (1 + g) / 2 - f.
 
@@ -128,7 +128,7 @@ def inverted_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem
     return _problem(function, objectives, variables, 5)
 
 
-@explained
+@explain_errors
 def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return DTLZ2 with an inverted sphere: f -> 1 + g - f.
 
@@ -143,15 +143,15 @@ def inverted_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem
     return _problem(function, objectives, variables, 10)
 
 
-@explained
+@explain_errors
 @on_host
-def scaled(problem: Problem, base: float = 10.0) -> Problem:
+def scale_objectives(problem: Problem, base: float = 10.0) -> Problem:
     """Return the problem with objectives times base^0, base^1, ..., as in scaled DTLZ1, 2.
 
-    >>> scaled(dtlz1()).evaluate(jnp.full((1, 7), 0.5))[0].round(3)
+    >>> scale_objectives(dtlz1()).evaluate(jnp.full((1, 7), 0.5))[0].round(3)
     Array([[ 0.125   ,  1.25    , 25.000002]], dtype=float32)
     """
-    ranges.refuse("scaled: base", base, ranges.Range(above=0, one=True))
+    ranges.refuse("scale_objectives: base", base, ranges.Range(above=0, one=True))
     factor = base ** np.arange(problem.objectives)
     return Problem(
         problem.box,
@@ -160,7 +160,7 @@ def scaled(problem: Problem, base: float = 10.0) -> Problem:
     )
 
 
-@explained
+@explain_errors
 def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return C1-DTLZ1, which is feasible only near its front.
 
@@ -172,7 +172,7 @@ def c1_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_dtlz1_function(objectives), objectives, variables, 5, violation)
 
 
-@explained
+@explain_errors
 def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return C1-DTLZ3: an infeasible shell, from radius 4 to 9, 12.5 or 15, before the front.
 
@@ -180,7 +180,7 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> f.round(3), violation.round(2)
     (Array([[0.5  , 0.5  , 0.707]], dtype=float32), Array([0.], dtype=float32))
     """
-    whole_numbers("dtlz", objectives=objectives)
+    check_integers("dtlz", objectives=objectives)
     r = 9.0 if objectives < 5 else 12.5 if objectives <= 12 else 15.0
 
     def violation(f: Array) -> Array:
@@ -192,7 +192,7 @@ def c1_dtlz3(objectives: int = 3, variables: int | None = None) -> Problem:
     )
 
 
-@explained
+@explain_errors
 def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return C2-DTLZ2, feasible in spheres around the corners and the center of its front.
 
@@ -200,7 +200,7 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     >>> f.round(3), violation.round(2)
     (Array([[0.5  , 0.5  , 0.707]], dtype=float32), Array([0.], dtype=float32))
     """
-    whole_numbers("dtlz", objectives=objectives)
+    check_integers("dtlz", objectives=objectives)
     r = {2: 0.2, 3: 0.4}.get(objectives, 0.5)
 
     def violation(f: Array) -> Array:
@@ -214,7 +214,7 @@ def c2_dtlz2(objectives: int = 3, variables: int | None = None) -> Problem:
     )
 
 
-@explained
+@explain_errors
 def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return C3-DTLZ1: the front is a union of m planes that the constraints add before DTLZ1's.
 
@@ -229,7 +229,7 @@ def c3_dtlz1(objectives: int = 3, variables: int | None = None) -> Problem:
     return _problem(_dtlz1_function(objectives), objectives, variables, 5, violation)
 
 
-@explained
+@explain_errors
 def c3_dtlz4(objectives: int = 3, variables: int | None = None) -> Problem:
     """Return C3-DTLZ4: the front is a union of m ellipsoids that constraints add before DTLZ4's.
 
@@ -254,9 +254,9 @@ def _problem(
     violation: Callable[[Array], Array] | None = None,
 ) -> Problem:
     """Return the problem of a function of x, with an optional violation of the objectives."""
-    whole_numbers("dtlz", objectives=objectives)
+    check_integers("dtlz", objectives=objectives)
     count = objectives - 1 + distance if variables is None else variables
-    whole_numbers("dtlz", variables=count)
+    check_integers("dtlz", variables=count)
     if objectives < 2 or count < objectives:
         raise ValueError(
             f"dtlz: {objectives} objectives, {count} variables; need 2 <= objectives <= variables"

@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from ..problem import Box, Problem, whole_numbers
-from .fronts import sphere, triangle
+from ..problem import Box, Problem, check_integers
+from .front_shapes import sphere, triangle
 
 _PARTS = 5  # number of parts per group
 
 
-@explained
+@explain_errors
 def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Problem:
     """Return one of the nine: with a triangle (1-4), the unit sphere (5-8), or disconnected (9).
 
@@ -37,10 +37,10 @@ def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Pro
     >>> print(lsmop(1).function(x), lsmop(5).function(x).round(3))
     [0. 0. 1.] [0.707 0.707 0.   ]
     """
-    whole_numbers("lsmop", number=number, objectives=objectives)
+    check_integers("lsmop", number=number, objectives=objectives)
     m = objectives
     d = 100 * m if variables is None else variables
-    whole_numbers("lsmop", variables=d)
+    check_integers("lsmop", variables=d)
     if not 1 <= number <= 9 or m < 2:
         raise ValueError(f"lsmop: number={number}, objectives={m}; need 1 to 9, at least 2")
     sizes = group_sizes(m, d)

@@ -13,41 +13,41 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import numbers
 
 from ..problem import Box, Problem
-from . import fitted, mechanical
+from . import fitted_models, mechanics
 
 _CAR = (0.5, 0.45, 0.5, 0.5, 0.875, 0.4, 0.4), (1.5, 1.35, 1.5, 1.5, 2.625, 1.2, 1.2)
 _BEAM = (0.125, 0.1, 0.1, 0.125), (5.0, 10.0, 10.0, 5.0)
 _BAR = 2**0.5
 
 # name: design, lower and upper bounds
-DESIGNS: dict[str, tuple[Callable[[Array], fitted.Design], tuple, tuple]] = {
-    "RE21": (mechanical.four_bar_truss, (1.0, _BAR, _BAR, 1.0), (3.0,) * 4),
-    "RE22": (mechanical.reinforced_beam, (0.2, 0.0, 0.0), (15.0, 20.0, 40.0)),
-    "RE23": (mechanical.pressure_vessel, (1.0, 1.0, 10.0, 10.0), (100.0, 100.0, 200.0, 240.0)),
-    "RE24": (mechanical.hatch_cover, (0.5, 0.5), (4.0, 50.0)),
-    "RE25": (mechanical.coil_spring, (1.0, 0.6, 0.09), (70.0, 3.0, 0.5)),
-    "RE31": (mechanical.two_bar_truss, (1e-5, 1e-5, 1.0), (100.0, 100.0, 3.0)),
-    "RE32": (mechanical.welded_beam, *_BEAM),
-    "RE33": (mechanical.disc_brake, (55.0, 75.0, 1000.0, 11.0), (80.0, 110.0, 3000.0, 20.0)),
-    "RE34": (fitted.car_crash, (1.0,) * 5, (3.0,) * 5),
+DESIGNS: dict[str, tuple[Callable[[Array], fitted_models.Design], tuple, tuple]] = {
+    "RE21": (mechanics.four_bar_truss, (1.0, _BAR, _BAR, 1.0), (3.0,) * 4),
+    "RE22": (mechanics.reinforced_beam, (0.2, 0.0, 0.0), (15.0, 20.0, 40.0)),
+    "RE23": (mechanics.pressure_vessel, (1.0, 1.0, 10.0, 10.0), (100.0, 100.0, 200.0, 240.0)),
+    "RE24": (mechanics.hatch_cover, (0.5, 0.5), (4.0, 50.0)),
+    "RE25": (mechanics.coil_spring, (1.0, 0.6, 0.09), (70.0, 3.0, 0.5)),
+    "RE31": (mechanics.two_bar_truss, (1e-5, 1e-5, 1.0), (100.0, 100.0, 3.0)),
+    "RE32": (mechanics.welded_beam, *_BEAM),
+    "RE33": (mechanics.disc_brake, (55.0, 75.0, 1000.0, 11.0), (80.0, 110.0, 3000.0, 20.0)),
+    "RE34": (fitted_models.car_crash, (1.0,) * 5, (3.0,) * 5),
     "RE35": (
-        mechanical.speed_reducer,
+        mechanics.speed_reducer,
         (2.6, 0.7, 17.0, 7.3, 7.3, 2.9, 5.0),
         (3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5),
     ),
-    "RE36": (mechanical.gear_train, (12.0,) * 4, (60.0,) * 4),
-    "RE37": (fitted.rocket_injector, (0.0,) * 4, (1.0,) * 4),
-    "RE41": (fitted.car_side_impact, *_CAR),
+    "RE36": (mechanics.gear_train, (12.0,) * 4, (60.0,) * 4),
+    "RE37": (fitted_models.rocket_injector, (0.0,) * 4, (1.0,) * 4),
+    "RE41": (fitted_models.car_side_impact, *_CAR),
     "RE42": (
-        fitted.ship,
+        fitted_models.ship,
         (150.0, 20.0, 13.0, 10.0, 14.0, 0.63),
         (274.32, 32.31, 25.0, 11.71, 18.0, 0.75),
     ),
-    "RE61": (fitted.water, (0.01,) * 3, (0.45, 0.1, 0.1)),
+    "RE61": (fitted_models.water, (0.01,) * 3, (0.45, 0.1, 0.1)),
 }
 CONSTRAINED = {
     "CRE21": "RE31",
@@ -62,7 +62,7 @@ CONSTRAINED = {
 NAMES = (*DESIGNS, "RE91", *CONSTRAINED)
 
 
-@explained
+@explain_errors
 def engineering(name: str) -> Problem:
     """Return a problem: RE21-25, RE31-37, RE41, RE42, RE61, RE91, CRE21-25, CRE31, CRE32, CRE51.
 
@@ -82,7 +82,7 @@ def engineering(name: str) -> Problem:
     return _problem(*DESIGNS[name], constrained=False)
 
 
-@explained
+@explain_errors
 def car_cab(noise: tuple[float, ...]) -> Problem:
     """Return RE91, nine objectives of a car's cab, for four samples of the standard normal.
 
@@ -91,12 +91,12 @@ def car_cab(noise: tuple[float, ...]) -> Problem:
     (9, (1, 9))
     """
     draws = jnp.asarray(numbers("car_cab: noise", noise, (4,)), float)
-    design = partial(fitted.car_cab, noise=draws)
+    design = partial(fitted_models.car_cab, noise=draws)
     return _problem(design, *_CAR, constrained=False)
 
 
 def _problem(
-    design: Callable[[Array], fitted.Design], lower: tuple, upper: tuple, constrained: bool
+    design: Callable[[Array], fitted_models.Design], lower: tuple, upper: tuple, constrained: bool
 ) -> Problem:
     bounds = Box(jnp.asarray(lower, float), jnp.asarray(upper, float))
     sample = jax.eval_shape(design, bounds.upper)

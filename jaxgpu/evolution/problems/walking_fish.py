@@ -18,16 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from ..problem import Box, Problem, whole_numbers
-from .fronts import quarter, spread, triangle
-from .pairs import away
+from ..problem import Box, Problem, check_integers
+from .float_pairs import subtract
+from .front_shapes import front_products, quarter_sine, triangle
 
 _BEST = 0.35  # optimum of every distance variable, except where it is shifted in WFG7-9
 
 
-@explained
+@explain_errors
 def wfg(number: int, objectives: int = 3, positions: int | None = None, distances: int = 20):
     """Return one of the nine problems; variable i is in [0, 2 i].
 
@@ -43,10 +43,10 @@ def wfg(number: int, objectives: int = 3, positions: int | None = None, distance
     >>> float(jnp.sum((f / jnp.array([2.0, 4.0, 6.0])) ** 2).round(5))
     1.0
     """
-    whole_numbers("wfg", number=number, objectives=objectives, distances=distances)
+    check_integers("wfg", number=number, objectives=objectives, distances=distances)
     m = objectives
     k = positions if positions is not None else 4 if m == 2 else 2 * (m - 1)
-    whole_numbers("wfg", positions=k)
+    check_integers("wfg", positions=k)
     if not 1 <= number <= 9 or m < 2 or k < 1 or k % (m - 1) or distances < 1:
         raise ValueError(
             f"wfg: number={number}, objectives={m}, positions={k}, distances={distances}; need 1 "
@@ -61,7 +61,7 @@ def wfg(number: int, objectives: int = 3, positions: int | None = None, distance
     def function(x: Array) -> Array:
         width = jnp.asarray(upper, x.dtype)
         y = jnp.clip(x / width, 0, 1)
-        d = jnp.clip(away(x, _BEST * upper) / width, -_BEST, 1 - _BEST)
+        d = jnp.clip(subtract(x, _BEST * upper) / width, -_BEST, 1 - _BEST)
         t = reduced(y, d, k, m)
         far = t[-1]
         p = jnp.maximum(far, jnp.asarray(centred, x.dtype)) * (t[:-1] - 0.5) + 0.5
@@ -157,12 +157,12 @@ def _reduce_wfg9(y: Array, d: Array, k: int, m: int) -> Array:
 
 
 def _concave_front(p: Array) -> Array:
-    return spread(quarter(p), quarter(1 - p))
+    return front_products(quarter_sine(p), quarter_sine(1 - p))
 
 
 def _convex_front(p: Array) -> Array:
     """Return the convex front: 1 - cos and 1 - sin, of quarter turns."""
-    return spread(2 * quarter(p / 2) ** 2, 2 * quarter((1 - p) / 2) ** 2)
+    return front_products(2 * quarter_sine(p / 2) ** 2, 2 * quarter_sine((1 - p) / 2) ** 2)
 
 
 def _mixed_front(p: Array) -> Array:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.ranges import Range, refuse
 
 from ..problem import Box, Problem, box
 
 
-@explained
+@explain_errors
 def zdt1(variables: int = 30) -> Problem:
     """Return ZDT1, with the convex front f2 = 1 - sqrt(f1).
 
@@ -25,7 +25,7 @@ def zdt1(variables: int = 30) -> Problem:
     return _mean_distance_problem(variables, lambda x, g: 1 - jnp.sqrt(x[0] / g))
 
 
-@explained
+@explain_errors
 def zdt2(variables: int = 30) -> Problem:
     """Return ZDT2, with the concave front f2 = 1 - f1^2.
 
@@ -35,7 +35,7 @@ def zdt2(variables: int = 30) -> Problem:
     return _mean_distance_problem(variables, lambda x, g: 1 - (x[0] / g) ** 2)
 
 
-@explained
+@explain_errors
 def zdt3(variables: int = 30) -> Problem:
     """Return ZDT3, with a front of five disconnected pieces.
 
@@ -51,7 +51,7 @@ def zdt3(variables: int = 30) -> Problem:
     return Problem(_box(variables), function, 2)
 
 
-@explained
+@explain_errors
 def zdt4(variables: int = 10) -> Problem:
     """Return ZDT4: the front of ZDT1 behind 21^(D-1) local ones.
 
@@ -69,7 +69,7 @@ def zdt4(variables: int = 10) -> Problem:
     return Problem(Box(wide.lower.at[0].set(0), wide.upper.at[0].set(1)), function, 2)
 
 
-@explained
+@explain_errors
 def zdt5() -> Problem:
     """Return ZDT5: 31 points f2 = 10 / f1 behind the deceptive f2 = 11 / f1; 30 bits, then 10 x 5.
 
@@ -86,7 +86,7 @@ def zdt5() -> Problem:
     return Problem(box(0.0, 1.0, 80), function, 2)
 
 
-@explained
+@explain_errors
 def zdt6(variables: int = 10) -> Problem:
     """Return ZDT6: the front of ZDT2, unevenly covered.
 

@@ -7,7 +7,7 @@ functions of the population size as an operand, so a restart can change it in a 
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.precision import safe_tiny
 from jaxgpu.inputs.fields import pytree
 
 
@@ -61,23 +61,23 @@ def step_size(rates: Rates, sigma: Array, path: Array) -> Array:
     The growth per generation is limited to e, as in the authors' programs.
     """
     longer = jnp.sqrt(jnp.sum(path * path)) / normal_length(path.shape[0]) - 1
-    return above_zero(sigma * jnp.exp(jnp.minimum(1, rates.sigma / rates.damping * longer)))
+    return avoid_underflow(sigma * jnp.exp(jnp.minimum(1, rates.sigma / rates.damping * longer)))
 
 
-def above_zero(size: Array) -> Array:
+def avoid_underflow(size: Array) -> Array:
     """Return the size, increased if necessary so that one can divide by it and by its square.
 
     A run that continues after all candidates have become equal would shrink its steps forever.
     """
-    return jnp.maximum(size, smallest(size.dtype) ** 0.5)
+    return jnp.maximum(size, safe_tiny(size.dtype) ** 0.5)
 
 
-def cumulated(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:
+def update_path(path: Array, rate: Array, mu_eff: Array, step: Array) -> Array:
     """Return the path after one more step; its variance stays 1 under random selection."""
     return (1 - rate) * path + jnp.sqrt(rate * (2 - rate) * mu_eff) * step
 
 
-def stalled(rates: Rates, path: Array, generation: Array) -> Array:
+def is_path_long(rates: Rates, path: Array, generation: Array) -> Array:
     """Return whether h_sigma is 0: the path is too long to update the covariance path. [] bool."""
     n = path.shape[0]
     age = 1 - (1 - rates.sigma) ** (2 * (generation + 1).astype(path.dtype))

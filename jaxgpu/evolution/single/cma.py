@@ -22,17 +22,17 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..problem import Box, Problem
-from ..protocol import PopulationAlgorithm, told
+from ..protocol import PopulationAlgorithm, check_tell
 from . import bounds
-from .adaptation import Rates, above_zero, cumulated, rates, stalled, step_size
-from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
+from .adaptation import Rates, avoid_underflow, is_path_long, rates, step_size, update_path
+from .ranking import Best, check_single, init_best, sample_center, update_best, utilities, width
 
 
-@explained
+@explain_errors
 def default_pop_size(dimension: int) -> int:
     """Return the default population size 4 + 3 ln D (table 1).
 
@@ -64,36 +64,36 @@ class CMAES(PopulationAlgorithm["State"]):
 
     def init(self, key: Array, problem: Problem) -> "State":
         """Return the state with the first mean, uniform in a fraction of the box."""
-        problem = checked(self, key, problem)
+        problem = check_single(self, key, problem)
         box = problem.box
-        mean = bounds.free(box, about_middle(key, box, self.start))
-        return State(isotropic(mean, self.sigma), unevaluated(problem), box)
+        mean = bounds.from_box(box, sample_center(key, box, self.start))
+        return State(isotropic_shape(mean, self.sigma), init_best(problem), box)
 
     def ask(self, state: "State", key: Array) -> Array:
         shape, box = state.shape, state.box
-        own = bounds.own_key(shape.mean, shape.generation)
-        draws = draw(shape, box, self.pop_size)
-        return bounds.candidates(box, own, key, cloud(shape, box), draws)
+        own = bounds.state_key(shape.mean, shape.generation)
+        draws = sampler(shape, box, self.pop_size)
+        return bounds.candidates(box, own, key, distribution(shape, box), draws)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         n, d = x.shape
         learn = rates(n, float(n), d, x.dtype)
         weight = utilities(f, violation, learn.weights)
         positive = utilities(f, violation, jnp.maximum(learn.weights, 0))
         triangular, box = self.factor == "cholesky", state.box
-        own = bounds.own_key(state.shape.mean, state.shape.generation)
-        draws = draw(state.shape, box, self.pop_size)
-        y = bounds.samples(box, own, x, cloud(state.shape, box), draws)
+        own = bounds.state_key(state.shape.mean, state.shape.generation)
+        draws = sampler(state.shape, box, self.pop_size)
+        y = bounds.samples(box, own, x, distribution(state.shape, box), draws)
         shape = update(state.shape, box, learn, y, weight, positive, triangular)
-        return State(shape, best_of(state.best, x, f, violation), box)
+        return State(shape, update_best(state.best, x, f, violation), box)
 
 
 @pytree
-class Shape:
+class SearchShape:
     """The search distribution x = mean + sigma width B D z, z standard normal."""
 
-    mean: Array  # [D] unconstrained: the point of the box is `bounds.point(box, mean)`
+    mean: Array  # [D] unconstrained: the point of the box is `bounds.to_box(box, mean)`
     sigma: Array  # [] step size, in widths of the box
     covariance: Array  # [D, D] C = B D^2 B^T, as last decomposed or since updated
     axes: Array  # [D, D] B, eigenvectors in columns; or L, lower triangular
@@ -107,17 +107,17 @@ class Shape:
 class State:
     """State of a CMA-ES run."""
 
-    shape: Shape
+    shape: SearchShape
     best: Best
     box: Box
 
 
-def isotropic(mean: Array, sigma: Array | float) -> Shape:
+def isotropic_shape(mean: Array, sigma: Array | float) -> SearchShape:
     """Return an isotropic distribution."""
     zero, one = jnp.zeros_like(mean), jnp.ones_like(mean)
     eye = jnp.diag(one)
     sigma = jnp.asarray(sigma, mean.dtype)
-    return Shape(
+    return SearchShape(
         mean=mean,
         sigma=sigma,
         covariance=eye,
@@ -129,7 +129,7 @@ def isotropic(mean: Array, sigma: Array | float) -> Shape:
     )
 
 
-def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
+def sampler(shape: SearchShape, box: Box, count: int) -> bounds.Sampler:
     """Return the function that samples unconstrained candidates [count, D] from a key."""
 
     def sample(key: Array) -> Array:
@@ -140,21 +140,21 @@ def draw(shape: Shape, box: Box, count: int) -> bounds.Draw:
     return sample
 
 
-def cloud(shape: Shape, box: Box) -> bounds.Cloud:
+def distribution(shape: SearchShape, box: Box) -> bounds.SearchDistribution:
     """Return the mean and the standard deviations of the samples."""
     root = jnp.sqrt(jnp.sum((shape.axes * shape.lengths[None]) ** 2, axis=1))
-    return bounds.Cloud(shape.mean, shape.sigma * width(box) * root)
+    return bounds.SearchDistribution(shape.mean, shape.sigma * width(box) * root)
 
 
 def update(
-    s: Shape,
+    s: SearchShape,
     box: Box,
     learn: Rates,
     x: Array,
     weight: Array,
     positive: Array,
     triangular: bool = False,
-) -> Shape:
+) -> SearchShape:
     """Return the distribution after one generation.
 
     Args:
@@ -167,14 +167,14 @@ def update(
     y = (x - s.mean[None]) / (s.sigma * width(box)[None])
     # elementwise sums of products, unlike matrix products, have full precision on accelerators
     step = jnp.sum(positive[:, None] * y, axis=0)
-    mean = bounds.settled(box, s.mean + s.sigma * width(box) * step)
+    mean = bounds.wrap_mean(box, s.mean + s.sigma * width(box) * step)
     white = _whiten(s, y, triangular)
     along = jnp.sum(positive[:, None] * white, axis=0)
     # C^(-1/2) times the step (L^-1 if triangular)
     turned = along if triangular else jnp.sum(s.axes * along[None], axis=1)
-    step_path = cumulated(s.step_path, learn.sigma, learn.mu_eff, turned)
-    wait = stalled(learn, step_path, s.generation)
-    path = cumulated(s.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
+    step_path = update_path(s.step_path, learn.sigma, learn.mu_eff, turned)
+    wait = is_path_long(learn, step_path, s.generation)
+    path = update_path(s.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
     # equation 46: a negative weight never subtracts more than one unit of variance
     far = jnp.sum(white * white, axis=1)
     weight = jnp.where(weight < 0, weight * d / jnp.maximum(far, 1e-30), weight)
@@ -189,7 +189,7 @@ def update(
         lambda: (covariance, s.axes, s.lengths),
     )
     sigma = step_size(learn, s.sigma, step_path)
-    return Shape(
+    return SearchShape(
         mean=mean,
         sigma=sigma,
         covariance=covariance,
@@ -201,14 +201,14 @@ def update(
     )
 
 
-def _whiten(s: Shape, y: Array, triangular: bool) -> Array:
+def _whiten(s: SearchShape, y: Array, triangular: bool) -> Array:
     """Return the normal vectors [N, D] that correspond to the steps y."""
     if triangular:
         return lax.linalg.triangular_solve(s.axes, y, lower=True, transpose_a=True)
     return jnp.matmul(y, s.axes, precision="highest") / s.lengths[None]
 
 
-def _factorize_cholesky(s: Shape, covariance: Array) -> tuple[Array, Array, Array]:
+def _factorize_cholesky(s: SearchShape, covariance: Array) -> tuple[Array, Array, Array]:
     """Return C and L; keep both if rounding has made the covariance indefinite."""
     lower = lax.linalg.cholesky((covariance + covariance.T) / 2, symmetrize_input=False)
     sound = jnp.all(jnp.isfinite(lower))
@@ -220,5 +220,5 @@ def _factorize_eigen(covariance: Array) -> tuple[Array, Array, Array]:
     covariance = (covariance + covariance.T) / 2
     values, axes = jnp.linalg.eigh(covariance)
     # below this fraction of the largest eigenvalue, rounding makes eigenvalues random
-    floor = above_zero(jnp.finfo(values.dtype).eps * jnp.max(values))
+    floor = avoid_underflow(jnp.finfo(values.dtype).eps * jnp.max(values))
     return covariance, axes, jnp.sqrt(jnp.maximum(values, floor))

@@ -19,14 +19,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
 from ..problem import Box
 from . import bounds
-from .adaptation import above_zero
+from .adaptation import avoid_underflow
 from .ranking import utilities, width
-from .strategy import Placed, Strategy
+from .strategy import Strategy, StrategyState
 
 
 @pytree
@@ -59,13 +59,13 @@ class OpenES(Strategy["State"]):
             **placed,
         )
 
-    def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
+    def sampler(self, state: "State") -> tuple[bounds.SearchDistribution, bounds.Sampler]:
         def sample(key: Array) -> Array:
             shape = self.pop_size // 2, state.mean.shape[0]
             half = jax.random.normal(key, shape, state.mean.dtype)
             return state.mean[None] + state.sigma[None] * jnp.concatenate([half, -half])
 
-        return bounds.Cloud(state.mean, state.sigma), sample
+        return bounds.SearchDistribution(state.mean, state.sigma), sample
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         """Take a step of Adam along the gradient of the expected rank."""
@@ -81,15 +81,15 @@ class OpenES(Strategy["State"]):
         wider = self.learn_sigma * jnp.sum(weight * (z * z - 1), axis=0) / n
         return replace(
             state,
-            mean=bounds.settled(state.box, state.mean + self.rate * width(state.box) * step),
-            sigma=above_zero(state.sigma * (1 + jnp.clip(wider, -0.2, 0.2))),
+            mean=bounds.wrap_mean(state.box, state.mean + self.rate * width(state.box) * step),
+            sigma=avoid_underflow(state.sigma * (1 + jnp.clip(wider, -0.2, 0.2))),
             first=first,
             second=second,
         )
 
 
 @pytree
-class State(Placed):
+class State(StrategyState):
     """State of an OpenES or PGPE run."""
 
     sigma: Array  # [D] standard deviations
@@ -97,7 +97,7 @@ class State(Placed):
     second: Array  # [D] Adam's running mean of their squares
 
 
-@explained
+@explain_errors
 def pgpe(pop_size: int, sigma: float = 0.1, rate: float = 0.01) -> OpenES:
     """Return the spec of PGPE.
 

@@ -22,12 +22,12 @@ from jaxgpu.inputs.fields import pytree
 
 from ..problem import Box
 from . import bounds
-from .adaptation import above_zero, cumulated, rates
+from .adaptation import avoid_underflow, rates, update_path
 from .cma import default_pop_size
 from .ranking import utilities, width
-from .strategy import Placed, Strategy
+from .strategy import Strategy, StrategyState
 
-WIDEST = 1.0  # maximum step, in widths of the box; longer steps reach every part of the box
+MAX_SIGMA = 1.0  # maximum step, in widths of the box; longer steps reach every part of the box
 
 
 @pytree
@@ -52,7 +52,7 @@ class LMMAES(Strategy["State"]):
             **placed,
         )
 
-    def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
+    def sampler(self, state: "State") -> tuple[bounds.SearchDistribution, bounds.Sampler]:
         m, d = state.vectors.shape
         scale, mixing = state.sigma * width(state.box), _map_weights(m, d, state.mean.dtype)
         used = jnp.minimum(state.generation, m)
@@ -70,7 +70,7 @@ class LMMAES(Strategy["State"]):
         norms = 1 - mixing + mixing * jnp.sum(state.vectors**2, axis=1)
         applied = jnp.arange(m, dtype=jnp.int32) < used
         longest = jnp.prod(jnp.where(applied, jnp.maximum(norms, 1), 1))
-        return bounds.Cloud(state.mean, scale * longest), sample
+        return bounds.SearchDistribution(state.mean, scale * longest), sample
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         n, d = y.shape
@@ -95,20 +95,22 @@ class LMMAES(Strategy["State"]):
         # starts where all evaluations fail would shrink its steps to zero
         count = 1 / jnp.sum(weight * weight)
         mu_eff = jnp.where(count > 1.001 * learn.mu_eff, count, learn.mu_eff)
-        path = cumulated(state.path, jnp.asarray(c_sigma, y.dtype), mu_eff, z)
-        vectors = cumulated(state.vectors, c_path[:, None], mu_eff, z[None])
+        path = update_path(state.path, jnp.asarray(c_sigma, y.dtype), mu_eff, z)
+        vectors = update_path(state.vectors, c_path[:, None], mu_eff, z[None])
         growth = c_sigma / 2 * (jnp.sum(path * path) / d - 1)
         return replace(
             state,
-            mean=bounds.settled(state.box, state.mean + scale * step),
-            sigma=jnp.minimum(above_zero(state.sigma * jnp.exp(jnp.minimum(1, growth))), WIDEST),
+            mean=bounds.wrap_mean(state.box, state.mean + scale * step),
+            sigma=jnp.minimum(
+                avoid_underflow(state.sigma * jnp.exp(jnp.minimum(1, growth))), MAX_SIGMA
+            ),
             vectors=vectors,
             path=path,
         )
 
 
 @pytree
-class State(Placed):
+class State(StrategyState):
     """State of an LM-MA-ES run."""
 
     sigma: Array  # [] step size, in widths of the box

@@ -20,8 +20,8 @@ from jaxgpu.inputs.fields import number, pytree, size
 
 from ..population import key_from, sample
 from ..problem import Box, Problem
-from ..protocol import Algorithm, told
-from .ranking import Best, best_of, checked, order, unevaluated
+from ..protocol import Algorithm, check_tell
+from .ranking import Best, check_single, init_best, order, update_best
 
 
 @pytree
@@ -54,7 +54,7 @@ class LSHADE(Algorithm["State"]):
 
     def init(self, key: Array, problem: Problem) -> "State":
         """Return the state with members sampled uniformly in the box."""
-        problem = checked(self, key, problem)
+        problem = check_single(self, key, problem)
         members = sample(key, problem, self.pop_size)
         (n, d), dtype = members.x.shape, members.x.dtype
         zero, half = jnp.int32(0), jnp.full(self.memory, 0.5, dtype)
@@ -78,7 +78,7 @@ class LSHADE(Algorithm["State"]):
             slot=zero,
             scale=jnp.full(n, 0.5, dtype),
             cross=jnp.full(n, 0.5, dtype),
-            best=unevaluated(problem),
+            best=init_best(problem),
             box=problem.box,
         )
 
@@ -112,7 +112,7 @@ class LSHADE(Algorithm["State"]):
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
         """Store the batch, and select survivors if the generation is complete."""
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         at = state.filled
         state = replace(
             state,
@@ -123,7 +123,7 @@ class LSHADE(Algorithm["State"]):
             ),
             filled=at + self.batch_size,
             used=state.used + self.batch_size,
-            best=best_of(state.best, x, f, violation),
+            best=update_best(state.best, x, f, violation),
         )
         full = state.filled >= state.count
         return lax.cond(full, lambda s: _complete_generation(self, s), lambda s: s, state)

@@ -15,7 +15,7 @@ from jax import Array
 from jaxgpu.inputs.fields import pytree
 
 from .. import protocol
-from ..pareto.order import first_copies, lexsort, sortable
+from ..pareto.order import first_copies, lexsort, sort_keys
 from ..problem import Box, Problem
 
 
@@ -28,15 +28,15 @@ class Best:
     violation: Array  # [] total constraint violation
 
 
-def unevaluated(problem: Problem) -> Best:
+def init_best(problem: Problem) -> Best:
     """Return the `Best` before the first evaluation."""
     far = jnp.full((), jnp.inf, problem.box.lower.dtype)
     return Best(jnp.zeros_like(problem.box.lower), far, far)
 
 
-def checked(spec: Any, key: Array, problem: Problem) -> Problem:
+def check_single(spec: Any, key: Array, problem: Problem) -> Problem:
     """Return the problem as arrays, after checking it and the spec; it must have one objective."""
-    problem = protocol.checked("init", spec, key, problem)
+    problem = protocol.check_inputs("init", spec, key, problem)
     if problem.objectives != 1:
         raise ValueError(
             f"{type(spec).__name__}: the problem has {problem.objectives} objectives; it must have "
@@ -45,7 +45,7 @@ def checked(spec: Any, key: Array, problem: Problem) -> Problem:
     return problem
 
 
-def about_middle(key: Array, box: Box, share: Array | float = 0.8) -> Array:
+def sample_center(key: Array, box: Box, share: Array | float = 0.8) -> Array:
     """Sample a point [D] uniformly from the box shrunk by `share` about its center."""
     u = jax.random.uniform(key, box.lower.shape, box.lower.dtype) - 0.5
     return (box.lower + box.upper) / 2 + share * u * (box.upper - box.lower)
@@ -65,7 +65,7 @@ def order(f: Array, violation: Array) -> tuple[Array, Array]:
     Returns:
         Indices [N] int32, and [N] bool.
     """
-    keys = sortable(jnp.stack([violation, f[:, 0]], axis=1))
+    keys = sort_keys(jnp.stack([violation, f[:, 0]], axis=1))
     best = lexsort(keys)
     return best, first_copies(keys[best])
 
@@ -87,7 +87,7 @@ def utilities(f: Array, violation: Array, weights: Array) -> Array:
     return jnp.zeros_like(weights).at[best].set(share, unique_indices=True)
 
 
-def best_of(best: Best, x: Array, f: Array, violation: Array) -> Best:
+def update_best(best: Best, x: Array, f: Array, violation: Array) -> Best:
     """Return the better of the previous best and the best of the candidates x [N, D]."""
     first = order(f, violation)[0][0]
     new = Best(x[first], f[first, 0], violation[first])

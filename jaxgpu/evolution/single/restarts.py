@@ -21,11 +21,11 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 
 from ..population import key_from
 from ..problem import Box, Problem
-from ..protocol import Algorithm, told
+from ..protocol import Algorithm, check_tell
 from . import bounds
 from .adaptation import rates
-from .cma import Shape, cloud, draw, isotropic, update
-from .ranking import Best, about_middle, best_of, checked, unevaluated, utilities, width
+from .cma import SearchShape, distribution, isotropic_shape, sampler, update
+from .ranking import Best, check_single, init_best, sample_center, update_best, utilities, width
 
 UNLIMITED = 2**31 - 1  # allowed evaluations of a run that ends by the other rules
 
@@ -63,8 +63,8 @@ class Restarts(Algorithm["State"]):
 
     def init(self, key: Array, problem: Problem) -> "State":
         """Return the state of the first run, with the smallest population."""
-        problem = checked(self, key, problem)
-        mean = bounds.free(problem.box, about_middle(key, problem.box, self.start))
+        problem = check_single(self, key, problem)
+        mean = bounds.from_box(problem.box, sample_center(key, problem.box, self.start))
         d, dtype = mean.shape[0], mean.dtype
         largest, sigma = self.batch_size << self.doublings, jnp.asarray(self.sigma, dtype)
         schedule = Schedule(
@@ -78,29 +78,29 @@ class Restarts(Algorithm["State"]):
             runs=jnp.int32(0),
         )
         return State(
-            shape=isotropic(mean, sigma),
+            shape=isotropic_shape(mean, sigma),
             x=jnp.zeros((largest, d), dtype),
             f=jnp.full((largest, 1), jnp.nan, dtype),
             violation=jnp.full(largest, jnp.inf, dtype),
             filled=jnp.int32(0),
             recent=jnp.full((2, 120 + 30 * d // self.batch_size), jnp.inf, dtype),
             schedule=schedule,
-            best=unevaluated(problem),
+            best=init_best(problem),
             box=problem.box,
         )
 
     def ask(self, state: "State", key: Array) -> Array:
         """Return the next batch of samples of the distribution, inside the box."""
         shape, box = state.shape, state.box
-        own, draws = _batch_key(state), draw(shape, box, self.batch_size)
-        return bounds.candidates(box, own, key, cloud(shape, box), draws)
+        own, draws = _batch_key(state), sampler(shape, box, self.batch_size)
+        return bounds.candidates(box, own, key, distribution(shape, box), draws)
 
     def tell(self, state: "State", x: Array, f: Array, violation: Array | None = None) -> "State":
         """Store the batch; update the distribution after a generation, and restart after a run."""
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         at, box = state.filled, state.box
-        draws = draw(state.shape, box, self.batch_size)
-        y = bounds.samples(box, _batch_key(state), x, cloud(state.shape, box), draws)
+        draws = sampler(state.shape, box, self.batch_size)
+        y = bounds.samples(box, _batch_key(state), x, distribution(state.shape, box), draws)
         schedule = replace(state.schedule, used=state.schedule.used + self.batch_size)
         state = replace(
             state,
@@ -108,7 +108,7 @@ class Restarts(Algorithm["State"]):
             f=lax.dynamic_update_slice_in_dim(state.f, f, at, 0),
             violation=lax.dynamic_update_slice_in_dim(state.violation, violation, at, 0),
             filled=at + self.batch_size,
-            best=best_of(state.best, x, f, violation),
+            best=update_best(state.best, x, f, violation),
             schedule=schedule,
         )
         full = state.filled >= schedule.population
@@ -136,7 +136,7 @@ class Schedule:
 class State:
     """State of a run with restarts. L is the largest population, H the look-back window."""
 
-    shape: Shape
+    shape: SearchShape
     x: Array  # [L, D] unconstrained candidates of the generation so far
     f: Array  # [L, 1] objectives, NaN for empty slots
     violation: Array  # [L] violations
@@ -149,7 +149,7 @@ class State:
 
 def _batch_key(state: State) -> Array:
     """Return a different key for each batch of a generation; the batches share a mean."""
-    return bounds.own_key(state.shape.mean, state.schedule.used)
+    return bounds.state_key(state.shape.mean, state.schedule.used)
 
 
 def _complete_generation(state: State) -> State:
@@ -246,5 +246,5 @@ def _restart(spec: Restarts, state: State, key: Array) -> State:
         allowed=jnp.where(small, last // 2, jnp.int32(UNLIMITED)),
         runs=run.runs + 1,
     )
-    mean = bounds.free(state.box, about_middle(k_mean, state.box, spec.start))
-    return replace(state, shape=isotropic(mean, sigma), schedule=schedule)
+    mean = bounds.from_box(state.box, sample_center(k_mean, state.box, spec.start))
+    return replace(state, shape=isotropic_shape(mean, sigma), schedule=schedule)

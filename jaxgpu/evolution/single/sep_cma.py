@@ -15,9 +15,9 @@ from jaxgpu.inputs.fields import pytree
 
 from ..problem import Box
 from . import bounds
-from .adaptation import above_zero, cumulated, rates, stalled, step_size
+from .adaptation import avoid_underflow, is_path_long, rates, step_size, update_path
 from .ranking import utilities, width
-from .strategy import Placed, Strategy, normal
+from .strategy import Strategy, StrategyState, normal_sampler
 
 
 @pytree
@@ -41,9 +41,9 @@ class SepCMAES(Strategy["State"]):
             **placed,
         )
 
-    def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
+    def sampler(self, state: "State") -> tuple[bounds.SearchDistribution, bounds.Sampler]:
         scale = state.sigma * width(state.box) * jnp.sqrt(state.variance)
-        return normal(state.mean, scale, self.pop_size)
+        return normal_sampler(state.mean, scale, self.pop_size)
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         n, d = y.shape
@@ -52,18 +52,18 @@ class SepCMAES(Strategy["State"]):
         scale = state.sigma * width(state.box)
         y = (y - state.mean[None]) / scale[None]
         step = jnp.sum(weight[:, None] * y, axis=0)
-        mean = bounds.settled(state.box, state.mean + scale * step)
+        mean = bounds.wrap_mean(state.box, state.mean + scale * step)
         along = step / jnp.sqrt(state.variance)
-        step_path = cumulated(state.step_path, learn.sigma, learn.mu_eff, along)
-        wait = stalled(learn, step_path, state.generation)
-        path = cumulated(state.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
+        step_path = update_path(state.step_path, learn.sigma, learn.mu_eff, along)
+        wait = is_path_long(learn, step_path, state.generation)
+        path = update_path(state.path, learn.path, learn.mu_eff, jnp.where(wait, 0, step))
         faster = jnp.minimum((d + 2) / 3, 1 / (learn.one + learn.mu))
         one, mu = faster * learn.one, faster * learn.mu
         kept = 1 - one - mu + jnp.where(wait, one * learn.path * (2 - learn.path), 0)
         spread = jnp.sum(weight[:, None] * y * y, axis=0)
         variance = kept * state.variance + one * path * path + mu * spread
         sigma = step_size(learn, state.sigma, step_path)
-        least = above_zero(jnp.finfo(y.dtype).eps ** 2 * jnp.max(variance))
+        least = avoid_underflow(jnp.finfo(y.dtype).eps ** 2 * jnp.max(variance))
         variance = jnp.maximum(variance, least)
         return replace(
             state, mean=mean, sigma=sigma, variance=variance, path=path, step_path=step_path
@@ -71,7 +71,7 @@ class SepCMAES(Strategy["State"]):
 
 
 @pytree
-class State(Placed):
+class State(StrategyState):
     """State of a Sep-CMA-ES run: x = mean + sigma width sqrt(variance) z, z standard normal."""
 
     sigma: Array  # [] step size, in widths of the box

@@ -17,9 +17,9 @@ from jaxgpu.inputs.fields import pytree
 
 from ..problem import Box
 from . import bounds
-from .adaptation import above_zero
+from .adaptation import avoid_underflow
 from .ranking import utilities, width
-from .strategy import Placed, normal
+from .strategy import StrategyState, normal_sampler
 from .xnes import NaturalStrategy, natural_weights
 
 
@@ -36,8 +36,8 @@ class SNES(NaturalStrategy["State"]):
     def begin(self, mean: Array, box: Box, **placed: Any) -> "State":
         return State(mean=mean, box=box, sigma=self.sigma * width(box), **placed)
 
-    def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
-        return normal(state.mean, state.sigma, self.pop_size)
+    def sampler(self, state: "State") -> tuple[bounds.SearchDistribution, bounds.Sampler]:
+        return normal_sampler(state.mean, state.sigma, self.pop_size)
 
     def learn(self, state: "State", y: Array, f: Array, violation: Array) -> "State":
         """Move the mean and the deviations along the natural gradient."""
@@ -47,12 +47,12 @@ class SNES(NaturalStrategy["State"]):
         rate = self.scale * (3 + math.log(d)) / (5 * math.sqrt(d))
         step = self.rate * state.sigma * jnp.sum(weight * z, axis=0)
         # the weights sum to 0, so the -1 of z^2 - 1 drops out
-        sigma = above_zero(state.sigma * jnp.exp(rate / 2 * jnp.sum(weight * z * z, axis=0)))
-        return replace(state, mean=bounds.settled(state.box, state.mean + step), sigma=sigma)
+        sigma = avoid_underflow(state.sigma * jnp.exp(rate / 2 * jnp.sum(weight * z * z, axis=0)))
+        return replace(state, mean=bounds.wrap_mean(state.box, state.mean + step), sigma=sigma)
 
 
 @pytree
-class State(Placed):
+class State(StrategyState):
     """State of an SNES run."""
 
     sigma: Array  # [D] standard deviations

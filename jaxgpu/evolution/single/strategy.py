@@ -15,23 +15,23 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree, size
 
 from ..problem import Box, Problem
-from ..protocol import PopulationAlgorithm, check_pop_size, told
+from ..protocol import PopulationAlgorithm, check_pop_size, check_tell
 from . import bounds
-from .ranking import Best, about_middle, best_of, checked, unevaluated
+from .ranking import Best, check_single, init_best, sample_center, update_best
 
 
 @pytree
-class Placed:
+class StrategyState:
     """State of a strategy; subclasses add the other parameters of the distribution."""
 
-    mean: Array  # [D] unconstrained: the point of the box is `bounds.point(box, mean)`
+    mean: Array  # [D] unconstrained: the point of the box is `bounds.to_box(box, mean)`
     best: Best
     box: Box
     generation: Array  # [] number of generations so far
 
 
 @pytree
-class Strategy[S: Placed](PopulationAlgorithm[S]):
+class Strategy[S: StrategyState](PopulationAlgorithm[S]):
     """Base class with N samples of a distribution per generation, evaluated inside the box."""
 
     pop_size: int = size(least=4)  # N
@@ -44,30 +44,30 @@ class Strategy[S: Placed](PopulationAlgorithm[S]):
         check_pop_size(type(self).__name__, self.pop_size, even=self.mirrored)
 
     def init(self, key: Array, problem: Problem) -> S:
-        problem = checked(self, key, problem)
+        problem = check_single(self, key, problem)
         box = problem.box
-        mean = bounds.free(box, about_middle(key, box))
-        return self.begin(mean, box, best=unevaluated(problem), generation=jnp.int32(0))
+        mean = bounds.from_box(box, sample_center(key, box))
+        return self.begin(mean, box, best=init_best(problem), generation=jnp.int32(0))
 
     def ask(self, state: S, key: Array) -> Array:
-        own = bounds.own_key(state.mean, state.generation)
-        cloud, draw = self.drawing(state)
+        own = bounds.state_key(state.mean, state.generation)
+        cloud, draw = self.sampler(state)
         return bounds.candidates(state.box, own, key, cloud, draw, twins=self.mirrored)
 
     def tell(self, state: S, x: Array, f: Array, violation: Array | None = None) -> S:
-        x, f, violation = told(self, state, x, f, violation)
-        own = bounds.own_key(state.mean, state.generation)
-        y = bounds.samples(state.box, own, x, *self.drawing(state))
+        x, f, violation = check_tell(self, state, x, f, violation)
+        own = bounds.state_key(state.mean, state.generation)
+        y = bounds.samples(state.box, own, x, *self.sampler(state))
         after = self.learn(state, y, f, violation)
-        best = best_of(state.best, x, f, violation)
+        best = update_best(state.best, x, f, violation)
         return replace(after, best=best, generation=state.generation + 1)
 
     @abstractmethod
     def begin(self, mean: Array, box: Box, **placed: Any) -> S:
-        """Return the first state with mean [D]; `placed` are the other fields of `Placed`."""
+        """Return the first state from mean [D] and `placed`, other fields of `StrategyState`."""
 
     @abstractmethod
-    def drawing(self, state: S) -> tuple[bounds.Cloud, bounds.Draw]:
+    def sampler(self, state: S) -> tuple[bounds.SearchDistribution, bounds.Sampler]:
         """Return the search distribution's mean and scale, and the function that samples it."""
 
     @abstractmethod
@@ -75,11 +75,13 @@ class Strategy[S: Placed](PopulationAlgorithm[S]):
         """Return the state with the distribution updated by the values of the samples y [N, D]."""
 
 
-def normal(mean: Array, deviation: Array, count: int) -> tuple[bounds.Cloud, bounds.Draw]:
-    """Return `drawing` of a normal distribution with diagonal covariance, from [D] and [D]."""
+def normal_sampler(
+    mean: Array, deviation: Array, count: int
+) -> tuple[bounds.SearchDistribution, bounds.Sampler]:
+    """Return `sampler` of a normal distribution with diagonal covariance, from [D] and [D]."""
 
     def sample(key: Array) -> Array:
         z = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)
         return mean[None] + deviation[None] * z
 
-    return bounds.Cloud(mean, deviation), sample
+    return bounds.SearchDistribution(mean, deviation), sample

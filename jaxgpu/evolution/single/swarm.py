@@ -18,8 +18,8 @@ from jaxgpu.inputs.fields import number, pytree, size
 
 from ..population import clip, key_from, permutation, sample
 from ..problem import Box, Problem
-from ..protocol import Algorithm, PopulationAlgorithm, check_pop_size, told
-from .ranking import Best, best_of, checked, unevaluated
+from ..protocol import Algorithm, PopulationAlgorithm, check_pop_size, check_tell
+from .ranking import Best, check_single, init_best, update_best
 
 
 @pytree
@@ -39,7 +39,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
 
     def init(self, key: Array, problem: Problem) -> "PSOState":
         """Return the state with particles sampled uniformly in the box, at rest."""
-        problem = checked(self, key, problem)
+        problem = check_single(self, key, problem)
         members = sample(key, problem, self.pop_size)
         x, far = members.x, members.violation
         return PSOState(
@@ -48,7 +48,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
             own=x,
             f=far,
             violation=far,
-            best=unevaluated(problem),
+            best=init_best(problem),
             box=problem.box,
             generation=jnp.int32(0),
         )
@@ -73,7 +73,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
         self, state: "PSOState", x: Array, f: Array, violation: Array | None = None
     ) -> "PSOState":
         """Return the state with the new positions, and the best positions so far."""
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         win = _is_better(f[:, 0], violation, state.f, state.violation)
         return replace(
             state,
@@ -82,7 +82,7 @@ class PSO(PopulationAlgorithm["PSOState"]):
             own=jnp.where(win[:, None], x, state.own),
             f=jnp.where(win, f[:, 0], state.f),
             violation=jnp.where(win, violation, state.violation),
-            best=best_of(state.best, x, f, violation),
+            best=update_best(state.best, x, f, violation),
             generation=state.generation + 1,
         )
 
@@ -124,7 +124,7 @@ class CSO(Algorithm["CSOState"]):
 
     def init(self, key: Array, problem: Problem) -> "CSOState":
         """Return the state with particles sampled uniformly in the box, at rest."""
-        problem = checked(self, key, problem)
+        problem = check_single(self, key, problem)
         members = sample(key, problem, self.pop_size)
         x, far = members.x, members.violation
         first, second = _halves(self.pop_size)
@@ -135,7 +135,7 @@ class CSO(Algorithm["CSOState"]):
             violation=far,
             loser=first,
             winner=second,
-            best=unevaluated(problem),
+            best=init_best(problem),
             box=problem.box,
             generation=jnp.int32(0),
         )
@@ -152,7 +152,7 @@ class CSO(Algorithm["CSOState"]):
         self, state: "CSOState", x: Array, f: Array, violation: Array | None = None
     ) -> "CSOState":
         """Return the state with the losers at their new positions, and the next pairs."""
-        x, f, violation = told(self, state, x, f, violation)
+        x, f, violation = check_tell(self, state, x, f, violation)
         moved = state.loser
         v = state.v.at[moved].set(x - state.x[moved], unique_indices=True)
         value = state.f.at[moved].set(f[:, 0], unique_indices=True)
@@ -170,7 +170,7 @@ class CSO(Algorithm["CSOState"]):
             violation=broken,
             loser=jnp.where(again, second, jnp.where(win, b, a)),
             winner=jnp.where(again, first, jnp.where(win, a, b)),
-            best=best_of(state.best, x, f, violation),
+            best=update_best(state.best, x, f, violation),
             generation=state.generation + 1,
         )
 

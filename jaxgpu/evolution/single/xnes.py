@@ -19,9 +19,9 @@ from jaxgpu.inputs.fields import number, pytree
 
 from ..problem import Box
 from . import bounds
-from .adaptation import above_zero
+from .adaptation import avoid_underflow
 from .ranking import utilities, width
-from .strategy import Placed, Strategy
+from .strategy import Strategy, StrategyState
 
 
 def natural_weights(count: int, dtype: jnp.dtype) -> Array:
@@ -31,7 +31,7 @@ def natural_weights(count: int, dtype: jnp.dtype) -> Array:
 
 
 @pytree
-class NaturalStrategy[S: Placed](Strategy[S]):
+class NaturalStrategy[S: StrategyState](Strategy[S]):
     """Base class of strategies that follow natural gradients."""
 
     rate: Array | float = number(default=1.0, above=0, one=True)  # [] learning rate of the mean
@@ -53,9 +53,11 @@ class XNES(NaturalStrategy["State"]):
         sigma, shape = jnp.asarray(self.sigma, mean.dtype), jnp.diag(jnp.ones_like(mean))
         return State(mean=mean, box=box, sigma=sigma, shape=shape, **placed)
 
-    def drawing(self, state: "State") -> tuple[bounds.Cloud, bounds.Draw]:
+    def sampler(self, state: "State") -> tuple[bounds.SearchDistribution, bounds.Sampler]:
         scale = state.sigma * width(state.box)
-        cloud = bounds.Cloud(state.mean, scale * jnp.sqrt(jnp.sum(state.shape**2, axis=1)))
+        cloud = bounds.SearchDistribution(
+            state.mean, scale * jnp.sqrt(jnp.sum(state.shape**2, axis=1))
+        )
 
         def sample(key: Array) -> Array:
             z = jax.random.normal(key, (self.pop_size, state.mean.shape[0]), state.mean.dtype)
@@ -80,8 +82,8 @@ class XNES(NaturalStrategy["State"]):
         values, vectors = jnp.linalg.eigh(gradient)
         turn = vectors * jnp.exp(rate / 2 * values)[None]
         turn = jnp.matmul(turn, vectors.T, precision="highest")
-        mean = bounds.settled(state.box, state.mean + self.rate * scale * step)
-        sigma = above_zero(state.sigma * jnp.exp(rate / 2 * growth))
+        mean = bounds.wrap_mean(state.box, state.mean + self.rate * scale * step)
+        sigma = avoid_underflow(state.sigma * jnp.exp(rate / 2 * growth))
         shape = jnp.matmul(state.shape, turn, precision="highest")
         # at the limit of precision rounding can make the shape singular; all then stays unchanged
         sound = jnp.isfinite(sigma) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(shape))
@@ -94,7 +96,7 @@ class XNES(NaturalStrategy["State"]):
 
 
 @pytree
-class State(Placed):
+class State(StrategyState):
     """State of an xNES run: x = mean + sigma width B z, z standard normal, det B = 1."""
 
     sigma: Array  # [] step size, in widths of the box

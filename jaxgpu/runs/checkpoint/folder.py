@@ -12,14 +12,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from .sealed import CheckpointError
+from .sealed_files import CheckpointError
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{12})(-kept)?(\.npz)?")
 _MAX_LISTED = 6  # steps that an error message lists if the requested one does not exist
 
 
-def named(directory: Path, step: int, kept: bool = False) -> Path:
+def step_path(directory: Path, step: int, kept: bool = False) -> Path:
     """Return the folder for the parts of a step; a single file has `.npz` appended to this name.
 
     A retained step stays retained when it is written again.
@@ -46,7 +46,7 @@ def is_kept(path: Path) -> bool:
     return found is not None and found[2] is not None
 
 
-def newest_first(directory: Path) -> list[Path]:
+def list_newest_first(directory: Path) -> list[Path]:
     """Return the paths of complete checkpoints, valid or not: files or folders with a manifest."""
     found = [*directory.glob("step-*.npz")]
     found += [manifest.parent for manifest in directory.glob(f"step-*/{MANIFEST}")]
@@ -55,7 +55,7 @@ def newest_first(directory: Path) -> list[Path]:
 
 def steps_in(directory: Path) -> tuple[int, ...]:
     """Return the steps that have checkpoints, valid or not, in ascending order."""
-    return tuple(sorted({step_of(path) for path in newest_first(directory)}))
+    return tuple(sorted({step_of(path) for path in list_newest_first(directory)}))
 
 
 def find_step(directory: Path, step: int) -> list[Path]:
@@ -67,13 +67,14 @@ def find_step(directory: Path, step: int) -> list[Path]:
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> for step in range(0, 100, 10):
-    ...     named(folder, step).with_suffix(".npz").touch()
+    ...     step_path(folder, step).with_suffix(".npz").touch()
     >>> find_step(folder, 44)
     Traceback (most recent call last):
-    jaxgpu.runs.checkpoint.sealed.CheckpointError: ...: holds no checkpoint of step 44; the nearest
+    jaxgpu.runs.checkpoint.sealed_files.CheckpointError: ...: holds no checkpoint of step 44; the
+        nearest
     of 10 are 20, 30, 40, 50, 60, 70
     """
-    found = [path for path in newest_first(directory) if step_of(path) == step]
+    found = [path for path in list_newest_first(directory) if step_of(path) == step]
     if not found:
         steps = steps_in(directory)
         near = sorted(sorted(steps, key=lambda there: abs(there - step))[:_MAX_LISTED])
@@ -101,7 +102,7 @@ def drop_older(directory: Path, newest: Path, keep: int) -> None:
     a checkpoint.
     """
     last = step_of(newest)
-    there = [path for path in newest_first(directory) if step_of(path) <= last]
+    there = [path for path in list_newest_first(directory) if step_of(path) <= last]
     twice = [path for path in there if step_of(path) == last and is_kept(newest)]
     for old in {*there[keep:], *twice}:
         if not is_kept(old):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .plain import open_file
+from .untrusted_data import open_file
 
 _NPY_HEADER = re.compile(
     rb"\{'descr': '\|u1', 'fortran_order': False, 'shape': \((\d{1,18}),\), \} *\n"

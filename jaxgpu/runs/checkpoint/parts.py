@@ -24,9 +24,9 @@ import numpy as np
 from jaxgpu.devices.processes import Group, spans
 
 from .. import files
-from . import binary, plain, sealed
+from . import binary, sealed_files, untrusted_data
 from .folder import MANIFEST
-from .sealed import CheckpointError
+from .sealed_files import CheckpointError
 
 _FORMAT, _PART = "jaxgpu-checkpoint-of-parts", "jaxgpu-checkpoint-part"
 
@@ -65,8 +65,8 @@ def pieces(tree: Any, group: Group) -> Pieces:
 
 def write(folder: Path, rank: int, mine: Pieces) -> str:
     """Write the part of a process into the folder of a checkpoint; return its checksum."""
-    header = sealed.stamp(_PART) | {"boxes": mine.boxes}
-    return sealed.write(folder / _part_name(rank), header, mine.arrays)
+    header = sealed_files.stamp(_PART) | {"boxes": mine.boxes}
+    return sealed_files.write(folder / _part_name(rank), header, mine.arrays)
 
 
 def commit(folder: Path, leaves: list[list[Any]], meta: dict[str, Any], seals: list[str]) -> None:
@@ -74,13 +74,13 @@ def commit(folder: Path, leaves: list[list[Any]], meta: dict[str, Any], seals: l
     names = {_part_name(rank) for rank in range(len(seals))}
     for left in [part for part in folder.glob("part-*") if part.name not in names]:
         left.unlink()  # left by a larger job that ended before it wrote a manifest
-    manifest = sealed.stamp(_FORMAT) | {"leaves": leaves, "meta": meta, "parts": seals}
-    with files.replacing(folder / MANIFEST) as file:
+    manifest = sealed_files.stamp(_FORMAT) | {"leaves": leaves, "meta": meta, "parts": seals}
+    with files.replace_file(folder / MANIFEST) as file:
         file.write(json.dumps(manifest | {"digest": _manifest_digest(manifest)}, indent=1))
     files.sync(folder.parent)
 
 
-def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
+def open_parts(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
     """Return the manifest, and a function that reads the part of an array in a box.
 
     This process verifies the checksums of its share of the parts.
@@ -93,11 +93,11 @@ def opened(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
     boxes: Boxes = defaultdict(lambda: defaultdict(list))
     for rank, seal in enumerate(manifest["parts"]):
         path = folder / _part_name(rank)
-        if rank % len(group.members) == group.rank and sealed.seal_of(path) != seal:
+        if rank % len(group.members) == group.rank and sealed_files.seal_of(path) != seal:
             raise CheckpointError(f"{path}: of another checkpoint than its manifest; use another")
         if not path.is_file():
             raise CheckpointError(f"{path}: no such part; use another checkpoint")
-        with sealed.opened(path, _PART) as (header, members):
+        with sealed_files.open_sealed(path, _PART) as (header, members):
             for i, (number, box) in enumerate(header["boxes"]):
                 sizes = [stop - start for start, stop in box]
                 _, _, size = binary.layout(manifest["leaves"][number][1], sizes)
@@ -111,13 +111,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise CheckpointError(f"{path}: no such checkpoint; give a file that jaxgpu wrote")
     try:
-        manifest = plain.parse(path.read_text())
+        manifest = untrusted_data.parse(path.read_text())
         digest = manifest.pop("digest")
     except (ValueError, LookupError, AttributeError, TypeError):
         digest = manifest = None
     if manifest is None or digest != _manifest_digest(manifest):
         raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
-    sealed.refuse_foreign(path, manifest, _FORMAT)
+    sealed_files.refuse_foreign(path, manifest, _FORMAT)
     return manifest
 
 
@@ -144,7 +144,7 @@ def _read_box(
         )
     out = np.zeros([stop - start for start, stop in want], binary.dtype_of(kind))
     for path, pieces in itertools.groupby(found, lambda row: row[0]):
-        with sealed.opened(path, _PART) as (_, members):
+        with sealed_files.open_sealed(path, _PART) as (_, members):
             for _, i, box, shared in pieces:
                 piece = binary.from_bytes(members[str(i)], kind, [b - a for a, b in box])
                 out[_relative_slices(shared, want)] = piece[_relative_slices(shared, box)]

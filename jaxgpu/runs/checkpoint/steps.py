@@ -8,10 +8,10 @@ from typing import Any
 
 from jaxgpu.devices.processes import ALONE, Group
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from . import folder, parts, sealed
-from .sealed import CheckpointError
+from . import folder, parts, sealed_files
+from .sealed_files import CheckpointError
 from .tree import load_as, save
 
 _STEP = ranges.Range(least=0, below=10**12, whole=True, one=True)  # twelve digits in a name
@@ -52,13 +52,13 @@ def save_step(
     ranges.refuse("checkpoint.save_step: step", step, _STEP)
     ranges.refuse("checkpoint.save_step: keep", keep, _KEEP)
     arguments.flag("checkpoint.save_step: kept", kept)
-    step, meta = int(step), sealed.jsonable(meta)
-    path = folder.named(directory, step, kept)
+    step, meta = int(step), sealed_files.jsonable(meta)
+    path = folder.step_path(directory, step, kept)
     save(folder.file_of(path), tree, {**meta, "step": step})
     folder.drop_older(directory, path, keep)
 
 
-@explained
+@explain_errors
 def save_parts(
     directory: Path,
     step: int,
@@ -82,8 +82,8 @@ def save_parts(
     {'x': array([0., 1., 2.], dtype=float32)}
     """
     # decided by one: the file system may show processes different files for a moment
-    name = group.decided("save", folder.named(directory, step, kept).name)
-    path, meta = directory / name, {**sealed.jsonable(meta), "step": step}
+    name = group.broadcast("save", folder.step_path(directory, step, kept).name)
+    path, meta = directory / name, {**sealed_files.jsonable(meta), "step": step}
     seals = _write_in_all(group, lambda: parts.write(path, group.rank, mine))
 
     def commit_parts() -> str:
@@ -123,10 +123,10 @@ def load_last(
     arguments.function("checkpoint.load_last: template", template)
     ranges.refuse("checkpoint.load_last: step", step, dataclasses.replace(_STEP, none=True))
     names, fault = _list_names(directory, step)
-    if group.somewhere("load", bool(fault)):
+    if group.any_process("load", bool(fault)):
         raise CheckpointError(fault or f"{directory}: another process sees other files in it")
     refused = []
-    for name in group.decided("load", names):
+    for name in group.broadcast("load", names):
         found, fault = None, ""
         try:
             found = load_as(directory / name, template, group)
@@ -149,7 +149,9 @@ def _list_names(directory: Path, step: int | None) -> tuple[list[str], str]:
     """Return the names of checkpoints to try, and an error message if a step has none."""
     try:
         found = (
-            folder.newest_first(directory) if step is None else folder.find_step(directory, step)
+            folder.list_newest_first(directory)
+            if step is None
+            else folder.find_step(directory, step)
         )
     except CheckpointError as error:
         return [], str(error)
@@ -165,7 +167,7 @@ def holds_any(directory: str | Path) -> bool:
     (False, None, True)
     """
     directory = arguments.path("checkpoint.holds_any: directory", directory)
-    return bool(folder.newest_first(directory))
+    return bool(folder.list_newest_first(directory))
 
 
 def _write_in_all(group: Group, write: Callable[[], str]) -> list[str]:

@@ -12,8 +12,8 @@ from jaxgpu.devices.processes import ALONE, Group, spans
 from jaxgpu.inputs import arguments
 from jaxgpu.inputs.arguments import is_key
 
-from . import binary, parts, sealed
-from .sealed import CheckpointError
+from . import binary, parts, sealed_files
+from .sealed_files import CheckpointError
 
 FORMAT = "jaxgpu-checkpoint"
 
@@ -46,13 +46,13 @@ def save(path: str | Path, tree: Any, meta: Meta | None = None) -> None:
                 f"checkpoint.save: tree{name} of type {kind}; it must be of a type that JAX has"
             )
     arrays = [np.asarray(binary.numbers_of(leaf)) for _, leaf in leaves]
-    header = sealed.stamp(FORMAT) | {
+    header = sealed_files.stamp(FORMAT) | {
         "leaves": [
             [name, binary.kind_of(x), list(a.shape)] for (name, x), a in zip(leaves, arrays)
         ],
-        "meta": {} if meta is None else sealed.jsonable(meta),
+        "meta": {} if meta is None else sealed_files.jsonable(meta),
     }
-    sealed.write(path, header, arrays)
+    sealed_files.write(path, header, arrays)
 
 
 def load(path: str | Path, like: Any) -> tuple[Any, Meta]:
@@ -83,18 +83,18 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], Meta]:
     ({"['x']": array([0., 1., 2.])}, {'step': 7})
     """
     path = arguments.path("checkpoint.read: path", path, "a file")
-    with sealed.as_written(path):
+    with sealed_files.convert_errors(path):
         header, array = _open_checkpoint(path, ALONE)
         return {leaf[0]: array(i, ...) for i, leaf in enumerate(header["leaves"])}, header["meta"]
 
 
-def leaves(path: Path) -> tuple[list[Any], Meta]:
+def read_leaves(path: Path) -> tuple[list[Any], Meta]:
     """Return the arrays and keys of a checkpoint in their order, and `meta`.
 
     Raises:
         CheckpointError: missing, truncated, altered, or of another format or version.
     """
-    with sealed.as_written(path):
+    with sealed_files.convert_errors(path):
         header, array = _open_checkpoint(path, ALONE)
         kinds = [kind for _, kind, _ in header["leaves"]]
         return [binary.leaf_of(array(i, ...), kind) for i, kind in enumerate(kinds)], header["meta"]
@@ -106,7 +106,7 @@ def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -
     Each of several processes reads the values of its own devices, and verifies the checksums of its
     share of the parts. All must succeed before any uses the values.
     """
-    with sealed.as_written(path):
+    with sealed_files.convert_errors(path):
         header, array = _open_checkpoint(path, group)
         like = template(header["meta"])
         _check_structure(path, header["leaves"], like)
@@ -118,9 +118,9 @@ def load_as(path: Path, template: Callable[[Meta], Any], group: Group = ALONE) -
 def _open_checkpoint(path: Path, group: Group) -> tuple[dict[str, Any], Reader]:
     """Return the header of a checkpoint, and a function that reads its arrays."""
     if path.is_dir():
-        return parts.opened(path, group)
-    sealed.seal_of(path)
-    with sealed.opened(path, FORMAT) as (header, members):
+        return parts.open_parts(path, group)
+    sealed_files.seal_of(path)
+    with sealed_files.open_sealed(path, FORMAT) as (header, members):
         arrays = [
             binary.from_bytes(members[str(i)], kind, shape)
             for i, (_, kind, shape) in enumerate(header["leaves"])

@@ -7,9 +7,9 @@
 
 Read `store` first, which writes all three for the loop of `run`. `identity` decides whether a run
 is the same, by digests of its traced program; `settings` lists the settings of JAX that count. A
-`branch` starts at a checkpoint of another run. `guard` checks a run before it is saved, and `saved`
-reads it without the script: `objects` rebuilds the values that `structure` described, from the
-classes and functions in `catalog`.
+`branch` starts at a checkpoint of another run. `guard` checks a run before it is saved, and
+`saved_run` reads it without the script: `objects` rebuilds the values that `structure` described,
+from the classes and functions in `catalog`.
 """
 
 __all__ = []  # the loop uses its parts; `jaxgpu.load` is for users

@@ -46,7 +46,7 @@ class Branch:
         arguments.path("Branch: folder", self.folder)
         ranges.refuse("Branch: step", self.step, _STEP)
         if isinstance(self.changed, str) or not isinstance(self.changed, Sequence):
-            shown = arguments.shown(self.changed)
+            shown = arguments.format_value(self.changed)
             raise TypeError(
                 f"Branch: changed={shown}; it must be names in a tuple, such as ('eta',)"
             )
@@ -71,7 +71,7 @@ def allowed_names(resume: Any) -> tuple[str, ...]:
     if isinstance(resume, Branch):
         return tuple(resume.changed)
     if isinstance(resume, str) or not isinstance(resume, Sequence) or not len(resume):
-        raise TypeError(f"run: resume={arguments.shown(resume)}; it must be {_RESUME_NOUN}")
+        raise TypeError(f"run: resume={arguments.format_value(resume)}; it must be {_RESUME_NOUN}")
     return tuple(arguments.word("run: resume", name) for name in resume)
 
 

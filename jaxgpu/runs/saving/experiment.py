@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxgpu.devices.processes import spans
 
-from ..checkpoint import CheckpointError, binary, sealed
+from ..checkpoint import CheckpointError, binary, sealed_files
 from ..program import Call
 from . import identity, objects, settings, structure
 from .catalog import Trusted
@@ -37,7 +37,7 @@ class Experiment:
     @property
     def digest(self) -> str:
         text = json.dumps(self.header, sort_keys=True)
-        return identity.joined(text, *map(identity.of_arrays, self.arrays))
+        return identity.combine_digests(text, *map(identity.arrays_digest, self.arrays))
 
     def write(self, out: Path) -> None:
         """Write it into the folder of a run, unless it is there already."""
@@ -45,8 +45,8 @@ class Experiment:
         if not path.exists():
             arrays = [np.asarray(binary.numbers_of(a)) for a in self.arrays]
             kinds = [[binary.kind_of(a), list(b.shape)] for a, b in zip(self.arrays, arrays)]
-            header = sealed.stamp(FORMAT) | {"experiment": self.header, "arrays": kinds}
-            sealed.write(path, header, arrays)
+            header = sealed_files.stamp(FORMAT) | {"experiment": self.header, "arrays": kinds}
+            sealed_files.write(path, header, arrays)
 
     def names(self) -> dict[str, str]:
         """Return all values, formatted, by their names."""
@@ -66,21 +66,21 @@ class Experiment:
 
     def _iterate_values(self, part: str) -> Iterator[tuple[str, str]]:
         inside = self.header[part]
-        for name, value in structure.flat(inside["function"], self.arrays).items():
+        for name, value in structure.flat_values(inside["function"], self.arrays).items():
             yield name or "function", value
         for at, carried in inside["carried"]:
             at = "" if at == "self" else at
-            for name, value in structure.flat(carried, self.arrays, at).items():
+            for name, value in structure.flat_values(carried, self.arrays, at).items():
                 yield name or "spec", value
 
 
-NOTHING = Experiment({}, [])  # for a run that is not saved
+EMPTY = Experiment({}, [])  # for a run that is not saved
 
 
-def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
+def describe_run(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
     """Describe a run. All processes that share the state must call it.
 
-    >>> of(Call(abs), Call(abs), {"x": np.float32(1.0)}, None).names()["start['x']"]
+    >>> describe_run(Call(abs), Call(abs), {"x": np.float32(1.0)}, None).names()["start['x']"]
     '1.0 (float32)'
     """
     arrays: list[Any] = []
@@ -88,7 +88,7 @@ def of(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
     start = {
         jax.tree_util.keystr(at): _format_leaf(x) for at, x in jax.tree.leaves_with_path(state)
     }
-    shown = "None" if key is None else structure.shown(key)
+    shown = "None" if key is None else structure.format_array(key)
     rest = {"start": start, "key": shown, "settings": settings.number_settings()}
     return Experiment(parts | rest, arrays)
 
@@ -100,9 +100,9 @@ def read(out: Path, digest: str) -> Experiment:
         CheckpointError: there is none, or it was altered.
     """
     path = _experiment_path(out, str(digest))
-    with sealed.as_written(path):
-        sealed.seal_of(path)
-        with sealed.opened(path, FORMAT) as (header, members):
+    with sealed_files.convert_errors(path):
+        sealed_files.seal_of(path)
+        with sealed_files.open_sealed(path, FORMAT) as (header, members):
             arrays = [
                 binary.leaf_of(binary.from_bytes(members[str(i)], kind, shape), kind)
                 for i, (kind, shape) in enumerate(header["arrays"])
@@ -120,7 +120,7 @@ def differences(was: Experiment, now: Experiment) -> dict[str, str]:
 
     >>> from functools import partial
     >>> calls = [Call(partial(lambda rate, x: rate * x, rate)) for rate in (0.1, 0.2)]
-    >>> differences(*(of(call, Call(abs), {}, None) for call in calls))
+    >>> differences(*(describe_run(call, Call(abs), {}, None) for call in calls))
     {'rate': 'was 0.1, is 0.2'}
     """
     old, new = was.names(), now.names()
@@ -155,10 +155,10 @@ def _sort_key(name: str) -> tuple[bool, int]:
     return last not in ("x", "v", "m"), name.count(".") + name.count("[")
 
 
-def allowed(name: str, allow: Iterable[str]) -> bool:
+def is_allowed(name: str, allow: Iterable[str]) -> bool:
     """Return True if `name` equals one in `allow`, ends with it, or is inside the value it names.
 
-    >>> [allowed("steps.eta", (word,)) for word in ("eta", "steps.eta", "steps", "beta")]
+    >>> [is_allowed("steps.eta", (word,)) for word in ("eta", "steps.eta", "steps", "beta")]
     [True, True, True, False]
     """
     plain = name.replace("[", ".[").lstrip(".")
@@ -178,14 +178,17 @@ def part_of(name: str) -> str:
 
 
 def _describe_call(call: Call, arrays: list[Any]) -> dict[str, Any]:
-    inside = [[name, structure.of(value, arrays)] for name, value in call.carried().items()]
-    return {"function": structure.of(call.function, arrays), "carried": inside}
+    inside = [
+        [name, structure.describe_value(value, arrays)]
+        for name, value in call.named_arguments().items()
+    ]
+    return {"function": structure.describe_value(call.function, arrays), "carried": inside}
 
 
 def _format_leaf(leaf: Any) -> str:
     if spans(leaf):
-        return f"{leaf.dtype}{list(leaf.shape)} {identity.of_arrays(leaf)[:_DIGEST_LENGTH]}"
-    return structure.shown(leaf)
+        return f"{leaf.dtype}{list(leaf.shape)} {identity.arrays_digest(leaf)[:_DIGEST_LENGTH]}"
+    return structure.format_array(leaf)
 
 
 def _experiment_path(out: Path, digest: str) -> Path:

@@ -20,8 +20,8 @@ class Guard:
     bitwise identical to one without a guard. Rows are checked on the host, where they are.
 
     >>> guard = Guard(Store(None, None), None)
-    >>> guard.hold({"x": jnp.ones(3)}, {"energy": np.ones(5)}, 10, 15)
-    >>> guard.hold({"x": jnp.ones(3)}, {"energy": np.array([1.0, np.inf])}, 10, 12)
+    >>> guard.check({"x": jnp.ones(3)}, {"energy": np.ones(5)}, 10, 15)
+    >>> guard.check({"x": jnp.ones(3)}, {"energy": np.array([1.0, np.inf])}, 10, 12)
     Traceback (most recent call last):
     FloatingPointError: run: history ['energy'] from step 12 on is not finite, in steps 11 to ...
     """
@@ -29,7 +29,7 @@ class Guard:
     store: Store  # store of the run
     place: Any  # sharding of results that every process reads; None for a single process
 
-    def hold(self, state: Any, rows: Any, begin: int, end: int) -> None:
+    def check(self, state: Any, rows: Any, begin: int, end: int) -> None:
         """Raise if the state of step `end` or the rows since `begin` are not finite.
 
         Args:
@@ -43,12 +43,12 @@ class Guard:
         """
         finite = jax.jit(_find_finite_leaves, out_shardings=self.place)(state)
         faults = [
-            f"state {named(at)}" for at, good in jax.tree.leaves_with_path(finite) if not good
+            f"state {format_path(at)}" for at, good in jax.tree.leaves_with_path(finite) if not good
         ]
         for at, leaf in jax.tree.leaves_with_path(rows):
             bad = _find_bad_rows(leaf)
             if bad.any():
-                faults.append(f"history {named(at)} from step {begin + 1 + bad.argmax()} on")
+                faults.append(f"history {format_path(at)} from step {begin + 1 + bad.argmax()} on")
         if faults:
             self.store.wait()
             more = f" and {len(faults) - _MAX_NAMED} more" if len(faults) > _MAX_NAMED else ""
@@ -69,10 +69,10 @@ class Guard:
         return f"{when}; the last good checkpoint is of step {begin} in {out}{finer}"
 
 
-def named(at: tuple[Any, ...]) -> str:
+def format_path(at: tuple[Any, ...]) -> str:
     """Return the key path of a leaf as text for an error message; "all" for the whole tree.
 
-    >>> named(jax.tree.leaves_with_path({"x": 0.0})[0][0]), named(())
+    >>> format_path(jax.tree.leaves_with_path({"x": 0.0})[0][0]), format_path(())
     ("['x']", 'all')
     """
     return jax.tree_util.keystr(at).lstrip(".")[:40] or "all"

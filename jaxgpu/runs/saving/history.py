@@ -24,8 +24,8 @@ import jax
 import numpy as np
 
 from .. import files
-from ..checkpoint import CheckpointError, binary, plain, sealed
-from ..checkpoint.plain import open_file
+from ..checkpoint import CheckpointError, binary, sealed_files, untrusted_data
+from ..checkpoint.untrusted_data import open_file
 from . import objects, structure
 from .catalog import Trusted
 
@@ -42,7 +42,7 @@ class Segment:
     seal: str  # checksum of all these rows
 
 
-class Seals:
+class Checksum:
     """Running checksum of all rows so far."""
 
     def __init__(self, head: str, arrays: int) -> None:
@@ -53,19 +53,19 @@ class Seals:
         """Update the checksum with the bytes of rows of an array."""
         self._arrays[array].update(rows)
 
-    def at(self, rows: int) -> Segment:
+    def segment_at(self, rows: int) -> Segment:
         """Return the end of a segment that completes the first `rows` rows."""
         digests = [digest.hexdigest() for digest in self._arrays]
         text = "\n".join([self._head, str(rows), *digests])
         return Segment(rows, hashlib.sha256(text.encode()).hexdigest())
 
 
-class Memory:
+class MemoryHistory:
     """Rows in memory; the cost of adding rows does not depend on how many there are.
 
     Keys are added as the words that represent them, and returned as keys.
 
-    >>> memory = Memory({"x": jax.ShapeDtypeStruct((2,), "float32")}, most=3)
+    >>> memory = MemoryHistory({"x": jax.ShapeDtypeStruct((2,), "float32")}, most=3)
     >>> memory.add({"x": np.zeros((1, 2))}, 1)
     >>> memory.add({"x": np.ones((2, 2))}, 2)
     >>> memory.tree()["x"][:, 0].tolist()
@@ -82,7 +82,7 @@ class Memory:
 
     close = begin
 
-    def taken(self) -> list[Any]:
+    def take_pending(self) -> list[Any]:
         """Return no rows: none wait for a checksum."""
         return []
 
@@ -116,7 +116,7 @@ class Journal:
     >>> journal = Journal(Path(tempfile.mkdtemp()), {"x": jax.ShapeDtypeStruct((), "float32")})
     >>> journal.begin()
     >>> journal.add({"x": np.arange(3, dtype=np.float32)}, 3)
-    >>> journal.seal(journal.taken()).rows
+    >>> journal.seal(journal.take_pending()).rows
     3
     >>> journal.close()
     >>> read(journal.out)["x"].tolist()
@@ -126,23 +126,23 @@ class Journal:
     out: Path  # folder of the run
     row: Any  # shapes and dtypes of a row
     count: int = 0  # rows so far, including those without a checksum
-    _seals: Seals = Seals("", 0)
+    _seals: Checksum = Checksum("", 0)
     _waiting: list[tuple[int, list[np.ndarray]]] = field(default_factory=list)  # no checksum yet
     _files: list[Any] = field(default_factory=list)
 
     def begin(self) -> None:
         """Create the files of a new run; overwrite those that an unsaved run may have left."""
         head = json.dumps(_make_header(self.row))
-        self._seals = Seals(head, len(jax.tree.leaves(self.row)))
+        self._seals = Checksum(head, len(jax.tree.leaves(self.row)))
         self._open_files()
-        with files.replacing(_journal_path(self.out)) as file:
+        with files.replace_file(_journal_path(self.out)) as file:
             file.write(head + "\n")
 
-    def resume(self, at: Segment, seals: Seals) -> None:
+    def resume(self, at: Segment, seals: Checksum) -> None:
         """Continue after a segment, with the result of `verify`; drop the rows after it."""
         # rows are overwritten in place, as a reader may have mapped the file
         kept = [line for line, segment in _iterate_segments(self.out) if segment.rows <= at.rows]
-        with files.replacing(_journal_path(self.out)) as file:
+        with files.replace_file(_journal_path(self.out)) as file:
             file.writelines(
                 [json.dumps(_make_header(self.row)) + "\n", *(line + "\n" for line in kept)]
             )
@@ -159,7 +159,7 @@ class Journal:
         self.count += count
         self._waiting.append((self.count, leaves))
 
-    def taken(self) -> list[tuple[int, list[np.ndarray]]]:
+    def take_pending(self) -> list[tuple[int, list[np.ndarray]]]:
         """Return the rows that wait for a checksum, the argument of `seal`."""
         waiting, self._waiting = self._waiting, []
         return waiting
@@ -169,11 +169,11 @@ class Journal:
         for file in self._files:
             os.fsync(file.fileno())
         with open(_journal_path(self.out), "a") as file:
-            end = self._seals.at(0)
+            end = self._seals.segment_at(0)
             for rows, leaves in waiting:
                 for i, leaf in enumerate(leaves):
                     self._seals.add(i, _as_bytes(leaf))
-                end = self._seals.at(rows)
+                end = self._seals.segment_at(rows)
                 file.write(json.dumps({"rows": rows, "seal": end.seal}) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -198,7 +198,7 @@ class Journal:
         self._files = [_open_rows(_rows_path(self.out, i)) for i in range(count)]
 
 
-def verify(out: Path, at: Segment) -> Seals:
+def verify(out: Path, at: Segment) -> Checksum:
     """Read all rows up to the segment of a checkpoint, and verify their checksum.
 
     Returns:
@@ -208,11 +208,11 @@ def verify(out: Path, at: Segment) -> Seals:
         CheckpointError: rows or lines are missing or altered.
     """
     file = _journal_path(out)
-    with sealed.as_written(file):
+    with sealed_files.convert_errors(file):
         head = _read_header(file)
-        leaves = plain.parse(head)["leaves"]
+        leaves = untrusted_data.parse(head)["leaves"]
         sizes = [binary.layout(kind, shape)[2] for _, kind, shape in leaves]
-        seals, end = Seals(head, len(sizes)), Segment(0, "")
+        seals, end = Checksum(head, len(sizes)), Segment(0, "")
         with contextlib.ExitStack() as opened:
             rows_of = (_rows_path(out, i) for i in range(len(sizes)))
             arrays = [opened.enter_context(open_file(rows, "rb")) for rows in rows_of]
@@ -223,7 +223,7 @@ def verify(out: Path, at: Segment) -> Seals:
                     for piece in _read_pieces(arrays[i], (segment.rows - end.rows) * size):
                         seals.add(i, piece)
                 end = segment
-                if seals.at(end.rows) != end:
+                if seals.segment_at(end.rows) != end:
                     raise CheckpointError(
                         f"{file.parent}: the first {end.rows} rows are not those that were "
                         "sealed; use another folder"
@@ -233,7 +233,7 @@ def verify(out: Path, at: Segment) -> Seals:
         return seals
 
 
-def copy(source: Path, out: Path, at: Segment) -> Seals:
+def copy(source: Path, out: Path, at: Segment) -> Checksum:
     """Copy the history of a run up to a segment into another folder, which has none.
 
     The journal is written last: without it there is no history.
@@ -244,9 +244,9 @@ def copy(source: Path, out: Path, at: Segment) -> Seals:
     Raises:
         CheckpointError: rows or lines are missing or altered.
     """
-    with sealed.as_written(_journal_path(source)):
+    with sealed_files.convert_errors(_journal_path(source)):
         head = _read_header(_journal_path(source))
-        leaves = plain.parse(head)["leaves"]
+        leaves = untrusted_data.parse(head)["leaves"]
         _journal_path(out).parent.mkdir(exist_ok=True)
         for i, (_, kind, shape) in enumerate(leaves):
             size = at.rows * binary.layout(kind, shape)[2]
@@ -260,7 +260,7 @@ def copy(source: Path, out: Path, at: Segment) -> Seals:
                 file.flush()
                 os.fsync(file.fileno())
         kept = [line for line, segment in _iterate_segments(source) if segment.rows <= at.rows]
-        with files.replacing(_journal_path(out)) as file:
+        with files.replace_file(_journal_path(out)) as file:
             file.writelines(f"{line}\n" for line in (head, *kept))
     return verify(out, at)
 
@@ -289,12 +289,12 @@ def read(out: str | Path, rows: int | None = None, trusted: Trusted = ()) -> Any
         CheckpointError: there is no history, or it has fewer rows.
     """
     file = _journal_path(Path(out))
-    with sealed.as_written(file):
-        leaves = [binary.leaf_of(array, kind) for _, kind, array in arrays_of(out, rows)]
-        return objects.build(plain.parse(_read_header(file))["tree"], leaves, trusted)
+    with sealed_files.convert_errors(file):
+        leaves = [binary.leaf_of(array, kind) for _, kind, array in stored_arrays(out, rows)]
+        return objects.build(untrusted_data.parse(_read_header(file))["tree"], leaves, trusted)
 
 
-def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, np.ndarray]]:
+def stored_arrays(out: str | Path, rows: int | None = None) -> list[tuple[str, str, np.ndarray]]:
     """Return the name, the type and the array of each part of the history in a folder.
 
     Keys are returned as arrays of words.
@@ -304,11 +304,11 @@ def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, 
     """
     out = Path(out)
     file = _journal_path(out)
-    with sealed.as_written(file):
-        head = plain.parse(_read_header(file))
+    with sealed_files.convert_errors(file):
+        head = untrusted_data.parse(_read_header(file))
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
-        there = count(out)
+        there = count_rows(out)
         if rows is not None and rows > there:
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
         rows = there if rows is None else rows
@@ -318,20 +318,20 @@ def arrays_of(out: str | Path, rows: int | None = None) -> list[tuple[str, str, 
         ]
 
 
-def count(out: str | Path) -> int:
+def count_rows(out: str | Path) -> int:
     """Return the number of rows with a checksum in the folder of a run.
 
     Raises:
         CheckpointError: there is no history, or it was altered.
     """
-    with sealed.as_written(_journal_path(Path(out))):
+    with sealed_files.convert_errors(_journal_path(Path(out))):
         return max((segment.rows for _, segment in _iterate_segments(Path(out))), default=0)
 
 
 def _make_header(row: Any) -> dict[str, Any]:
     names = [jax.tree_util.keystr(at) for at, _ in jax.tree.leaves_with_path(row)]
     leaves = [[name, kind, list(x.shape)] for name, kind, x in zip(names, *binary.describe(row))]
-    tree = structure.of_tree(row)
+    tree = structure.describe_tree(row)
     return {"format": FORMAT, "version": VERSION, "leaves": leaves, "tree": tree}
 
 
@@ -350,7 +350,7 @@ def _iterate_segments(out: Path) -> Iterator[tuple[str, Segment]]:
         lines.readline()
         for line in lines:
             if line.endswith("\n"):
-                found = plain.parse(line)
+                found = untrusted_data.parse(line)
                 yield line[:-1], Segment(int(found["rows"]), str(found["seal"]))
 
 

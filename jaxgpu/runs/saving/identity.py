@@ -39,27 +39,27 @@ _LOWERING_SETTINGS = {
 type Put = Callable[[bytes], None]
 
 
-def of_program(traced: Any, called: list[Any] | None = None) -> str:
+def program_digest(traced: Any, called: list[Any] | None = None) -> str:
     """Return the digest of a traced program and its constants, 64 hexadecimal characters.
 
     Args:
         called: a list that receives the host functions that it calls. The digest excludes them.
 
     >>> one, two, same = (jax.make_jaxpr(lambda x, a=a: x + a)(0.0) for a in (1.0, 2.0, 1.0))
-    >>> of_program(one) == of_program(same), of_program(one) == of_program(two)
+    >>> program_digest(one) == program_digest(same), program_digest(one) == program_digest(two)
     (True, False)
     """
     digest = hashlib.sha256()
-    _ProgramHasher(digest.update, [] if called is None else called).closed(traced)
+    _ProgramHasher(digest.update, [] if called is None else called).hash_closed_jaxpr(traced)
     return digest.hexdigest()
 
 
-def of_arrays(tree: Any) -> str:
+def arrays_digest(tree: Any) -> str:
     """Return the digest of the leaves of a pytree: names, dtypes, shapes and bytes.
 
-    >>> of_arrays({"x": np.zeros(3)}) == of_arrays({"x": np.zeros(3)})
+    >>> arrays_digest({"x": np.zeros(3)}) == arrays_digest({"x": np.zeros(3)})
     True
-    >>> of_arrays({"x": np.zeros(3)}) == of_arrays({"y": np.zeros(3)})
+    >>> arrays_digest({"x": np.zeros(3)}) == arrays_digest({"y": np.zeros(3)})
     False
     """
     digest = hashlib.sha256()
@@ -69,10 +69,10 @@ def of_arrays(tree: Any) -> str:
     return digest.hexdigest()
 
 
-def joined(*digests: str) -> str:
+def combine_digests(*digests: str) -> str:
     """Combine several digests into one.
 
-    >>> joined("of a program", "of a start")[:8]
+    >>> combine_digests("of a program", "of a start")[:8]
     'f9dfd4ff'
     """
     return hashlib.sha256("".join(digests).encode()).hexdigest()
@@ -84,7 +84,7 @@ class _ProgramHasher:
     def __init__(self, put: Put, called: list[Any]) -> None:
         self.put, self.called = put, called
 
-    def closed(self, program: Any) -> None:
+    def hash_closed_jaxpr(self, program: Any) -> None:
         for constant in program.consts:
             _hash_value(self.put, constant)
         self.jaxpr(program.jaxpr)
@@ -119,7 +119,7 @@ class _ProgramHasher:
     def parameter(self, value: Any) -> None:
         """Hash a parameter of an operation, without parts that differ between processes."""
         if hasattr(value, "jaxpr") and hasattr(value, "consts"):
-            self.closed(value)
+            self.hash_closed_jaxpr(value)
         elif hasattr(value, "eqns"):
             self.jaxpr(value)
         elif isinstance(value, (tuple, list)):

@@ -72,7 +72,7 @@ def check(name: str, keep: Any) -> Keep:
     """
     if keep is None or isinstance(keep, WallTime | Logarithmic):
         return keep
-    fault = _STEPS.fault(keep)
+    fault = _STEPS.violation(keep)
     if fault:
         kind = ValueError if isinstance(keep, int) and not isinstance(keep, bool) else TypeError
         raise kind(
@@ -86,7 +86,7 @@ class KeptSteps:
     """State of a rule: the rule, and the time since it last retained a checkpoint.
 
     >>> kept = KeptSteps(Logarithmic())
-    >>> kept.next_after(0), kept.next_after(5), kept.count(0, 100), kept.is_due(6)
+    >>> kept.next_step(0), kept.next_step(5), kept.count(0, 100), kept.is_due(6)
     (1, 8, 7, False)
     """
 
@@ -94,7 +94,7 @@ class KeptSteps:
         self.keep = keep
         self._began = time.monotonic()  # start of the current interval, shifted by a resume
 
-    def next_after(self, step: int) -> int | None:
+    def next_step(self, step: int) -> int | None:
         """Return the first retained step after `step`, or None if it is not known in advance."""
         if isinstance(self.keep, Logarithmic):
             kept, factor = int(self.keep.first), float(self.keep.factor)
@@ -107,16 +107,16 @@ class KeptSteps:
         """Return the number of steps after `begin`, up to `end`, known to be retained."""
         if isinstance(self.keep, int):
             return end // self.keep - begin // self.keep
-        found, kept = 0, self.next_after(begin)
+        found, kept = 0, self.next_step(begin)
         while kept is not None and kept <= end:
-            found, kept = found + 1, self.next_after(kept)
+            found, kept = found + 1, self.next_step(kept)
         return found
 
     def is_due(self, step: int) -> bool:
         """Return True if the checkpoint of a step, which is written now, is retained."""
         if isinstance(self.keep, WallTime):
             return self.seconds >= self.keep.seconds
-        return step > 0 and self.next_after(step - 1) == step
+        return step > 0 and self.next_step(step - 1) == step
 
     @property
     def seconds(self) -> float:

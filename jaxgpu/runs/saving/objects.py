@@ -13,7 +13,7 @@ from typing import Any
 
 from ..checkpoint import binary
 from . import catalog
-from .structure import PLAIN, kind_of
+from .structure import JSON_SCALARS, kind_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Missing:
 
 
 def build(found: Any, arrays: list[Any], trusted: catalog.Trusted = ()) -> Any:
-    """Return the value that `structure.of` described, from its result and the arrays.
+    """Return the value that `structure.describe_value` described, from its result and the arrays.
 
     Args:
         found: a structure.
@@ -63,7 +63,7 @@ class _ObjectBuilder:
         self._arrays, self._trusted = arrays, trusted
 
     def make(self, found: Any) -> Any:
-        if isinstance(found, PLAIN):
+        if isinstance(found, JSON_SCALARS):
             return found
         kind, inside = kind_of(found)
         if kind == "array":

@@ -75,11 +75,11 @@ class Store:
         if key is not None:
             self.meta["key"] = jax.random.key_data(key).tolist()
             self.meta["generator"] = str(jax.random.key_impl(key))
-        self.experiment = experiment.NOTHING
+        self.experiment = experiment.EMPTY
         self._called: Callable[[], str] = str
         self._another = ""  # message if the newest checkpoint is of another experiment
-        self.rows: history.Memory | history.Journal = history.Memory((), 0)
-        self._seals = history.Seals("", 0)  # checksum of the history that was read
+        self.rows: history.MemoryHistory | history.Journal = history.MemoryHistory((), 0)
+        self._seals = history.Checksum("", 0)  # checksum of the history that was read
         # folder of the checkpoint to resume from, and the argument that allows changes
         self._source, self._resume = self.out or Path(), "resume"
         self._branched = history.Segment(0, "")  # history that a branch copies
@@ -108,12 +108,12 @@ class Store:
         if self.out is not None and self.group.first:
             try:
                 self.out.mkdir(parents=True, exist_ok=True)
-                entered.enter_context(files.locked(self.out))
-                files.sweep(self.out, "step-*")
-                files.sweep(self.out, "experiment-*")
+                entered.enter_context(files.lock_folder(self.out))
+                files.remove_scratch(self.out, "step-*")
+                files.remove_scratch(self.out, "experiment-*")
             except OSError as error:
                 fault = error
-        said = self.group.decided("lock", fault and str(fault.strerror))
+        said = self.group.broadcast("lock", fault and str(fault.strerror))
         if fault is not None and not isinstance(fault, BlockingIOError):
             raise fault
         if said:
@@ -129,7 +129,7 @@ class Store:
         steps = folder.steps_in(self.out)
         begun = isinstance(resume, Branch) and steps == (resume.step,)
         unfinished = begun and not history.has_journal(self.out)
-        if self.group.somewhere("load", bool(steps) and not unfinished):
+        if self.group.any_process("load", bool(steps) and not unfinished):
             raise checkpoint.CheckpointError(
                 f"{self.out}: holds a run already; go on with resume=True, or give another folder"
             )
@@ -162,7 +162,7 @@ class Store:
         if self.out is not None and self.group.first:
             self.rows = history.Journal(self.out, row)
         else:
-            self.rows = history.Memory(row, most)
+            self.rows = history.MemoryHistory(row, most)
 
     def refuse_full(self, state: Any, done: int, steps: int, fresh: bool) -> None:
         """Raise before the first step if there is not enough space for the files of a run.
@@ -182,10 +182,10 @@ class Store:
         need = rows * memory.size(binary.describe(self.rows.row)[1])
         if self.out is not None:
             states = (3 if fresh else 1) + self.kept.count(done, done + steps)
-            files.room(self.out, need + states * memory.size(state))
+            files.check_space(self.out, need + states * memory.size(state))
         else:
             advice = "take fewer, measure less, or give out=, where it lies on the disk"
-            memory.room(f"run: a history of {steps} steps", need, advice)
+            memory.check_size(f"run: a history of {steps} steps", need, advice)
 
     def start(self, row: Any) -> None:
         """Write the first row of a new run."""
@@ -194,7 +194,7 @@ class Store:
         self.rows.begin()
         self.rows.add(row, 1)
 
-    def last(
+    def load_last(
         self, state: Any, allow: tuple[str, ...], branch: Branch | None = None
     ) -> tuple[int, Any] | None:
         """Return step and state of the last valid checkpoint, sharded like `state`.
@@ -250,11 +250,11 @@ class Store:
             self.experiment.write(out)
             self.rows.resume(rows, self._seals)
         else:
-            self.rows.add([x for *_, x in history.arrays_of(out, rows.rows)], rows.rows)
+            self.rows.add([x for *_, x in history.stored_arrays(out, rows.rows)], rows.rows)
         return meta["step"], jax.tree.map(_copy_sharded, saved, state)
 
     def begin_branch(self, step: int, state: Any) -> None:
-        """Write the state that `last` took from another run into the folder, and its history.
+        """Write the state that `load_last` took from another run into the folder, and its history.
 
         The state is written first. If the process is killed before the history is complete, no run
         takes the folder for its own, neither to resume nor to start in.
@@ -280,7 +280,9 @@ class Store:
         names = self.experiment.names()
         for word in allow:
             parts = ("step", "start", "measure", "key")
-            if word not in parts and not any(experiment.allowed(name, (word,)) for name in names):
+            if word not in parts and not any(
+                experiment.is_allowed(name, (word,)) for name in names
+            ):
                 few = ", ".join(list(names)[:8])
                 raise ValueError(
                     f"run: {self._resume}={word!r}; no value is called so; there are {few}"
@@ -305,7 +307,7 @@ class Store:
             if not named and retraced and kind in ("program", "measure", "called"):
                 continue  # another version traces differently
             named = named or {part: _UNKNOWN_DIFFERENCE}
-            fresh = {n: said for n, said in named.items() if not experiment.allowed(n, allow)}
+            fresh = {n: said for n, said in named.items() if not experiment.is_allowed(n, allow)}
             if part not in allow and fresh:
                 refused[kind] = fresh
             changes |= named
@@ -320,7 +322,7 @@ class Store:
         if self.out is None:
             return
         self.wait()
-        waiting = self.rows.taken()
+        waiting = self.rows.take_pending()
         self._submit_write(step, state, lambda: self._seal_rows(waiting))
 
     def _seal_rows(self, waiting: Any) -> history.Segment | None:
@@ -334,9 +336,9 @@ class Store:
             copy = jax.tree.map(_copy_to_host, state)
         else:
             copy = parts.pieces(state, self.group)
-        tree = structure.of_tree(state)
+        tree = structure.describe_tree(state)
         self.meta["called"] = [self.meta["called"][0], self._called()]
-        due = self.group.decided("keep", self.kept.is_due(step))
+        due = self.group.broadcast("keep", self.kept.is_due(step))
         if isinstance(self.kept.keep, WallTime):
             if due:
                 self.kept.restart_clock()

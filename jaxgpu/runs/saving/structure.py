@@ -22,7 +22,7 @@ from ..checkpoint import binary
 from . import catalog
 
 _TRUSTED = set("jaxgpu jax jaxlib flax optax".split())
-PLAIN = bool | int | float | str | type(None)
+JSON_SCALARS = bool | int | float | str | type(None)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _MAX_REPR = 200  # characters of the repr of an object that cannot be described
 _MAX_DEPTH = 18  # nested objects, each of which takes up to three levels of JSON
@@ -34,30 +34,30 @@ class _Leaf:
     number: int
 
 
-def of_tree(tree: Any) -> Any:
+def describe_tree(tree: Any) -> Any:
     """Describe a pytree whose arrays are numbered in the order of `jax.tree.leaves`.
 
-    >>> of_tree({"a": (1.0, None)})
+    >>> describe_tree({"a": (1.0, None)})
     {'dict': [['a', {'tuple': [{'array': 0}, None]}]]}
     """
     structure = jax.tree.structure(tree)
     marks = jax.tree.unflatten(structure, map(_Leaf, range(structure.num_leaves)))
-    return of(marks, [])
+    return describe_value(marks, [])
 
 
-def of(value: Any, arrays: list[Any], depth: int = 0) -> Any:
+def describe_value(value: Any, arrays: list[Any], depth: int = 0) -> Any:
     """Describe `value` for JSON, and append its arrays to `arrays`.
 
     Values more than 18 objects deep are given by their repr, as JSON of a file may be 64 deep.
 
     >>> arrays = []
-    >>> of({"rate": 0.1, "x": np.zeros(2)}, arrays), len(arrays)
+    >>> describe_value({"rate": 0.1, "x": np.zeros(2)}, arrays), len(arrays)
     ({'dict': [['rate', 0.1], ['x', {'array': 0}]]}, 1)
     """
-    inner = lambda part: of(part, arrays, depth + 1)
+    inner = lambda part: describe_value(part, arrays, depth + 1)
     if isinstance(value, _Leaf):
         return {"array": value.number}
-    if isinstance(value, PLAIN):  # a subclass becomes a plain number
+    if isinstance(value, JSON_SCALARS):  # a subclass becomes a plain number
         return value if type(value).__module__ == "builtins" else json.loads(json.dumps(value))
     if depth > _MAX_DEPTH:
         return _describe_by_repr(value)
@@ -176,17 +176,17 @@ def kind_of(found: Any) -> tuple[str, Any]:
     return next(iter(found.items()))
 
 
-def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
+def flat_values(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
     """Return the values in a structure by name, each short enough for an error message.
 
-    >>> flat(of({"rate": 0.1, "x": np.zeros(2)}, held := []), held)
+    >>> flat_values(describe_value({"rate": 0.1, "x": np.zeros(2)}, held := []), held)
     {'rate': '0.1', 'x': 'float64[2] 0.0 0.0'}
     """
-    if isinstance(found, PLAIN):
+    if isinstance(found, JSON_SCALARS):
         return {at: repr(found)}
     kind, inside = kind_of(found)
     if kind == "array":
-        return {at: shown(arrays[inside])}
+        return {at: format_array(arrays[inside])}
     if kind == "complex":
         return {at: str(complex(*inside))}
     join = lambda name: f"{at}.{name}".strip(".") if at else name
@@ -212,28 +212,28 @@ def flat(found: Any, arrays: list[Any], at: str = "") -> dict[str, str]:
     else:
         names = {at: str(inside)}
     for name, part in parts:
-        names |= flat(part, arrays, name)
+        names |= flat_values(part, arrays, name)
     return names
 
 
-def shown(leaf: Any) -> str:
+def format_array(leaf: Any) -> str:
     """Format an array by its numbers if it is small, otherwise by its type and part of a digest.
 
-    >>> shown(np.float32(0.5)), shown(np.zeros(100))[:13]
+    >>> format_array(np.float32(0.5)), format_array(np.zeros(100))[:13]
     ('0.5 (float32)', 'float64[100] ')
     """
     kind = ""
     if arguments.is_key(leaf):
         kind, leaf = f"key<{jax.random.key_impl(leaf)}> ", jax.random.key_data(leaf)
     a = np.asarray(leaf)
-    numbers = " ".join(map(str, a.ravel())) if a.size <= _MAX_LISTED else of_bytes(a)[:12]
+    numbers = " ".join(map(str, a.ravel())) if a.size <= _MAX_LISTED else hash_array(a)[:12]
     return f"{kind}{a.dtype}{list(a.shape)} {numbers}" if a.ndim else f"{numbers} ({a.dtype})"
 
 
-def of_bytes(a: np.ndarray) -> str:
+def hash_array(a: np.ndarray) -> str:
     """Return the SHA-256 of the bytes of an array.
 
-    >>> of_bytes(np.zeros(0))[:8]
+    >>> hash_array(np.zeros(0))[:8]
     'e3b0c442'
     """
     return hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()

@@ -9,7 +9,7 @@ import numpy as np
 from jaxgpu.inputs import arguments
 
 from ..checkpoint import CheckpointError, binary
-from ..checkpoint.plain import printable
+from ..checkpoint.untrusted_data import printable
 from . import history
 
 _WIDTH, _HEIGHT = 56, 4  # characters of a plot
@@ -19,7 +19,7 @@ _MAX_ATTEMPTS = 20  # attempts: a journal may be replaced while it is read
 _BRAILLE_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
-def drawn(folder: str | Path) -> str:
+def plot_runs(folder: str | Path) -> str:
     """Plot each run in a folder or below it: its step, and its measures over time.
 
     For an array with several numbers per step their mean is plotted. Only the plotted rows are
@@ -32,7 +32,7 @@ def drawn(folder: str | Path) -> str:
     >>> from jaxgpu.runs.loop import run
     >>> folder = tempfile.mkdtemp()
     >>> done = run(jnp.cos, jnp.zeros(2), 20, measure=lambda x: {"x": x[0]}, out=folder)
-    >>> print(drawn(folder).splitlines()[1].strip())
+    >>> print(plot_runs(folder).splitlines()[1].strip())
     ['x'] = 0.738938
     """
     folder = arguments.path("watch: folder", folder)
@@ -71,7 +71,7 @@ def _journal_state(journal: Path) -> tuple[int, ...] | None:
 
 def _format_run(journal: Path) -> Iterator[str]:
     out = journal.parents[1]
-    leaves, rows = history.arrays_of(out), history.count(out)
+    leaves, rows = history.stored_arrays(out), history.count_rows(out)
     ago = max(0.0, time.time() - journal.stat().st_mtime)
     yield f"{out}: step {rows - 1}, saved {ago:.0f} s ago" if rows else f"{out}: no rows yet"
     for name, kind, leaf in leaves[: _MAX_PLOTS if rows else 0]:

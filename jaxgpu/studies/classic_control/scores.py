@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxgpu import rl
 from jaxgpu.inputs.fields import number
-from jaxgpu.render.palette import BAND, BLUE, GREY, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, report_style
 from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import Seeded, seed_count, shared_parts
+from jaxgpu.studies import SeededOptions, seed_count, shared_parts
 
 PARTS = 10  # measurements per training
 
@@ -43,13 +43,13 @@ class Row:
         """Name of task and learner."""
         return f"{self.task}, {type(self.learner).__name__}"
 
-    def every(self, share: float) -> int:
+    def interval(self, share: float) -> int:
         """Return the updates between measurements."""
         return max(1, round(share * self.steps / self.learner.steps_per_update / PARTS))
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of a study of scores."""
 
     ROWS: ClassVar[tuple[Row, ...]]
@@ -62,10 +62,10 @@ class Options(Seeded):
 
     def __post_init__(self):
         super().__post_init__()
-        chosen(self.ROWS, self.only)
+        select_rows(self.ROWS, self.only)
 
 
-def chosen(rows: Sequence[Row], only: str) -> list[Row]:
+def select_rows(rows: Sequence[Row], only: str) -> list[Row]:
     """Return the rows with `only` in their names.
 
     Raises:
@@ -80,7 +80,7 @@ def chosen(rows: Sequence[Row], only: str) -> list[Row]:
 
 def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
     """Train every row and compare its returns with the published ones."""
-    rows = chosen(options.ROWS, options.only)
+    rows = select_rows(options.ROWS, options.only)
     runs = {row.name: train(row, task, options, out, resume) for row in rows}
     ends = {row.name: runs[row.name].history[-1] for row in rows}
     met = sum(np.median(ends[row.name]) >= row.asked for row in rows)
@@ -118,7 +118,7 @@ def train(row: Row, task: Task, options: Options, out: Path, resume: bool) -> Ru
 
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
     folder = out / row.name.replace(", ", "-").lower()
-    every = row.every(options.share)
+    every = row.interval(options.share)
     return rl.sweep(
         env, row.learner, keys, PARTS, every, measure=measure, out=folder, resume=resume
     )
@@ -130,7 +130,7 @@ def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Tab
     def line(row: Row) -> list:
         x = ends[row.name].astype(np.float32)
         middle = rl.interquartile_mean(x, jax.random.key(0))
-        steps = PARTS * row.every(options.share) * row.learner.steps_per_update
+        steps = PARTS * row.interval(options.share) * row.learner.steps_per_update
         spread = [float(np.median(x)), *middle, float(x.min())]
         held = "yes" if np.median(x) >= row.asked else "no"
         return [row.name, steps, *spread, row.asked, held, row.published]
@@ -139,7 +139,7 @@ def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Tab
     return Table("Returns", [*head, "asked", "met", "published"], [line(row) for row in rows], 4)
 
 
-@styled
+@report_style
 def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
     """Plot one panel per row."""
     import matplotlib.pyplot as plt
@@ -149,11 +149,11 @@ def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
     size = (2.3 * columns, 2 * deep)
     drawing, axes = plt.subplots(deep, columns, figsize=size, squeeze=False)
     for panel, row in zip(axes.flat, rows):
-        x, y = np.arange(PARTS + 1) * row.every(options.share), runs[row.name].history
+        x, y = np.arange(PARTS + 1) * row.interval(options.share), runs[row.name].history
         x = x * row.learner.steps_per_update / 1e3
         panel.fill_between(x, y.min(1), y.max(1), color=BLUE, alpha=BAND, lw=0)
         panel.plot(x, np.median(y, 1), color=BLUE)
-        panel.axhline(row.asked, color=GREY, lw=0.8, ls=":")
+        panel.axhline(row.asked, color=GRAY, lw=0.8, ls=":")
         panel.set_title(row.name.replace("continuous", "cont."))
     for panel in axes.flat[len(rows) :]:
         panel.set_visible(False)

@@ -18,18 +18,18 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.devices import allocation, memory
-from jaxgpu.devices.precision import in_float64, reassociated
+from jaxgpu.devices.precision import allow_reassociation, with_float64
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.clusters import Cluster, Hermite, Pairing, cluster
 from jaxgpu.physics.nbody.forces import potentials, tide
-from jaxgpu.physics.nbody.models import kroupa, masses, plummer, virial
+from jaxgpu.physics.nbody.models import kroupa, masses, plummer, virialize
 from jaxgpu.report import Report
 from jaxgpu.runs.loop import Run, run
-from jaxgpu.studies import Checked, seed_count
+from jaxgpu.studies import CheckedOptions, seed_count
 
-from .findings import written
-from .measures import measured
+from .findings import make_report
+from .measures import measure_cluster
 
 PLACE, SPEED = 8000.0, 220.0  # of the orbit in the galaxy, pc and km/s
 HALF_MASS = 0.7686  # half-mass radius of a Plummer sphere, virial radii
@@ -37,7 +37,7 @@ SLOTS = 16  # maximum simultaneous regularized pairs
 
 
 @dataclass(frozen=True)
-class Options(Checked):
+class Options(CheckedOptions):
     """Options of the study."""
 
     stars: int = size(default=1000, least=32, most=10_000_000)
@@ -64,42 +64,44 @@ class Options(Checked):
 
 
 @pytree
-class Kind:
+class ClusterCase:
     """A cluster with its spec and its state, which includes escapers."""
 
     spec: Cluster
     now: cluster.State
 
 
-@in_float64
+@with_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run all clusters sequentially in one program, and compare their tracers."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
     drawn = [(key, radius) for key in keys for radius in (None, *options.radii)]
-    every = gathered("cluster-tracers", options, drawn)
-    done = together(options, every, out, resume)
-    return written(options, done, scales(options))
+    every = stack_clusters("cluster-tracers", options, drawn)
+    done = run_clusters(options, every, out, resume)
+    return make_report(options, done, time_units(options))
 
 
-def gathered(name: str, options: Any, drawn: Sequence[tuple[Array, float | None]]) -> Kind:
+def stack_clusters(
+    name: str, options: Any, drawn: Sequence[tuple[Array, float | None]]
+) -> ClusterCase:
     """Return the clusters of these keys and half-mass radii, stacked.
 
     Raises:
         MemoryError: if they would not fit; only the first one is built before the check.
     """
-    first = kind(options, *drawn[0])
-    memory.room(f"{name}: {len(drawn)} clusters", 2 * len(drawn) * memory.size(first))
-    kinds = [first, *(kind(options, *one) for one in drawn[1:])]
+    first = make_cluster(options, *drawn[0])
+    memory.check_size(f"{name}: {len(drawn)} clusters", 2 * len(drawn) * memory.size(first))
+    kinds = [first, *(make_cluster(options, *one) for one in drawn[1:])]
     return jax.tree.map(lambda *parts: jnp.stack(parts), *kinds)
 
 
-def kind(options: Any, key: Array, radius: float | None) -> Kind:
+def make_cluster(options: Any, key: Array, radius: float | None) -> ClusterCase:
     """Return the cluster of a key with a half-mass radius in pc in the tide, or isolated (None)."""
     by_mass, by_place, by_tracer = jax.random.split(key, 3)
     law = kroupa(0.08, options.heaviest)
-    solar = masses.draw(by_mass, law, options.stars)
+    solar = masses.sample_masses(by_mass, law, options.stars)
     m = solar / jnp.sum(solar)
-    x, v = virial(*plummer(by_place, options.stars), m)
+    x, v = virialize(*plummer(by_place, options.stars), m)
     tracers = plummer(by_tracer, options.tracers)
     gm, speed, edge = 0.0, 0.0, 20.0
     place, total = PLACE, float(jnp.sum(solar))
@@ -115,44 +117,44 @@ def kind(options: Any, key: Array, radius: float | None) -> Kind:
         tide=tide.Tide(potentials.PointMass(jnp.asarray(gm)), origin),
     )
     spec = Cluster(steps, edge=jnp.asarray(edge), unbound=jnp.asarray(radius is None))
-    return Kind(spec, _init(spec, x, v, m, tracers))
+    return ClusterCase(spec, _init(spec, x, v, m, tracers))
 
 
-_init = allocation.bounded(jax.jit(Cluster.init))
+_init = allocation.limit_memory(jax.jit(Cluster.init))
 
 
-def together(options: Options, every: Kind, out: Path, resume: bool) -> Run[Kind]:
+def run_clusters(options: Options, every: ClusterCase, out: Path, resume: bool) -> Run[ClusterCase]:
     """Run all clusters, half a time unit per step, with one compilation and one checkpoint for all.
 
     Row 0 of the history is the initial state.
     """
     check = lambda kinds, history: kinds.spec.check(kinds.now)
     steps = 2 * options.time
-    return run(half, every, steps, measure=rows, check=check, out=out, resume=resume)
+    return run(advance_half, every, steps, measure=measure_all, check=check, out=out, resume=resume)
 
 
-@reassociated
-def half(every: Kind) -> Kind:
+@allow_reassociation
+def advance_half(every: ClusterCase) -> ClusterCase:
     """Advance all clusters by half a time unit, sequentially."""
 
-    def advance_one(kind: Kind) -> Kind:
+    def advance_one(kind: ClusterCase) -> ClusterCase:
         step = lambda _, now: kind.spec.step(now)
         return replace(kind, now=lax.fori_loop(0, 4, step, kind.now))
 
     return lax.map(advance_one, every)
 
 
-def rows(every: Kind) -> dict[str, Array]:
+def measure_all(every: ClusterCase) -> dict[str, Array]:
     """Return measurements of all clusters, and as "film" positions of the densest tidal one."""
-    measures = lax.map(lambda kind: measured(kind.spec, kind.now), every)
+    measures = lax.map(lambda kind: measure_cluster(kind.spec, kind.now), every)
     bodies = every.now.bodies
     seen = jnp.concatenate([bodies.stars.x[1, :3], bodies.tracers.x[1, :3]], 1)
     return measures | {"film": seen.astype(jnp.float32)}
 
 
-def scales(options: Options) -> dict[str, float]:
+def time_units(options: Options) -> dict[str, float]:
     """Return the time unit of a mean cluster in Myr, by the name of the density."""
-    total = float(masses.mean(kroupa(0.08, options.heaviest))) * options.stars
+    total = float(masses.mean_mass(kroupa(0.08, options.heaviest))) * options.stars
     return {
         f"{radius:g} pc": units.Scale(mass=total, length=radius / HALF_MASS).time
         for radius in options.radii

@@ -4,19 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.report import Headline, Report, Table, figure, of_seeds
+from jaxgpu.report import Headline, Report, Table, figure, seeds_caption
 from jaxgpu.runs.loop import Run
 
 from . import pictures
-from .measures import collapse, mean, rates, slope
+from .measures import escape_rates, find_collapse, mean_and_error, slope
 
 
-def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
+def make_report(options: Any, done: Run, scale: dict[str, float]) -> Report:
     """Return the report on all clusters."""
     names = ["alone", *scale]
     history = done.history
     times = 0.5 * np.arange(2 * options.time + 1)
-    turn, fell = collapse(history["core"])
+    turn, fell = find_collapse(history["core"])
     turn = np.where(fell, turn, len(times) - 1)  # without a collapse the full run is before it
     of = {name: np.arange(options.seeds) * 4 + k for k, name in enumerate(names)}
     by = {name: summary(history, times, (turn, fell), runs, options) for name, runs in of.items()}
@@ -39,8 +39,9 @@ def written(options: Any, done: Run, scale: dict[str, float]) -> Report:
         headlines=[
             Headline(
                 "radius of half of the tracers over its first, a cluster alone",
-                plain(alone["tracers"]),
-                f"{plain(alone['light'])} of light stars, {plain(alone['heavy'])} of heavy ones",
+                format_mean(alone["tracers"]),
+                f"{format_mean(alone['light'])} of light stars, {format_mean(alone['heavy'])} of "
+                "heavy ones",
             )
         ],
     )
@@ -57,9 +58,9 @@ def summary(
     turn, fell = turns
     pick = lambda name, k: history[name][:, runs, k]
     late = slice(-max(len(times) // 10, 1), None)
-    relative_growth = lambda name, k: mean(pick(name, k)[late].mean(0) / pick(name, k)[0])
+    relative_growth = lambda name, k: mean_and_error(pick(name, k)[late].mean(0) / pick(name, k)[0])
     gone = history["gone"][:, runs]
-    before, after = rates(gone, times, turn[runs], options.tracers)
+    before, after = escape_rates(gone, times, turn[runs], options.tracers)
     core = history["core"][:, runs]
     slopes = {name: slope(pick(name, 1), times) for name in ("light", "tracers")}
     return {
@@ -67,15 +68,15 @@ def summary(
         "light": relative_growth("light", 1),
         "tracers": relative_growth("tracers", 1),
         "outer": relative_growth("tracers", 2),
-        "light slope": mean(slopes["light"]),
-        "tracers slope": mean(slopes["tracers"]),
-        "difference": mean(slopes["tracers"] - slopes["light"]),
-        "collapse": mean(times[turn[runs]][fell[runs]]),
+        "light slope": mean_and_error(slopes["light"]),
+        "tracers slope": mean_and_error(slopes["tracers"]),
+        "difference": mean_and_error(slopes["tracers"] - slopes["light"]),
+        "collapse": mean_and_error(times[turn[runs]][fell[runs]]),
         "collapsed": (float(fell[runs].sum()), np.nan),
-        "depth": mean(core.min(0) / core[0]),
-        "gone": mean(gone[-1] / options.tracers),
-        "before": mean(before),
-        "after": mean(after),
+        "depth": mean_and_error(core.min(0) / core[0]),
+        "gone": mean_and_error(gone[-1] / options.tracers),
+        "before": mean_and_error(before),
+        "after": mean_and_error(after),
     }
 
 
@@ -118,7 +119,7 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
     ]
 
 
-def plain(value: tuple[float, float]) -> str:
+def format_mean(value: tuple[float, float]) -> str:
     """Return a mean as text, with its error if it is known."""
     return f"{value[0]:.2g}" + ("" if np.isnan(value[1]) else f" ± {value[1]:.1g}")
 
@@ -127,26 +128,26 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     """Return one sentence per claim, based on the figures."""
     alone, densities = by["alone"], [name for name in by if name != "alone"]
     dense, loose = by[densities[0]], by[densities[-1]]
-    after_collapse = lambda value: (
-        "" if np.isnan(value[0]) else f", {plain(value)} after the collapse"
+    suffix = lambda value: (
+        "" if np.isnan(value[0]) else f", {format_mean(value)} after the collapse"
     )
     return [
         "No segregation of tracers: alone, half-mass radii change by factors of "
-        f"{plain(alone['heavy'])} (heavy stars), {plain(alone['light'])} (light stars) and "
-        f"{plain(alone['tracers'])} (tracers).",
+        f"{format_mean(alone['heavy'])} (heavy stars), {format_mean(alone['light'])} (light stars) "
+        f"and {format_mean(alone['tracers'])} (tracers).",
         "They follow the potential: half-mass radii of tracers and light stars grow "
-        f"at rates that differ by {plain(alone['difference'])} a unit of time, where the light "
-        f"stars' is {plain(alone['light slope'])}.",
+        f"at rates that differ by {format_mean(alone['difference'])} a unit of time, where the "
+        f"light stars' is {format_mean(alone['light slope'])}.",
         f"The outer parts answer to the tide: the 90 % radius of the tracers changes by "
-        f"{plain(dense['outer'])} at the highest density, {plain(loose['outer'])} at the lowest "
-        f"and {plain(alone['outer'])} alone.",
+        f"{format_mean(dense['outer'])} at the highest density, {format_mean(loose['outer'])} at "
+        f"the lowest and {format_mean(alone['outer'])} alone.",
         "Escape, per thousand tracers and unit of time: "
-        + ", ".join(f"{plain(by[k]['before'])}{after_collapse(by[k]['after'])} ({k})" for k in by)
+        + ", ".join(f"{format_mean(by[k]['before'])}{suffix(by[k]['after'])} ({k})" for k in by)
         + ". "
-        + collapses(by, options),
-        f"Cores shrink to {plain(dense['depth'])} (densest) and "
-        f"{plain(loose['depth'])} (loosest) of their first radius; shares that escape are "
-        f"{plain(dense['gone'])} and {plain(loose['gone'])}.",
+        + collapse_finding(by, options),
+        f"Cores shrink to {format_mean(dense['depth'])} (densest) and "
+        f"{format_mean(loose['depth'])} (loosest) of their first radius; shares that escape are "
+        f"{format_mean(dense['gone'])} and {format_mean(loose['gone'])}.",
         f"The energy of the clusters alone is kept to {bound:.1g} without softening; {pairs} pairs "
         "were regularised at the end, in all clusters together.",
         *(
@@ -157,7 +158,7 @@ def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     ]
 
 
-def collapses(by: dict, options: Any) -> str:
+def collapse_finding(by: dict, options: Any) -> str:
     """Return a sentence on the number of collapsed cores."""
     fell = int(sum(one["collapsed"][0] for one in by.values()))
     if fell == 0:
@@ -172,18 +173,18 @@ def figures(
     stars = options.stars
     radius = next(iter(scale))
     return [
-        pictures.film(history["film"], stars, times, scale[radius], radius),
+        pictures.video(history["film"], stars, times, scale[radius], radius),
         figure(
             pictures.radii(history, times, of),
             "Radii that hold a tenth, a half and nine tenths of each kind of body, over their "
             "first values. "
-            + of_seeds(options.seeds, "Lines are means of {n} seeds, bands their range.")
+            + seeds_caption(options.seeds, "Lines are means of {n} seeds, bands their range.")
             + " There are few heavy stars, and their radii jump when one is thrown out.",
         ),
         figure(
             pictures.escapes(history, times, of, options.tracers),
             "The core's radius, and the share of tracers that have escaped. "
-            + of_seeds(options.seeds, "Lines are means of {n} seeds, bands their range."),
+            + seeds_caption(options.seeds, "Lines are means of {n} seeds, bands their range."),
         ),
     ]
 

@@ -11,7 +11,7 @@ FRACTIONS = (0.1, 0.5, 0.9)
 HEAVY = 20  # one star in `HEAVY` counts as heavy
 
 
-def measured(spec: Cluster, now: cluster.State) -> dict[str, Array]:
+def measure_cluster(spec: Cluster, now: cluster.State) -> dict[str, Array]:
     """Return Lagrangian radii [F] by body type, core radius, energy, escapers and pairs."""
     x, m = now.x, now.m
     centre, core = diagnostics.core(x, m)
@@ -28,17 +28,17 @@ def measured(spec: Cluster, now: cluster.State) -> dict[str, Array]:
         "core": core,
         "energy": kinetic + potential,
         "gone": jnp.sum(now.gone.gone, dtype=jnp.int32),
-        "pairs": now.bodies.regularised,
+        "pairs": now.bodies.num_pairs,
     }
 
 
-def smooth(series: np.ndarray, width: int = 5) -> np.ndarray:
+def running_median(series: np.ndarray, width: int = 5) -> np.ndarray:
     """Return the running median [T, ...] along time."""
     pad = np.pad(series, [(width // 2, width // 2)] + [(0, 0)] * (series.ndim - 1), mode="edge")
     return np.median(np.lib.stride_tricks.sliding_window_view(pad, width, 0), -1)
 
 
-def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the index of the minimum core radius of each cluster [R], and a mask of collapses.
 
     A collapse has a minimum: the smoothed core radius shrinks below a quarter of its initial value
@@ -48,7 +48,7 @@ def collapse(core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Args:
         core: core radii [T, R].
     """
-    course = smooth(core)
+    course = running_median(core)
     turn = np.argmin(course, 0)
     least = course.min(0)
     after = np.array([course[at:, run].max() for run, at in enumerate(turn)])
@@ -62,7 +62,7 @@ def slope(radii: np.ndarray, times: np.ndarray) -> np.ndarray:
     return t @ np.log(radii[half:]) / (t @ t)
 
 
-def mean(values: np.ndarray) -> tuple[float, float]:
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """Return mean and standard error; the error is NaN for fewer than two values."""
     values = values[np.isfinite(values)]
     if len(values) < 2:
@@ -70,7 +70,7 @@ def mean(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> np.ndarray:
+def escape_rates(gone: np.ndarray, times: np.ndarray, turn: np.ndarray, count: int) -> np.ndarray:
     """Return escapes per time unit and thousand bodies [2, R], before and after the index `turn`.
 
     The rate after the last time is NaN.

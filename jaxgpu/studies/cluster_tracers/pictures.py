@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 
 from jaxgpu import report
-from jaxgpu.render.palette import BAND, BLUE, GREY, OCHRE, ORANGE, SERIES, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, OCHRE, ORANGE, SERIES, report_style
 from jaxgpu.report import Figure
 
-from .measures import FRACTIONS, smooth
+from .measures import FRACTIONS, running_median
 
 _KINDS = {"heavy": ("heavy stars", ORANGE), "light": ("light stars", OCHRE)}
 _KINDS |= {"tracers": ("tracers", BLUE)}
 _HAZE, _STARS = (0.34, 0.55, 0.75), (1.0, 0.84, 0.59)
 
 
-def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius: str) -> Figure:
+def video(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius: str) -> Figure:
     """Make a video of a cluster from above, with stars over tracers; frames [T, 3, N + M]."""
     import matplotlib.pyplot as plt
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -35,7 +35,7 @@ def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius:
         canvas.draw()
         images.append(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     plt.close(drawing)
-    return report.film(
+    return report.video(
         np.stack(images),
         f"The cluster of {radius} in the tide, eight virial radii across: stars (warm) and "
         "tracers (blue).",
@@ -43,7 +43,7 @@ def film(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius:
     )
 
 
-@styled
+@report_style
 def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.ndarray]) -> Any:
     """Plot Lagrangian radii of heavy stars, light stars and tracers over their initial values."""
     import matplotlib.pyplot as plt
@@ -54,11 +54,11 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
         column[0].set_title(name if name == "alone" else f"{name}, in the tide")
         for axes, k in zip(column, reversed(range(len(FRACTIONS)))):
             for kind, (label, colour) in _KINDS.items():
-                r = smooth(history[kind][:, runs, k] / history[kind][:1, runs, k])
+                r = running_median(history[kind][:, runs, k] / history[kind][:1, runs, k])
                 axes.semilogy(times, r.mean(1), color=colour, label=label)
                 if len(runs) > 1:
                     axes.fill_between(times, r.min(1), r.max(1), color=colour, alpha=BAND, lw=0)
-            axes.axhline(1, color=GREY, lw=0.7, ls=":")
+            axes.axhline(1, color=GRAY, lw=0.7, ls=":")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_minor_formatter(NullFormatter())
@@ -70,7 +70,7 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
     return drawing
 
 
-@styled
+@report_style
 def escapes(
     history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.ndarray], count: int
 ) -> Any:
@@ -79,7 +79,7 @@ def escapes(
 
     drawing, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.4))
     for (name, runs), colour in zip(of.items(), SERIES):
-        core, gone = smooth(history["core"][:, runs]), history["gone"][:, runs] / count
+        core, gone = running_median(history["core"][:, runs]), history["gone"][:, runs] / count
         left.semilogy(times, core.mean(1), color=colour, label=name)
         right.plot(times, gone.mean(1), color=colour, label=name)
         for axes, q in ((left, core), (right, gone)):

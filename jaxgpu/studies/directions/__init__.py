@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.studies import BadInput, Seeded
+from jaxgpu.studies import BadInput, SeededOptions
 
 from . import clusters, features, fits, novelty
 
@@ -15,7 +15,7 @@ SIDES = 16, 32, 64  # pixels, for 2048, 8192 and 32768 dimensions
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     images: int = size(default=1000, least=20, most=5000)

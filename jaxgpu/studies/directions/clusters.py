@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from jaxgpu.numerics import Mixture, fit_mixture, spherical_kmeans
-from jaxgpu.render.palette import fading, styled
+from jaxgpu.render.palette import alpha_colormap, report_style
 from jaxgpu.report import Figure, Headline, Table, figure
 
 from .part import Part
@@ -76,7 +76,7 @@ def _finding(rows: list[list], components: int) -> str:
     )
 
 
-@styled
+@report_style
 def _components(
     mixture: Mixture, share: np.ndarray, d: int, images: np.ndarray, labels: np.ndarray
 ) -> Figure:
@@ -91,7 +91,7 @@ def _components(
     for ax in np.ravel(axes):
         ax.axis("off")
     for ax, j in zip(np.ravel(axes), order):
-        ax.imshow((share[:, j] @ images).reshape(28, 28), cmap=fading())
+        ax.imshow((share[:, j] @ images).reshape(28, 28), cmap=alpha_colormap())
         digit = by_digit[j].argmax()
         ax.set_title(f"{digit}: {by_digit[j, digit]:.0%} of {count[j]:.0f}", fontsize=8.25)
     return figure(

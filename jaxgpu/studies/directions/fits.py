@@ -5,9 +5,9 @@ from importlib import import_module
 
 import numpy as np
 
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.numerics import VonMisesFisher
-from jaxgpu.render.palette import GREY, ORANGE, fading, styled
+from jaxgpu.render.palette import GRAY, ORANGE, alpha_colormap, report_style
 from jaxgpu.report import Figure, Table, figure
 from jaxgpu.runs.loop import Timing
 
@@ -90,7 +90,7 @@ def _row(name: str, x: np.ndarray, fit: VonMisesFisher) -> list:
     mean = x.mean(0)
     length, d = float(np.linalg.norm(mean)), x.shape[1]
     estimate = length * (d - length**2) / (1 - length**2)
-    residual = float(fit.resultant) - length
+    residual = float(fit.resultant_length) - length
     row = [name, len(x), d, length, float(fit.concentration), residual, estimate]
     return [*row, _mean_log_density(fit, mean)]
 
@@ -123,7 +123,7 @@ def _tfp(name: tuple[str, int], mean: np.ndarray, fit: VonMisesFisher) -> float:
         return _RECORDED.get(name, float("nan"))
     law = import_module(_TFP).distributions.VonMisesFisher
     m, k = np.asarray(fit.mean_direction), np.asarray(fit.concentration)
-    return float(in_float64(lambda: law(m, k).log_prob(mean))())
+    return float(with_float64(lambda: law(m, k).log_prob(mean))())
 
 
 def _is_installed(module: str) -> bool:
@@ -134,7 +134,7 @@ def _is_installed(module: str) -> bool:
     return True
 
 
-@styled
+@report_style
 def _marginals(sets: dict, fits: dict) -> Figure:
     """Plot the distributions of cosines to the mean direction, of data and fits."""
     import matplotlib.pyplot as plt
@@ -147,7 +147,7 @@ def _marginals(sets: dict, fits: dict) -> Figure:
     for ax, (name, x) in zip(axes.flat, sets.items()):
         fit, d = fits[name], x.shape[1]
         cosine = x @ np.asarray(fit.mean_direction)
-        heights, _, _ = ax.hist(cosine, 40, density=True, color=GREY, alpha=0.6, label="data")
+        heights, _, _ = ax.hist(cosine, 40, density=True, color=GRAY, alpha=0.6, label="data")
         width = 8 * cosine.std()
         low, high = max(-0.999, cosine.mean() - width), min(0.999, cosine.mean() + width)
         t = np.linspace(low, high, 2000)
@@ -169,14 +169,14 @@ def _marginals(sets: dict, fits: dict) -> Figure:
     )
 
 
-@styled
+@report_style
 def _means(classes: list[VonMisesFisher]) -> Figure:
     """Plot the mean directions of the digits, as images."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(1, 10, figsize=(9.2, 1.3))
     for ax, fit in zip(axes, classes):
-        ax.imshow(np.asarray(fit.mean_direction).reshape(28, 28), cmap=fading())
+        ax.imshow(np.asarray(fit.mean_direction).reshape(28, 28), cmap=alpha_colormap())
         ax.axis("off")
         ax.set_title(f"{float(fit.concentration):.0f}")
     return figure(drawing, "Mean direction of each digit's images, and its concentration.")

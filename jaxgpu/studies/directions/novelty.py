@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.numerics import Mixture, VonMisesFisher
-from jaxgpu.render.palette import BLUE, GREY, ORANGE, styled
+from jaxgpu.render.palette import BLUE, GRAY, ORANGE, report_style
 from jaxgpu.report import Figure, Headline, Table, figure
 
 from .part import Part
@@ -95,7 +95,7 @@ def _finding(rows: list[list]) -> str:
     )
 
 
-@styled
+@report_style
 def _picture(shown: dict, rows: list[list], asked: np.ndarray) -> Figure:
     import matplotlib.pyplot as plt
 
@@ -112,7 +112,7 @@ def _picture(shown: dict, rows: list[list], asked: np.ndarray) -> Figure:
         }
         low, high = np.quantile(np.concatenate(list(groups.values())), [0.002, 1])
         edges = np.linspace(low, high, 45)
-        for (name, values), colour in zip(groups.items(), (GREY, ORANGE, BLUE)):
+        for (name, values), colour in zip(groups.items(), (GRAY, ORANGE, BLUE)):
             ax.hist(
                 values,
                 edges,
@@ -126,7 +126,7 @@ def _picture(shown: dict, rows: list[list], asked: np.ndarray) -> Figure:
         ax.legend()
     for row, marker in zip(rows, "os^"):
         axes[2].plot(range(10), row[1:11], marker, label=f"{row[0]} dimensions")
-    axes[2].axhline(0.5, color=GREY, lw=0.8, zorder=0)
+    axes[2].axhline(0.5, color=GRAY, lw=0.8, zorder=0)
     axes[2].set(xticks=range(10), xlabel="digit left out", ylabel="area under the curve")
     axes[2].legend()
     return figure(

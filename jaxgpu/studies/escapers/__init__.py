@@ -16,27 +16,27 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.devices.precision import in_float64, reassociated
+from jaxgpu.devices.precision import allow_reassociation, with_float64
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.numerics import Mixture
 from jaxgpu.report import Report
 from jaxgpu.runs.loop import Run, rollout, run
-from jaxgpu.studies import BadInput, Checked, seed_count
-from jaxgpu.studies.cluster_tracers import Kind, gathered
+from jaxgpu.studies import BadInput, CheckedOptions, seed_count
+from jaxgpu.studies.cluster_tracers import ClusterCase, stack_clusters
 
-from .findings import written
-from .lagrange import about_z, tail
+from .findings import make_report
+from .lagrange import rotate_z, tail
 
-FEWEST = 30  # minimum number of escapers for a mixture
+MIN_ESCAPERS = 30  # minimum number of escapers for a mixture
 ROUNDS = 60  # of expectation maximization
 INTERVALS = 8  # cluster steps per time unit
 # two tails along the line to the galaxy's centre, and a nearly uniform background
 TAILS = ((-1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
-SHARP = (10.0, 10.0, 0.1)
+KAPPA = (10.0, 10.0, 0.1)
 
 
 @dataclass(frozen=True)
-class Options(Checked):
+class Options(CheckedOptions):
     """Options of the study."""
 
     stars: int = size(default=256, least=32, most=1_000_000)
@@ -61,7 +61,7 @@ class Options(Checked):
 
 
 @pytree
-class Fitted:
+class FitResult:
     """Results of one cluster."""
 
     directions: Array  # [M, 3] escape directions in rotating axes, arbitrary for remaining tracers
@@ -72,62 +72,70 @@ class Fitted:
     gain: Array  # [2] mean log density of both above that of uniform directions
 
 
-@in_float64
+@with_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run all clusters in one program, fit their escapers, and compare the tails with theory."""
     keys = jax.random.split(jax.random.key(0), options.seeds)
     drawn = [(key, radius) for radius in options.radii for key in keys]
-    every = gathered("escapers", options, drawn)
+    every = stack_clusters("escapers", options, drawn)
     check = lambda kinds, history: kinds.spec.check(kinds.now)
-    done = run(unit, every, options.time, measure=left, check=check, out=out, resume=resume)
-    if stay := sorted({options.radii[i // options.seeds] for i in np.flatnonzero(few(done))}):
+    done = run(
+        advance_unit,
+        every,
+        options.time,
+        measure=count_escapers,
+        check=check,
+        out=out,
+        resume=resume,
+    )
+    if stay := sorted({options.radii[i // options.seeds] for i in np.flatnonzero(is_sparse(done))}):
         sizes = ", ".join(f"{radius:g} pc" for radius in stay)
         raise BadInput(
-            f"escapers: of {options.tracers} tracers fewer than {FEWEST} left some cluster of "
-            f"{sizes} in {options.time} units of time; give more time or tracers, or larger radii"
+            f"escapers: of {options.tracers} tracers fewer than {MIN_ESCAPERS} left some cluster "
+            f"of {sizes} in {options.time} units of time; give more time, tracers or larger radii"
         )
-    fits = jax.jit(lambda every: lax.map(fitted, every))(done.state)
-    theory = np.asarray(jax.jit(jax.vmap(of_theory))(done.state))
+    fits = jax.jit(lambda every: lax.map(fit_directions, every))(done.state)
+    theory = np.asarray(jax.jit(jax.vmap(theory_directions))(done.state))
     to_grid = lambda a: np.asarray(a).reshape(len(options.radii), options.seeds, *a.shape[1:])
-    return written(options, done, jax.tree.map(to_grid, fits), to_grid(theory))
+    return make_report(options, done, jax.tree.map(to_grid, fits), to_grid(theory))
 
 
-@reassociated
-def unit(every: Kind) -> Kind:
+@allow_reassociation
+def advance_unit(every: ClusterCase) -> ClusterCase:
     """Advance all clusters by one time unit, sequentially."""
 
-    def advance_one(each: Kind) -> Kind:
+    def advance_one(each: ClusterCase) -> ClusterCase:
         step = lambda _, now: each.spec.step(now)
         return replace(each, now=lax.fori_loop(0, INTERVALS, step, each.now))
 
     return lax.map(advance_one, every)
 
 
-def few(done: Run) -> np.ndarray:
+def is_sparse(done: Run) -> np.ndarray:
     """Return a mask [K] of clusters with too few escapers for three components."""
-    return done.history[-1] < FEWEST
+    return done.history[-1] < MIN_ESCAPERS
 
 
-def left(every: Kind) -> Array:
+def count_escapers(every: ClusterCase) -> Array:
     """Return the number of escaped tracers of each cluster."""
     return jnp.sum(every.now.gone.gone, axis=1, dtype=jnp.int32)
 
 
-def fitted(each: Kind) -> Fitted:
+def fit_directions(each: ClusterCase) -> FitResult:
     """Fit mixtures to the directions in which the tracers of a cluster escaped."""
     now, tide = each.now, _tide(each)
     origin = tide.origin
     rate = jnp.linalg.norm(origin.v) / jnp.linalg.norm(origin.x)
     gone = now.gone.gone
     away = now.tracer_x / jnp.linalg.norm(now.tracer_x, axis=1, keepdims=True)
-    turned = about_z(away, -rate * now.gone.time)
+    turned = rotate_z(away, -rate * now.gone.time)
     weights = gone.astype(away.dtype)
-    start = Mixture(jnp.array(TAILS), jnp.array(SHARP), jnp.log(jnp.full(3, 1 / 3)))
+    start = Mixture(jnp.array(TAILS), jnp.array(KAPPA), jnp.log(jnp.full(3, 1 / 3)))
     seen = (turned, away)
     fits = [rollout(partial(_refine, x, weights), start, ROUNDS)[0] for x in seen]
     mean = lambda density: jnp.sum(weights * density) / jnp.sum(weights)
     gain = [mean(m.log_prob(x)) + jnp.log(4 * jnp.pi) for m, x in zip(fits, seen)]
-    return Fitted(
+    return FitResult(
         directions=turned,
         fixed=away,
         gone=gone,
@@ -138,15 +146,15 @@ def fitted(each: Kind) -> Fitted:
 
 
 def _refine(x: Array, weights: Array, mixture: Mixture) -> Mixture:
-    return mixture.refined(x, weights)
+    return mixture.em_step(x, weights)
 
 
-def _tide(each: Kind) -> Any:
+def _tide(each: ClusterCase) -> Any:
     """Return the tidal field of the galaxy."""
     return each.spec.steps.tide
 
 
-def of_theory(each: Kind) -> Array:
+def theory_directions(each: ClusterCase) -> Array:
     """Return directions [2, 2, 3] of the inner and outer tails, for all and remaining stars."""
     tide, now = _tide(each), each.now
     place = jnp.linalg.norm(tide.origin.x)

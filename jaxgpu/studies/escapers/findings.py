@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.report import Headline, Report, Table, figure, of_seeds
+from jaxgpu.report import Headline, Report, Table, figure, seeds_caption
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies.cluster_tracers.measures import mean
+from jaxgpu.studies.cluster_tracers.measures import mean_and_error
 
 from . import pictures
 
 _SIDES = "inner", "outer"
 
 
-def written(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
+def make_report(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
     """Return the report on all clusters; leaves of `fits` are [densities, seeds, ...]."""
     wanted = degrees(theory)  # [densities, seeds, mass, tails]
     found = degrees(fits.mixture.mean_directions[:, :, :2])
@@ -23,7 +23,8 @@ def written(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
     total = options.tracers * options.seeds
     labels = [f"{radius:g} pc" for radius in options.radii]
     middle = len(labels) // 2
-    said = {side: shown(mean(angles[middle, :, k])) for k, side in enumerate(_SIDES)}
+    means = (mean_and_error(angles[middle, :, k]) for k in range(2))
+    said = dict(zip(_SIDES, map(format_mean, means)))
     slow, late = wanted[middle].mean(0)
     gain = fits.gain.mean(1)
     return Report(
@@ -49,7 +50,9 @@ def written(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Report:
                 pictures.tails(options, fits, bent),
                 "The tails by the cluster's size: how much further each is bent than theory, its "
                 "concentration and its share. "
-                + of_seeds(options.seeds, "Points are {n} seeds, bars means with their errors."),
+                + seeds_caption(
+                    options.seeds, "Points are {n} seeds, bars means with their errors."
+                ),
             ),
         ],
         tables=[_table(labels, options, fits, angles, wanted)],
@@ -93,7 +96,7 @@ def degrees(directions: np.ndarray) -> np.ndarray:
     return np.degrees(np.arctan2(directions[..., 1], directions[..., 0]))
 
 
-def shown(value: tuple[float, float]) -> str:
+def format_mean(value: tuple[float, float]) -> str:
     """Return a mean and its error as text."""
     return f"{value[0]:.1f}" if np.isnan(value[1]) else f"{value[0]:.1f} ± {value[1]:.1f}"
 
@@ -106,17 +109,17 @@ def _table(
         [
             label,
             side,
-            shown(mean(angles[i, :, k])),
+            format_mean(mean_and_error(angles[i, :, k])),
             *(f"{angle:.1f}" for angle in wanted[i, :, :, k].mean(0)),
-            shown(mean(fits.mixture.concentrations[i, :, k])),
-            shown(mean(100 * share[i, :, k])),
+            format_mean(mean_and_error(fits.mixture.concentrations[i, :, k])),
+            format_mean(mean_and_error(100 * share[i, :, k])),
         ]
         for i, label in enumerate(labels)
         for k, side in enumerate(_SIDES)
     ]
     return Table(
         "The two tails. "
-        + of_seeds(options.seeds, "Means over {n} seeds with their standard errors."),
+        + seeds_caption(options.seeds, "Means over {n} seeds with their standard errors."),
         [
             "half-mass radius",
             "tail",

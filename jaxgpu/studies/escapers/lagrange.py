@@ -39,7 +39,7 @@ def tail(gm: Array, place: Array, edge: Array | float, mass: Array | float, side
     spec = Leapfrog(pull, _TURNS * 2 * jnp.pi / rate / _STEPS, order=4)
     _, (t, x) = rollout(spec.step, spec.init(x, v), _STEPS, measure=lambda s: (spec.time(s), s.x))
     first = jnp.argmax(jnp.linalg.norm(x, axis=1) > edge)
-    return about_z(x[first] / jnp.linalg.norm(x[first]), -rate * t[first])
+    return rotate_z(x[first] / jnp.linalg.norm(x[first]), -rate * t[first])
 
 
 def _lagrange(gm: Array, place: Array, side: float) -> Array:
@@ -53,7 +53,7 @@ def _lagrange(gm: Array, place: Array, side: float) -> Array:
     return d
 
 
-def about_z(x: Array, angle: Array) -> Array:
+def rotate_z(x: Array, angle: Array) -> Array:
     """Rotate vectors [..., 3] about z by `angle`, radians."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1], x[..., 2]], -1)

@@ -5,12 +5,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, fading, styled
+from jaxgpu.render.palette import BLUE, GRAY, INK, ORANGE, alpha_colormap, report_style
 
 _SIDES = (("inner", BLUE), ("outer", ORANGE))
 
 
-@styled
+@report_style
 def sky(options: Any, fits: Any, theory: np.ndarray, middle: int) -> Any:
     """Plot two maps of all directions for one cluster size, with the first seed's mixture."""
     import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ def sky(options: Any, fits: Any, theory: np.ndarray, middle: int) -> Any:
         axes = drawing.add_subplot(1, 2, k + 1, projection="mollweide")
         first = jax.tree.map(lambda a: a[0], mixture)
         longitude, latitude, density = _density(first)
-        axes.contourf(longitude, latitude, density, 24, cmap=fading(ORANGE))
+        axes.contourf(longitude, latitude, density, 24, cmap=alpha_colormap(ORANGE))
         away = x[pick.gone]
         axes.plot(*_angles(away), ".", color=BLUE, ms=1.6, mew=0, alpha=0.6)
         if k == 0:
@@ -46,7 +46,7 @@ def _density(mixture: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return longitude, latitude, density
 
 
-@styled
+@report_style
 def tails(options: Any, fits: Any, bent: np.ndarray) -> Any:
     """Plot angles minus theory [densities, seeds, 2], concentrations and fractions by size."""
     import matplotlib.pyplot as plt
@@ -66,7 +66,7 @@ def tails(options: Any, fits: Any, bent: np.ndarray) -> Any:
             axes.plot([], [], "o", ms=4.5, color=colour, label=f"{side} tail")
         axes.set(ylabel=label, xlabel="half-mass radius, pc")
         axes.set_xticks(places, [f"{radius:g}" for radius in options.radii])
-    panels[0].axhline(0, color=GREY, lw=0.8, ls=":")
+    panels[0].axhline(0, color=GRAY, lw=0.8, ls=":")
     panels[1].set_ylim(bottom=0)
     panels[2].set_ylim(bottom=0)
     panels[0].legend()

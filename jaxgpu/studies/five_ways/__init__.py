@@ -12,21 +12,21 @@ from jax import Array
 from jaxgpu import rl
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.studies import Seeded, seed_count
+from jaxgpu.studies import SeededOptions, seed_count
 
-from .findings import written
-from .gradients import Probe, looked, random_plans
-from .race import Budget, Field, raced
+from .findings import make_report
+from .gradient_quality import quality
+from .gradients import Probe, random_plans, run_probe
+from .methods import BLOCKS, DISCOUNT
+from .race import Budget, Setup, run_race
 from .task import Sloshing, sloshing
-from .ways import BLOCKS, DISCOUNT
-from .worth import quality
 
 NOISE = 0.3, 0.95  # of the plans at which gradients are evaluated: deviation, correlation in time
 UNSEEN = 16  # number of new initial states
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     episodes: int = size(default=128, least=32, most=1_000_000)
@@ -51,14 +51,14 @@ class Options(Seeded):
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run all methods, evaluate gradients window by window, and report the results."""
     env = make_task(options.size)
-    field = Field.of(env, options.seeds, UNSEEN, options.seed)
+    field = Setup.create(env, options.seeds, UNSEEN, options.seed)
     budget = Budget(options.episodes, options.longer)
-    race = raced(field, budget, known_plans(env), options.seed, out, resume)
+    race = run_race(field, budget, known_plans(env), options.seed, out, resume)
     key = jax.random.key(options.seed)
-    probe = prober(env, key, options.plans)
-    seen = looked(probe, key, out / "gradients", resume)
+    probe = make_probe(env, key, options.plans)
+    seen = run_probe(probe, key, out / "gradients", resume)
     found = quality(jax.tree.map(lambda a: a[1:], seen.history), len(probe.windows))
-    return written(options, env, race, np.asarray(probe.windows).tolist(), found, seen.timing)
+    return make_report(options, env, race, np.asarray(probe.windows).tolist(), found, seen.timing)
 
 
 def make_task(name: str) -> Sloshing:
@@ -67,7 +67,7 @@ def make_task(name: str) -> Sloshing:
     return sloshing(plain)
 
 
-def prober(env: Any, key: Array, plans: int) -> Probe:
+def make_probe(env: Any, key: Array, plans: int) -> Probe:
     """Return a probe with windows of 1, 2, 4, ... frames and the full episode, at random plans."""
     windows = [2**i for i in range(env.max_steps.bit_length()) if 2**i < 0.75 * env.max_steps]
     start_key, plan_key = jax.random.split(jax.random.fold_in(key, 1))

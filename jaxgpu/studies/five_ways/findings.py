@@ -8,22 +8,24 @@ from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Timing
 
 from . import pictures
+from .gradient_quality import Quality
+from .methods import DISCOUNT, LEARNERS, WITH_GRADIENTS
 from .race import Race
-from .statistics import difference, mean_interval, shown
-from .ways import DISCOUNT, LEARNERS, WITH_GRADIENTS
-from .worth import Quality
+from .statistics import difference, format_interval, mean_interval
 
 FRAME = 0.02  # s
 
 
-def written(
+def make_report(
     options: Any, env: Any, race: Race, windows: list[int], found: Quality, looking: Timing
 ) -> Report:
     """Return the report on the race and on the gradients."""
     seconds = FRAME * env.max_steps
-    equal = {name: curve.at(options.episodes) for name, curve in race.curves.items()}
+    equal = {name: curve.interpolate(options.episodes) for name, curve in race.curves.items()}
     time = min(race.price[name] * curve.episodes[-1] for name, curve in race.curves.items())
-    timed = {name: curve.at(time / race.price[name]) for name, curve in race.curves.items()}
+    timed = {
+        name: curve.interpolate(time / race.price[name]) for name, curve in race.curves.items()
+    }
     order = sorted(equal, key=lambda name: -equal[name].mean())
     first, second = order[:2]
     quickest = max(timed, key=lambda name: timed[name].mean())
@@ -56,7 +58,7 @@ def written(
         ],
         tables=[
             returns(race, equal, timed, options.episodes * seconds),
-            worth(windows, found, race),
+            quality_table(windows, found, race),
         ],
         findings=sentences(race, equal, windows, found),
         citations=CITATIONS,
@@ -83,7 +85,7 @@ def returns(race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated:
     rows: list[list[Any]] = []
     for name in sorted(equal, key=lambda name: -equal[name].mean()):
         kind = "policy" if name in LEARNERS else "plan"
-        scores = (shown(one[name]) for one in (equal, timed, race.own, race.new))
+        scores = (format_interval(one[name]) for one in (equal, timed, race.own, race.new))
         rows.append([name, kind, *scores, race.price[name]])
     rows += [[name, "plan", "", "", "", f"{r.mean():.3f}", ""] for name, r in race.fixed.items()]
     return Table(
@@ -102,7 +104,7 @@ def returns(race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated:
     )
 
 
-def worth(windows: list[int], found: Quality, race: Race) -> Table:
+def quality_table(windows: list[int], found: Quality, race: Race) -> Table:
     """Return a table of cosines by window, and of the relative cost of both estimates."""
     pair = 2 * race.price["CEM"]
     gradient = race.price["Adam"]
@@ -141,8 +143,8 @@ def worth(windows: list[int], found: Quality, race: Race) -> Table:
 def sentences(race: Race, equal: dict[str, Any], windows: list[int], found: Quality) -> list[str]:
     """Return the significant findings, which are reproducible for the same seeds."""
     return [
-        f"At equal simulated seconds {ahead(equal)}",
-        *(transferred(name, race.own[name], race.new[name]) for name in race.own),
+        f"At equal simulated seconds {leader_sentence(equal)}",
+        *(transfer_sentence(name, race.own[name], race.new[name]) for name in race.own),
         f"Over the whole episode a gradient has a cosine of {found.exact[-1, 0]:.2f} to the "
         f"smoothed slope, over {FRAME * windows[0]:g} s one of {found.exact[0, 0]:.2f}; discounted "
         f"by {DISCOUNT:g} a frame it has {found.discounted[-1, 0]:.2f} over the whole.",
@@ -155,11 +157,11 @@ def costs(race: Race, timed: dict[str, Any], time: float) -> str:
     plain = np.mean([race.price[name] for name in race.price if name not in WITH_GRADIENTS])
     return (
         f"An episode with its gradient takes {gradient / plain:.1f} times the processor time of a "
-        f"plain one. At {time:.0f} s of it {ahead(timed)}"
+        f"plain one. At {time:.0f} s of it {leader_sentence(timed)}"
     )
 
 
-def ahead(returns: dict[str, np.ndarray]) -> str:
+def leader_sentence(returns: dict[str, np.ndarray]) -> str:
     """Return a sentence on the best method, and its significant leads over the others."""
     leader, *others = sorted(returns, key=lambda name: -returns[name].mean())
     parts = []
@@ -170,7 +172,7 @@ def ahead(returns: dict[str, np.ndarray]) -> str:
     return f"{leader} leads " + ", ".join(parts) + "."
 
 
-def transferred(name: str, own: np.ndarray, new: np.ndarray) -> str:
+def transfer_sentence(name: str, own: np.ndarray, new: np.ndarray) -> str:
     """Return a sentence on the loss of returns on new initial states."""
     kind = "policies" if name in LEARNERS else "plans"
     lost, low, high = mean_interval(own - new)

@@ -39,11 +39,11 @@ class Probe:
     pairs: int = size(default=64, least=2)  # number of paired differences, even
     samples: int = size(default=8, least=2)  # number of gradients at shifted plans
 
-    def init(self) -> "Look":
+    def init(self) -> "WindowResult":
         """Return the state before the first window."""
         zero = jnp.zeros(self.plans.shape[1:])
         zero_rows = lambda count: jnp.zeros((count, *zero.shape))
-        return Look(
+        return WindowResult(
             index=jnp.int32(0),
             exact=zero,
             discounted=zero,
@@ -51,7 +51,7 @@ class Probe:
             differences=zero_rows(self.pairs),
         )
 
-    def step(self, look: "Look", key: Array) -> "Look":
+    def step(self, look: "WindowResult", key: Array) -> "WindowResult":
         """Evaluate gradients and paired differences at the next window."""
         plan = look.index // len(self.windows)
         frames = self.windows[look.index % len(self.windows)]
@@ -77,7 +77,7 @@ class Probe:
         gains = lax.map(lambda a: gain(a, 1.0), sides.reshape(-1, *actions.shape))
         above, below = gains.reshape(2, -1)
         z = ((above - below) / (2 * self.sigma))[:, None, None] * e
-        return Look(
+        return WindowResult(
             index=look.index + 1,
             exact=slopes[0],
             discounted=slopes[1],
@@ -91,7 +91,7 @@ class Probe:
 
 
 @pytree
-class Look:
+class WindowResult:
     """Results at a window, zero after its last frame."""
 
     index: Array  # [] windows evaluated so far
@@ -101,7 +101,7 @@ class Look:
     differences: Array  # [K, T, A] paired differences
 
 
-def looked(probe: Probe, key: Array, out: Path | None = None, resume: bool = False) -> Run:
+def run_probe(probe: Probe, key: Array, out: Path | None = None, resume: bool = False) -> Run:
     """Evaluate all windows of all plans; the history has an initial row, then one per window."""
     count = len(probe.plans) * len(probe.windows)
     return run(
@@ -115,7 +115,7 @@ def looked(probe: Probe, key: Array, out: Path | None = None, resume: bool = Fal
     )
 
 
-def _identity(look: Look) -> Look:
+def _identity(look: WindowResult) -> WindowResult:
     return look
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, INK, OCHRE, ORANGE, PURPLE, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, GREEN, INK, OCHRE, ORANGE, PURPLE, report_style
 
+from .gradient_quality import Quality
 from .race import Race
 from .statistics import mean_interval
-from .worth import Quality
 
-COLOURS = {"PPO": BLUE, "SHAC": ORANGE, "ES": GREEN, "Adam": PURPLE, "CEM": OCHRE}
+COLORS = {"PPO": BLUE, "SHAC": ORANGE, "ES": GREEN, "Adam": PURPLE, "CEM": OCHRE}
 LABELS = {
     "PPO": "PPO",
     "SHAC": "SHAC",
@@ -21,7 +21,7 @@ LABELS = {
 DASHES = {"PPO": "-", "SHAC": "-", "ES": "-", "Adam": "--", "CEM": "--"}  # plans are dashed
 
 
-@styled
+@report_style
 def curves(race: Race, seconds: float, episodes: int) -> Any:
     """Plot returns over simulated time and over CPU time, and the final ones on new initial states.
 
@@ -58,15 +58,15 @@ def curves(race: Race, seconds: float, episodes: int) -> Any:
 
 
 def _plot_curve(axes: Any, name: str, x: np.ndarray, returns: np.ndarray) -> None:
-    drawn = {"color": COLOURS[name], "label": LABELS[name], "ls": DASHES[name]}
+    drawn = {"color": COLORS[name], "label": LABELS[name], "ls": DASHES[name]}
     mean, low, high = mean_interval(returns)
     axes.plot(x, mean, **drawn)
-    axes.fill_between(x, low, high, color=COLOURS[name], alpha=BAND, lw=0)
+    axes.fill_between(x, low, high, color=COLORS[name], alpha=BAND, lw=0)
 
 
 def _plot_fixed(axes: Any, race: Race) -> None:
     for (name, returns), style in zip(race.fixed.items(), (":", "-.", (0, (1, 3)))):
-        axes.axhline(returns.mean(), color=GREY, lw=0.9, ls=style, label=name)
+        axes.axhline(returns.mean(), color=GRAY, lw=0.9, ls=style, label=name)
 
 
 def _plot_transfer(axes: Any, race: Race) -> None:
@@ -74,16 +74,16 @@ def _plot_transfer(axes: Any, race: Race) -> None:
     for i, name in enumerate(race.own):
         own, new = race.own[name], race.new[name]
         for a, b in zip(own, new):
-            axes.plot([i - 0.17, i + 0.17], [a, b], color=COLOURS[name], lw=0.6)
-        axes.plot(np.full(len(own), i - 0.17), own, "o", ms=4, color=COLOURS[name])
-        axes.plot(np.full(len(new), i + 0.17), new, "o", ms=4, mfc="none", color=COLOURS[name])
+            axes.plot([i - 0.17, i + 0.17], [a, b], color=COLORS[name], lw=0.6)
+        axes.plot(np.full(len(own), i - 0.17), own, "o", ms=4, color=COLORS[name])
+        axes.plot(np.full(len(new), i + 0.17), new, "o", ms=4, mfc="none", color=COLORS[name])
     axes.plot([], [], "o", ms=4, color=INK, label="on its starts")
     axes.plot([], [], "o", ms=4, mfc="none", color=INK, label="on new ones")
     axes.set_xticks(range(len(race.own)), list(race.own))
     axes.legend(loc="lower right")
 
 
-@styled
+@report_style
 def gradients(windows: list[int], found: Quality, discount: float, frame: float) -> Any:
     """Plot the accuracy of gradients and the noise of both estimates, by window.
 
@@ -103,7 +103,7 @@ def gradients(windows: list[int], found: Quality, discount: float, frame: float)
         (found.averaged, BLUE, "mean of exact ones nearby", 1.03),
     ):
         _plot_bars(left, nudge * x, values, colour, label)
-    left.axhline(0, color=GREY, lw=0.7)
+    left.axhline(0, color=GRAY, lw=0.7)
     left.set_ylim(-0.6, 1.3)
     left.set_ylabel("cosine to the smoothed slope")
     left.legend(loc="lower left")

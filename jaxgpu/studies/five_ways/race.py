@@ -16,9 +16,19 @@ from jaxgpu.report import replace_text
 from jaxgpu.rl.plan import evaluate_plans, plan_from_each
 from jaxgpu.runs.loop import Run
 
-from .ways import BLOCKS, DISCOUNT, LEARNERS, PLANNERS, WITH_GRADIENTS, Score, Starts, begin, learnt
+from .methods import (
+    BLOCKS,
+    DISCOUNT,
+    LEARNERS,
+    PLANNERS,
+    WITH_GRADIENTS,
+    Score,
+    Starts,
+    make_starts,
+    train_learner,
+)
 
-WAYS = (*LEARNERS, *PLANNERS)
+METHODS = (*LEARNERS, *PLANNERS)
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Curve:
     episodes: np.ndarray  # [K] simulated so far, per seed
     returns: np.ndarray  # [K, S] on the initial states of the planners
 
-    def at(self, episodes: float) -> np.ndarray:
+    def interpolate(self, episodes: float) -> np.ndarray:
         """Return the returns [S] after a number of episodes, by linear interpolation."""
         return np.array([np.interp(episodes, self.episodes, one) for one in self.returns.T])
 
@@ -52,13 +62,13 @@ class Budget:
     episodes: int
     longer: int
 
-    def of(self, way: str) -> int:
+    def episodes_of(self, way: str) -> int:
         """Return the number of episodes that a method simulates."""
         return self.episodes * (1 if way in WITH_GRADIENTS else self.longer)
 
 
 @dataclass(frozen=True)
-class Field:
+class Setup:
     """Common setting of all methods: the task, initial states for plans, and new initial states."""
 
     env: Any
@@ -67,19 +77,19 @@ class Field:
     keys: Array  # [S] of the learners
 
     @classmethod
-    def of(cls, env: Any, seeds: int, unseen: int, seed: int) -> "Field":
+    def create(cls, env: Any, seeds: int, unseen: int, seed: int) -> "Setup":
         """Return the setting for a seed, independent of the methods."""
         own, new, learners = jax.random.split(jax.random.key(seed), 3)
         return cls(
             env,
-            begin(env, jax.random.split(own, seeds)),
-            begin(env, jax.random.split(new, unseen)),
+            make_starts(env, jax.random.split(own, seeds)),
+            make_starts(env, jax.random.split(new, unseen)),
             jax.random.split(learners, seeds),
         )
 
 
-def raced(
-    field: Field, budget: Budget, fixed: dict[str, Array], seed: int, out: Path, resume: bool
+def run_race(
+    field: Setup, budget: Budget, fixed: dict[str, Array], seed: int, out: Path, resume: bool
 ) -> Race:
     """Run every method from every seed, and evaluate its result on new initial states.
 
@@ -95,31 +105,31 @@ def raced(
     new: dict[str, np.ndarray] = {}
     runs: dict[str, Run] = {}
     for name in LEARNERS:
-        done = runs[name] = taught(field, name, budget.of(name), out, resume)
+        done = runs[name] = train_policies(field, name, budget.episodes_of(name), out, resume)
         seen = np.asarray(done.history).mean(-1)
-        curves[name] = Curve(np.linspace(0, budget.of(name), len(seen)), seen)
+        curves[name] = Curve(np.linspace(0, budget.episodes_of(name), len(seen)), seen)
         score = Score(field.env, LEARNERS[name], field.unseen)
         new[name] = np.asarray(jax.jit(jax.vmap(score))(done.state)).mean(-1)
     for name in PLANNERS:
-        done = runs[name] = planned(field, name, budget.of(name), seed, out, resume)
+        done = runs[name] = optimize_plans(field, name, budget.episodes_of(name), seed, out, resume)
         seen = -np.asarray(done.history["best"])[1:]
-        steps = budget.of(name) // len(seen)
+        steps = budget.episodes_of(name) // len(seen)
         curves[name] = Curve(steps * (1 + np.arange(len(seen))), seen)
-        new[name] = replayed(field, done.actions).mean(-1)
+        new[name] = replay_plans(field, done.actions).mean(-1)
     own = {name: curve.returns[-1] for name, curve in curves.items()}
-    known = {name: replayed(field, jnp.asarray(plan)[None])[0] for name, plan in fixed.items()}
-    price = prices(field, out, resume)  # after the race, when all programs are compiled
+    known = {name: replay_plans(field, jnp.asarray(plan)[None])[0] for name, plan in fixed.items()}
+    price = measure_costs(field, out, resume)  # after the race, when all programs are compiled
     return Race(curves=curves, own=own, new=new, fixed=known, price=price, runs=runs)
 
 
-def taught(field: Field, name: str, episodes: int, out: Path | None, resume: bool) -> Run:
+def train_policies(field: Setup, name: str, episodes: int, out: Path | None, resume: bool) -> Run:
     """Train a policy per seed, scored on the way on the initial states of the planners."""
     folder = None if out is None else out / name
-    return learnt(field.env, name, field.keys, field.starts, episodes, folder, resume)
+    return train_learner(field.env, name, field.keys, field.starts, episodes, folder, resume)
 
 
-def planned(
-    field: Field, name: str, episodes: int, seed: int, out: Path | None, resume: bool
+def optimize_plans(
+    field: Setup, name: str, episodes: int, seed: int, out: Path | None, resume: bool
 ) -> Any:
     """Optimize a plan from each initial state."""
     return plan_from_each(
@@ -134,12 +144,12 @@ def planned(
     )
 
 
-def replayed(field: Field, plans: Array) -> np.ndarray:
+def replay_plans(field: Setup, plans: Array) -> np.ndarray:
     """Return the returns [K, N] of plans [K, T, A] on new initial states."""
     return evaluate_plans(field.env, field.unseen.state, plans[:, None])
 
 
-def prices(field: Field, out: Path, resume: bool) -> dict[str, float]:
+def measure_costs(field: Setup, out: Path, resume: bool) -> dict[str, float]:
     """Measure the CPU time per episode of each method, s; a resumed run keeps its own values.
 
     It runs some compiled updates of the race, counts all threads, and subtracts the evaluations.
@@ -153,10 +163,14 @@ def prices(field: Field, out: Path, resume: bool) -> dict[str, float]:
     look = seeds * _seconds(lambda: evaluate_plans(field.env, field.starts.state, zero))
     found: dict[str, float] = {}
     for name in LEARNERS:
-        spent = _seconds(lambda name=name: taught(field, name, BLOCKS[name], None, False).state)
+        spent = _seconds(
+            lambda name=name: train_policies(field, name, BLOCKS[name], None, False).state
+        )
         found[name] = (spent - 2 * look) / (seeds * BLOCKS[name])
     for name in PLANNERS:
-        spent = _seconds(lambda name=name: planned(field, name, BLOCKS[name], 0, None, False).state)
+        spent = _seconds(
+            lambda name=name: optimize_plans(field, name, BLOCKS[name], 0, None, False).state
+        )
         found[name] = spent / (seeds * BLOCKS[name])
     out.mkdir(parents=True, exist_ok=True)
     replace_text(file, json.dumps(found))

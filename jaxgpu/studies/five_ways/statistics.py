@@ -17,10 +17,10 @@ def mean_interval(samples: np.ndarray) -> np.ndarray:
     return np.stack([mean, mean - reach, mean + reach])
 
 
-def shown(samples: np.ndarray) -> str:
+def format_interval(samples: np.ndarray) -> str:
     """Return the mean and its interval as text.
 
-    >>> shown(np.array([1.0, 2.0, 3.0]))
+    >>> format_interval(np.array([1.0, 2.0, 3.0]))
     '2.000 (-0.484 to 4.484)'
     """
     mean, low, high = mean_interval(samples)

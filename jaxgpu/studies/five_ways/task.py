@@ -15,13 +15,13 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.rl import Box, Step
-from jaxgpu.rl.environment import Wrapped
-from jaxgpu.rl.envs.matter import Matter
+from jaxgpu.rl.environment import Wrapper
+from jaxgpu.rl.envs.matter import MatterTask
 from jaxgpu.rl.envs.matter.task import State
 
 
 @pytree
-class Sloshing(Matter):
+class Sloshing(MatterTask):
     """Fluid task whose actions correct its first guess, and whose last body moves initially.
 
     >>> from jaxgpu import rl
@@ -40,7 +40,7 @@ class Sloshing(Matter):
 
     def first_guess(self) -> Array:
         """Return the actions [max_steps, A] that are corrected."""
-        return Matter.initial_actions(self)
+        return MatterTask.initial_actions(self)
 
     def initial_actions(self) -> Array:
         """Return zero corrections, [max_steps, A]."""
@@ -54,7 +54,7 @@ class Sloshing(Matter):
         speed = self.slosh * jax.random.uniform(speed_key, (), last.x.dtype, -1, 1)
         last = dataclasses.replace(last, v=speed * jnp.eye(axes, dtype=last.x.dtype)[0])
         scene = dataclasses.replace(self.simulation, bodies=(*bodies, last))
-        return Matter.reset(dataclasses.replace(self, simulation=scene), key)
+        return MatterTask.reset(dataclasses.replace(self, simulation=scene), key)
 
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one frame with the first guess plus `action`, clipped to the bounds."""
@@ -66,7 +66,7 @@ class Sloshing(Matter):
         return jnp.concatenate([seen, (state.t / self.max_steps).astype(seen.dtype)[None]])
 
 
-def sloshing(env: Matter, **parameters: Any) -> Sloshing:
+def sloshing(env: MatterTask, **parameters: Any) -> Sloshing:
     """Return a fluid task with random initial velocity and observed time.
 
     >>> from jaxgpu import rl
@@ -78,11 +78,11 @@ def sloshing(env: Matter, **parameters: Any) -> Sloshing:
 
 
 @pytree
-class Scaled(Wrapped):
+class ScaledReward(Wrapper):
     """Wrapper that scales rewards, for a learner whose critic needs them near 1.
 
     >>> from jaxgpu import rl
-    >>> env = Scaled(rl.make("pendulum"), 0.1)
+    >>> env = ScaledReward(rl.make("pendulum"), 0.1)
     >>> float(env.step(env.reset(jax.random.key(0))[0], jnp.ones(1), jax.random.key(0)).reward) > -2
     True
     """

@@ -7,25 +7,25 @@ import jax
 import jax.numpy as jnp
 
 from jaxgpu.devices import memory
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
 from jaxgpu.runs.loop import run
-from jaxgpu.studies import Seeded
+from jaxgpu.studies import SeededOptions
 
-from .findings import written
+from .findings import make_report
 from .fit import LevenbergMarquardt
+from .inference import Inference
 from .likelihood import Pool
 from .posterior import Sampler
 from .spray import sobol
 from .streams import Errors, two_streams
-from .weigh import Weighing
 
 COMPILED = 1_200_000_000  # bytes that XLA needs to compile the study, 1.1e9 measured
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     mocks: int = size(default=20, least=2, most=100_000)
@@ -42,12 +42,12 @@ class Options(Seeded):
     """Of a star's orbit in the model; the mocks' have twice as many."""
 
 
-@in_float64
+@with_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Make the mocks, fit all of them, and compare the posteriors with the truth."""
-    memory.room("galaxy-from-stream: to compile it", COMPILED)
+    memory.check_size("galaxy-from-stream: to compile it", COMPILED)
     errors = Errors()
-    spec = Weighing(
+    spec = Inference(
         streams=two_streams(options.steps, errors),
         fine=two_streams(2 * options.steps, errors),
         fits=LevenbergMarquardt(Pool(each=options.stars), turns=options.turns),
@@ -58,4 +58,4 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     key = jax.random.key(options.seed)
     begun = spec.init(options.mocks)
     done = run(spec.step, begun, options.mocks, key=key, chunk=1, out=out, resume=resume)
-    return written(options, spec, done)
+    return make_report(options, spec, done)

@@ -10,20 +10,20 @@ from jaxgpu.studies import shared_parts
 
 from . import pictures
 from .galaxy import HIGH, LOW, NAMES
+from .inference import Inference, MockResults
 from .measures import LEVELS, RADII, Posteriors, binomial, circular_speeds, posteriors
-from .weigh import Found, Weighing
 
-NEAR = 2.0  # in minus the log posterior: fits that are as good as the best
-SHOWN = "{:.0f}", "{:.1f}", "{:.3f}", "{:.2f}"  # number formats of the parameters
+TOLERANCE = 2.0  # in minus the log posterior: fits that are as good as the best
+FORMATS = "{:.0f}", "{:.1f}", "{:.3f}", "{:.2f}"  # number formats of the parameters
 
 
-def written(options: Any, spec: Weighing, done: Run) -> Report:
+def make_report(options: Any, spec: Inference, done: Run) -> Report:
     """Return the report on all mocks."""
     found = done.state
     known = posteriors(found)
     k = int(np.argsort(found.amiss)[len(found.amiss) // 2])
     pull = known.pull
-    counts = [int(known.covered(level).sum()) for level in LEVELS]
+    counts = [int(known.is_covered(level).sum()) for level in LEVELS]
     total = pull.size
     errors = ", ".join(
         f"{name.partition(',')[0]} {100 * share:.0f} %"
@@ -38,7 +38,7 @@ def written(options: Any, spec: Weighing, done: Run) -> Report:
             f"{counts[1]} times; pulls have a width of {pull.std():.2f}. Median errors: {errors}."
         ),
         figures=figures(spec, found, known, k),
-        tables=[coverage(known), every(known, found)],
+        tables=[coverage(known), posterior_table(known, found)],
         headlines=[
             Headline(
                 f"intervals of {100 * level:.0f} % that hold the truth, of {total}",
@@ -51,7 +51,7 @@ def written(options: Any, spec: Weighing, done: Run) -> Report:
     )
 
 
-def figures(spec: Weighing, found: Found, known: Posteriors, k: int) -> list[Any]:
+def figures(spec: Inference, found: MockResults, known: Posteriors, k: int) -> list[Any]:
     """Return streams and posterior of one mock, calibration of all, and circular speeds."""
     shape = (*spec.fine.places.shape, 5)
     tracks = tuple(np.asarray(a[k]).reshape(shape) for a in (found.data, found.scatter, found.mean))
@@ -94,18 +94,18 @@ def coverage(known: Posteriors) -> Table:
         row: list[Any] = [
             name,
             f"{LOW[j]:g} to {HIGH[j]:g}",
-            SHOWN[j].format(np.median(known.deviation[:, j])),
+            FORMATS[j].format(np.median(known.deviation[:, j])),
             f"{pull[:, j].mean():.2f} ± {pull[:, j].std(ddof=1) / np.sqrt(mocks):.2f}",
             f"{pull[:, j].std(ddof=1):.2f}",
         ]
         for level in LEVELS:
-            count = int(known.covered(level)[:, j].sum())
+            count = int(known.is_covered(level)[:, j].sum())
             low, high = binomial(count, mocks)
             row += [f"{count} of {mocks}", f"{low:.2f} to {high:.2f}"]
         rows.append(row)
     whole: list[Any] = ["all", "", "", f"{pull.mean():.2f}", f"{pull.std():.2f}"]
     for level in LEVELS:
-        covered = known.covered(level)
+        covered = known.is_covered(level)
         share = covered.mean(1)  # per mock, since its parameters are not independent
         error = share.std(ddof=1) / np.sqrt(mocks)
         whole += [f"{int(covered.sum())} of {covered.size}", f"{share.mean():.2f} ± {error:.2f}"]
@@ -128,12 +128,12 @@ def coverage(known: Posteriors) -> Table:
     )
 
 
-def every(known: Posteriors, found: Found) -> Table:
+def posterior_table(known: Posteriors, found: MockResults) -> Table:
     """Return a table of truths and posteriors of all mocks."""
     rows: list[list[Any]] = []
     for k in range(len(known.truth)):
         row: list[Any] = [k + 1]
-        for j, digits in enumerate(SHOWN):
+        for j, digits in enumerate(FORMATS):
             mean, deviation = known.mean[k, j], known.deviation[k, j]
             row += [
                 digits.format(known.truth[k, j]),
@@ -154,10 +154,10 @@ def every(known: Posteriors, found: Found) -> Table:
     )
 
 
-def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
+def findings(known: Posteriors, found: MockResults, options: Any) -> list[str]:
     """Return sentences about the fits, the samples and the best-known quantity."""
     values = np.asarray(found.values)
-    near = int(np.sum(values < values.min(1, keepdims=True) + NEAR))
+    near = int(np.sum(values < values.min(1, keepdims=True) + TOLERANCE))
     speeds = circular_speeds(known.samples)
     mean = speeds.mean(1)
     error = speeds.std(1) / mean
@@ -167,7 +167,7 @@ def findings(known: Posteriors, found: Found, options: Any) -> list[str]:
     chi2 = np.asarray(found.chi2)
     return [
         f"Of {values.size} first fits, from starts that are off by 10 to 30 % in each number, "
-        f"{near} end within {NEAR:g} of the best one's log posterior; the best goes on.",
+        f"{near} end within {TOLERANCE:g} of the best one's log posterior; the best goes on.",
         f"What two streams know best is the circular speed at {RADII[best]:.0f} kpc: to "
         f"{100 * np.median(error[:, best]):.1f} % in the median, with pulls of a width of "
         f"{pull.std(ddof=1):.2f}. Halo and disc share it out between them, so that their own "

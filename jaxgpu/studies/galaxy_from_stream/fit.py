@@ -15,8 +15,8 @@ from jaxgpu.inputs.fields import number, pytree, size
 from .likelihood import Pool, Target
 
 # maximum step and minimum distance to an end, as fractions of a prior range
-LONGEST, NEAREST = 0.2, 0.01
-LEAST = 1e-3  # minimum damping
+MAX_STEP, NEAREST = 0.2, 0.01
+MIN_DAMPING = 1e-3  # minimum damping
 
 
 @pytree
@@ -41,7 +41,7 @@ class LevenbergMarquardt:
 
     def round(self, target: Target, p: Array, key: Array) -> Fit:
         """Return the fit after a round, started at coordinates p [P] with the likelihood there."""
-        begun = self.init(self.pool.around(p, target, key), p)
+        begun = self.init(self.pool.target_near(p, target, key), p)
         damping = jnp.asarray(self.damping, p.dtype)
         turn = lambda _, now: self._iterate(*now)
         return lax.fori_loop(0, self.turns + 1, turn, (begun, damping))[0]
@@ -66,12 +66,12 @@ class LevenbergMarquardt:
         scaled = fit.curve + damping * jnp.diag(jnp.diag(fit.curve))
         scaled = scaled * free[:, None] * free[None] + jnp.diag(1 - free)
         step = -jnp.linalg.solve(scaled, free * fit.slope)
-        p = fit.p + step / jnp.maximum(1, jnp.max(jnp.abs(step)) / LONGEST)
+        p = fit.p + step / jnp.maximum(1, jnp.max(jnp.abs(step)) / MAX_STEP)
         p = jnp.clip(p, NEAREST, 1 - NEAREST)
         tried = fit_at(fit.target, p)
         better = tried.value < fit.value
         kept = jax.tree.map(partial(jnp.where, better), tried, fit)
-        eased = jnp.where(jnp.isinf(fit.value), damping, jnp.maximum(damping / 5, LEAST))
+        eased = jnp.where(jnp.isinf(fit.value), damping, jnp.maximum(damping / 5, MIN_DAMPING))
         return kept, jnp.where(better, eased, 4 * damping)
 
 

@@ -15,7 +15,7 @@ NAMES = "halo speed, km/s", "halo length, kpc", "flattening", "disc mass"
 SYMBOLS = "$v_{15}$, km/s", "$a$, kpc", "$q$", "$M_d$"  # axis labels
 LOW = np.array([120.0, 8.0, 0.75, 0.5])
 HIGH = np.array([190.0, 32.0, 1.25, 1.5])
-AT = 15.0  # kpc: radius of the halo's circular speed
+HALO_RADIUS = 15.0  # kpc: radius of the halo's circular speed
 DISC, LENGTH, HEIGHT = 6.82e10, 3.0, 0.28  # solar masses, kpc, kpc
 _G = 4.30091e-6  # kpc (km/s)^2 / solar mass
 _BULGE = 0.05 * 220.0**2 * 8.0  # GM within 8 kpc, where the bulge ends
@@ -34,18 +34,18 @@ def galaxy(theta: Array) -> potentials.Sum:
     155.0
     """
     speed, length, flattening, disc = theta
-    u = AT / length
-    gm = AT * speed**2 / (jnp.log1p(u) - u / (1 + u))
+    u = HALO_RADIUS / length
+    gm = HALO_RADIUS * speed**2 / (jnp.log1p(u) - u / (1 + u))
     # Beyond 5 kpc, where the streams are, the bulge's density has decreased by exp(-7).
     bulge = potentials.PointMass(jnp.asarray(_BULGE, speed.dtype))
     thin = potentials.MiyamotoNagai(disc * _G * DISC, LENGTH, HEIGHT)
     return potentials.Sum((bulge, thin, potentials.NavarroFrenkWhite(gm, length, flattening)))
 
 
-def of_shares(shares: Array) -> Array:
+def from_fractions(shares: Array) -> Array:
     """Return parameters [..., 4] from fractions of their prior ranges (0: lower end, 1: upper end).
 
-    >>> of_shares(jnp.full(4, 0.5)).tolist()
+    >>> from_fractions(jnp.full(4, 0.5)).tolist()
     [155.0, 20.0, 1.0, 1.0]
     """
     low, width = (jnp.asarray(np.broadcast_to(q, shares.shape)) for q in (LOW, HIGH - LOW))

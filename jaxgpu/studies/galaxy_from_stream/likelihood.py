@@ -13,12 +13,12 @@ from jax.scipy.linalg import solve_triangular
 
 from jaxgpu.inputs.fields import pytree, size
 
-from .galaxy import of_shares
-from .spray import drawn
+from .galaxy import from_fractions
+from .spray import sample_draws
 from .streams import Streams
 
 
-def student(r: Array, sets: int) -> Array:
+def student_t(r: Array, sets: int) -> Array:
     """Return the log likelihood [] of a whitened residual r [D], up to a constant.
 
     With a covariance from finitely many data sets it is Student's t: Sellentin & Heavens (2016),
@@ -42,7 +42,7 @@ class Target:
     sets: int = size(default=1000, least=2)  # mock data sets behind the covariance
 
     @staticmethod
-    def bare(streams: Streams, data: Array, draws: Array, sets: int) -> "Target":
+    def initial(streams: Streams, data: Array, draws: Array, sets: int) -> "Target":
         """Return a target with a unit covariance, before the first estimate."""
         eye = jnp.eye(len(data), dtype=data.dtype)
         return Target(streams=streams, data=data, draws=draws, offset=0 * data, root=eye, sets=sets)
@@ -53,7 +53,7 @@ class Target:
 
     def stars(self, p: Array, draws: Array) -> Array:
         """Return observed coordinates [S, N, 6] of stars without errors, for draws [S, N, 6]."""
-        return self.streams.stars(of_shares(p), draws)
+        return self.streams.stars(from_fractions(p), draws)
 
     def residual(self, p: Array) -> Array:
         """Return the whitened residual [D] of the data."""
@@ -63,7 +63,7 @@ class Target:
         """Return the log posterior [] of coordinates, up to a constant; the prior is uniform."""
         inside = jnp.all((p > 0) & (p < 1))
         held = jnp.clip(p, 0, 1)  # orbits outside the prior may not exist
-        return jnp.where(inside, student(self.residual(held), self.sets), -jnp.inf)
+        return jnp.where(inside, student_t(self.residual(held), self.sets), -jnp.inf)
 
 
 @pytree
@@ -74,12 +74,12 @@ class Pool:
     each: int = size(default=100, least=1)  # per stream, in a data set
     sets: int = size(default=1000, least=2)  # mock data sets
 
-    def around(self, p: Array, target: Target, key: Array) -> Target:
+    def target_near(self, p: Array, target: Target, key: Array) -> Target:
         """Return the likelihood near coordinates p, with newly estimated covariance and mean."""
         streams = target.streams
         shape = target.draws.shape[:1]
         first, second = jax.random.split(key)
-        draws = jax.vmap(lambda k: drawn(k, self.stars))(jax.random.split(first, shape))
+        draws = jax.vmap(lambda k: sample_draws(k, self.stars))(jax.random.split(first, shape))
         rows = target.stars(p, draws)
         tracks = jax.lax.map(
             lambda k: streams.tracks(self.data(streams, rows, k)).ravel(),
@@ -102,4 +102,4 @@ class Pool:
         """Sample observed coordinates [S, each, 6] from a pool [S, N, 6] of stars, with errors."""
         which, noise = jax.random.split(key)
         picked = jax.random.randint(which, (len(rows), self.each), 0, rows.shape[1])
-        return streams.observed(jnp.take_along_axis(rows, picked[:, :, None], 1), noise)
+        return streams.add_errors(jnp.take_along_axis(rows, picked[:, :, None], 1), noise)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .galaxy import galaxy, of_shares
-from .weigh import Found
+from .galaxy import from_fractions, galaxy
+from .inference import MockResults
 
 LEVELS = 0.68, 0.95
 RADII = np.linspace(5.0, 30.0, 26)  # kpc
@@ -28,15 +28,15 @@ class Posteriors:
         """Deviations [K, F] of the means from the truth, in posterior standard deviations."""
         return (self.mean - self.truth) / self.deviation
 
-    def covered(self, level: float) -> np.ndarray:
+    def is_covered(self, level: float) -> np.ndarray:
         """Return a mask [K, F] of truths within the central interval of a level."""
         return np.abs(self.rank - 0.5) < level / 2
 
 
-def posteriors(found: Found) -> Posteriors:
+def posteriors(found: MockResults) -> Posteriors:
     """Return moments and ranks of all mocks."""
-    truth = np.asarray(of_shares(found.truth))
-    samples = np.asarray(of_shares(found.samples))
+    truth = np.asarray(from_fractions(found.truth))
+    samples = np.asarray(from_fractions(found.samples))
     return Posteriors(
         truth=truth,
         samples=samples,

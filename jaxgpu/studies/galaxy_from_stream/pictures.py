@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.render.palette import BAND, BLUE, GREY, INK, ORANGE, SERIES, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, INK, ORANGE, SERIES, report_style
 
 from .galaxy import HIGH, LOW, SYMBOLS
 from .measures import RADII, Posteriors, circular_speeds
 from .sky import ACROSS
 from .streams import NAMES
 
-SHOWN = (0.16, 0.5, 0.84)
+QUANTILES = (0.16, 0.5, 0.84)
 
 
-@styled
+@report_style
 def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]) -> Any:
     """Plot the stars of two streams, their tracks and the fit.
 
@@ -31,7 +31,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
         for k, label in enumerate(ACROSS):
             axes = panels[k, s]
             stars, bars = (rows[s, :, 0], rows[s, :, k + 1]), (seen[s, :, k], error[s, :, k])
-            axes.plot(*stars, ".", color=GREY, ms=4.5, alpha=0.8, mew=0, label="stars")
+            axes.plot(*stars, ".", color=GRAY, ms=4.5, alpha=0.8, mew=0, label="stars")
             axes.errorbar(
                 places[s], *bars, fmt="o", color=INK, ms=3, lw=1, capsize=2, label="their track"
             )
@@ -49,7 +49,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
     return drawing
 
 
-@styled
+@report_style
 def corner(found: Posteriors, k: int) -> Any:
     """Plot the posterior of one mock: marginals, and regions of 68 and 95 % of every pair."""
     import matplotlib.pyplot as plt
@@ -110,7 +110,7 @@ def _regions(axes: Any, x: np.ndarray, ends: np.ndarray) -> None:
     axes.contour(across, up, density, levels, colors=[BLUE], linewidths=1)
 
 
-@styled
+@report_style
 def calibration(found: Posteriors) -> Any:
     """Plot estimates over truths of each parameter, and the distribution of the truths' ranks."""
     import matplotlib.pyplot as plt
@@ -120,7 +120,7 @@ def calibration(found: Posteriors) -> Any:
         ends = np.quantile(found.samples[:, :, j], (0.16, 0.84), axis=1)
         middle = found.mean[:, j]
         bars = np.abs(ends - middle)
-        axes.plot([LOW[j], HIGH[j]], [LOW[j], HIGH[j]], "-", color=GREY, lw=0.8)
+        axes.plot([LOW[j], HIGH[j]], [LOW[j], HIGH[j]], "-", color=GRAY, lw=0.8)
         axes.errorbar(found.truth[:, j], middle, bars, fmt="o", color=BLUE, ms=3, lw=1)
         axes.set(xlim=(LOW[j], HIGH[j]), ylim=(LOW[j], HIGH[j]), title=SYMBOLS[j], xlabel="truth")
         axes.locator_params(nbins=4)
@@ -139,14 +139,14 @@ def _ranks(axes: Any, rank: np.ndarray, colour: str) -> None:
     count = len(rank)
     grid = np.linspace(0, 1, 201)
     low, high = (binom.ppf(q, count, grid) / count for q in (0.025, 0.975))
-    axes.fill_between(grid, low, high, color=GREY, alpha=BAND, lw=0)
-    axes.plot([0, 1], [0, 1], "-", color=GREY, lw=0.8)
+    axes.fill_between(grid, low, high, color=GRAY, alpha=BAND, lw=0)
+    axes.plot([0, 1], [0, 1], "-", color=GRAY, lw=0.8)
     steps = np.concatenate([[0], np.sort(rank), [1]])
     axes.step(steps, np.append(np.arange(count + 1) / count, 1), where="post", color=colour)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-@styled
+@report_style
 def speeds(found: Posteriors, k: int) -> Any:
     """Plot the circular speed of one mock, and its uncertainty in all of them."""
     import matplotlib.pyplot as plt
@@ -156,8 +156,8 @@ def speeds(found: Posteriors, k: int) -> Any:
     prior = np.random.default_rng(0).uniform(LOW, HIGH, (2000, 4))
     before = circular_speeds(prior)
     low, high = np.percentile(before, [16, 84], axis=0)
-    left.fill_between(RADII, low, high, color=GREY, alpha=BAND, lw=0, label="prior")
-    low, middle, high = np.quantile(known[k], SHOWN, axis=0)
+    left.fill_between(RADII, low, high, color=GRAY, alpha=BAND, lw=0, label="prior")
+    low, middle, high = np.quantile(known[k], QUANTILES, axis=0)
     left.fill_between(RADII, low, high, color=BLUE, alpha=2 * BAND, lw=0)
     left.plot(RADII, middle, color=BLUE, label="posterior")
     left.plot(RADII, circular_speeds(found.truth[k]), "--", color=ORANGE, label="truth")
@@ -166,7 +166,7 @@ def speeds(found: Posteriors, k: int) -> Any:
     error = known.std(1) / known.mean(1)
     right.plot(RADII, 100 * error.T, color=BLUE, lw=0.6, alpha=0.5)
     right.plot(RADII, 100 * np.median(error, 0), color=BLUE, label="posteriors and their median")
-    right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GREY, label="prior")
+    right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GRAY, label="prior")
     right.set(xlabel="radius, kpc", ylabel="error of the speed, %", xlim=(RADII[0], RADII[-1]))
     right.set_yscale("log")
     right.set_ylim(top=40)  # space for the legend above the prior

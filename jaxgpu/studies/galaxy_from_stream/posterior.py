@@ -17,11 +17,15 @@ from jax import Array, lax
 from jaxgpu.inputs.fields import pytree, size
 
 from .fit import Fit
-from .likelihood import student
+from .likelihood import student_t
 
 _dot = partial(jnp.matmul, precision="highest")
-WARM = 3.0  # tempering of the log density in early rounds, so that simulations cover a wider region
-FAR = 50.0  # chi-squared above the minimum at which a simulation has half weight in an emulator
+TEMPERATURE = (
+    3.0  # tempering of the log density in early rounds, so that simulations cover a wider region
+)
+HALF_WEIGHT = (
+    50.0  # chi-squared above the minimum at which a simulation has half weight in an emulator
+)
 STRETCH = 2.0  # of the stretch moves of Goodman & Weare
 
 
@@ -36,14 +40,14 @@ class Emulator:
 
     def log_density(self, p: Array) -> Array:
         """Return the log posterior [] at fractions p [F] of the prior ranges, up to a constant."""
-        r = _dot(terms((p - self.centre) / self.scale), self.factors)
-        return jnp.where(jnp.all((p > 0) & (p < 1)), student(r, self.sets), -jnp.inf)
+        r = _dot(monomials((p - self.centre) / self.scale), self.factors)
+        return jnp.where(jnp.all((p > 0) & (p < 1)), student_t(r, self.sets), -jnp.inf)
 
 
-def terms(q: Array) -> Array:
+def monomials(q: Array) -> Array:
     """Return all monomials up to third order of the coordinates q [F], each once.
 
-    >>> terms(jnp.array([2.0, 3.0])).tolist()
+    >>> monomials(jnp.array([2.0, 3.0])).tolist()
     [1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 8.0, 12.0, 18.0, 27.0]
     """
     d = len(q)
@@ -53,7 +57,7 @@ def terms(q: Array) -> Array:
     return first * second * third
 
 
-def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
+def fit_emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
     """Fit the emulator to simulations by weighted ridge regression.
 
     Args:
@@ -63,9 +67,9 @@ def emulator(fit: Fit, p: Array, residual: Array, used: Array) -> Emulator:
         used: [N] bool, which rows contain simulations.
     """
     scale = jnp.clip(jnp.sqrt(jnp.diag(jnp.linalg.inv(fit.curve))), 0.03, 0.3)
-    x = jax.vmap(lambda p: terms((p - fit.p) / scale))(p)
+    x = jax.vmap(lambda p: monomials((p - fit.p) / scale))(p)
     chi2 = jnp.where(used, jnp.sum(residual**2, 1), jnp.inf)
-    weights = jnp.where(used, 1 / (1 + (chi2 - jnp.min(chi2)) / FAR), 0)
+    weights = jnp.where(used, 1 / (1 + (chi2 - jnp.min(chi2)) / HALF_WEIGHT), 0)
     d = p.shape[1]
     straight, bent = 1 + d, 1 + d + d * (d + 1) // 2
     place = jnp.arange(x.shape[1])
@@ -104,17 +108,17 @@ class Sampler:
             p = p.at[i].set(walkers[: self.simulations])
             known = lax.map(fit.target.residual, p[i])
             before = self._emulator_of_rounds(fit, p, residual, i)
-            true = jax.vmap(partial(student, sets=fit.target.sets))(known)
+            true = jax.vmap(partial(student_t, sets=fit.target.sets))(known)
             error = jnp.std(true - jax.vmap(before.log_density)(p[i]))
             residual = residual.at[i].set(known)
             made = self._emulator_of_rounds(fit, p, residual, i + 1)
-            warm = jnp.where(i + 2 < self.rounds, WARM, 1.0)
+            warm = jnp.where(i + 2 < self.rounds, TEMPERATURE, 1.0)
             density = lambda p: made.log_density(p) / warm
             # Walkers restart at simulations, selected by their true posterior.
-            best = jax.random.categorical(move, true / WARM, shape=(self.walkers,))
+            best = jax.random.categorical(move, true / TEMPERATURE, shape=(self.walkers,))
             noise = 0.3 * _dot(jax.random.normal(key, walkers.shape), root.T)
             begun = jnp.clip(p[i][best] + noise, 0.005, 0.995)
-            return p, residual, walked(density, begun, self.turns, move), error, key
+            return p, residual, move_walkers(density, begun, self.turns, move), error, key
 
         zero = jnp.zeros((), fit.p.dtype)
         begun = p, residual, walkers, zero, keys[1]
@@ -125,10 +129,10 @@ class Sampler:
         """Return the emulator of the first `rounds` rounds."""
         used = jnp.repeat(jnp.arange(self.rounds) < rounds, self.simulations)
         flat = p.reshape(-1, p.shape[-1]), residual.reshape(-1, residual.shape[-1])
-        return emulator(fit, *flat, used)
+        return fit_emulator(fit, *flat, used)
 
 
-def walked(log_density, walkers: Array, turns: int, key: Array) -> Array:
+def move_walkers(log_density, walkers: Array, turns: int, key: Array) -> Array:
     """Advance an even number of walkers [W, F] by stretch moves, each half guided by the other."""
     half, d = len(walkers) // 2, walkers.shape[1]
     many = jax.vmap(log_density)

@@ -29,7 +29,7 @@ def frame(x: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.stack([away, along, np.cross(away, along)])
 
 
-def seen(axes: Array | np.ndarray, stars: Array) -> Array:
+def observe(axes: Array | np.ndarray, stars: Array) -> Array:
     """Return observed coordinates [..., 6] of Galactocentric positions and velocities [..., 6]."""
     x = _rotate(axes, [stars[..., i] - SUN[i] for i in range(3)])
     v = _rotate(axes, [stars[..., 3 + i] - MOTION[i] for i in range(3)])

@@ -40,14 +40,14 @@ class Spray:
         Args:
             theta: [4] parameters of the Galaxy.
             here: [6] present position and velocity of the cluster.
-            draws: [N, 6] random numbers of each star, from `drawn`.
+            draws: [N, 6] random numbers of each star, from `sample_draws`.
         """
         field = galaxy(theta.astype(self.dtype))
         here, draws = here.astype(self.dtype), draws.astype(self.dtype)
         shares = YOUNGEST + (1 - YOUNGEST) * draws[:, 0]
         when = jnp.round(shares * self.steps)  # they leave at steps of the cluster's orbit
         orbit = self._integrate(field, here, -jnp.asarray(self.age, self.dtype))[1]
-        left = jax.vmap(partial(released, field, jnp.asarray(self.gm, self.dtype)))(
+        left = jax.vmap(partial(release_star, field, jnp.asarray(self.gm, self.dtype)))(
             orbit[when.astype(int)], draws[:, 1:]
         )
         fall = lambda start, time: self._integrate(field, start, time)[0]
@@ -68,7 +68,7 @@ def _pull(field: Field, t: Array, x: Array) -> Array:
     return field.pull(x)
 
 
-def drawn(key: Array, count: int) -> Array:
+def sample_draws(key: Array, count: int) -> Array:
     """Sample the random numbers [N, 6] of stars: age fraction, side and four normal variates."""
     when, side, rest = jax.random.split(key, 3)
     shares = jax.random.uniform(when, (count, 1))
@@ -76,8 +76,8 @@ def drawn(key: Array, count: int) -> Array:
     return jnp.concatenate([shares, sides, jax.random.normal(rest, (count, 4))], 1)
 
 
-def even(points: Array, key: Array) -> Array:
-    """Return the same as `drawn`, but low-discrepancy, so that sums over stars have less variance.
+def sobol_draws(points: Array, key: Array) -> Array:
+    """Return low-discrepancy `sample_draws`, so that sums over stars have less variance.
 
     Args:
         points: [N, 6] of a low-discrepancy sequence, `sobol`.
@@ -97,7 +97,7 @@ def sobol(count: int) -> np.ndarray:
     return qmc.Sobol(6, scramble=False).random_base2(levels)[:count]
 
 
-def released(field: Field, gm: Array, cluster: Array, noise: Array) -> Array:
+def release_star(field: Field, gm: Array, cluster: Array, noise: Array) -> Array:
     """Return the position and velocity [6] of a star that leaves a cluster.
 
     The tidal radius is (GM / (w^2 - d^2 Phi / dr^2))^(1/3), with w the orbit's angular velocity.

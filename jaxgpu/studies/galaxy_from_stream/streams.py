@@ -15,7 +15,7 @@ from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.nbody import units
 from jaxgpu.physics.nbody.models import globulars
 
-from .sky import frame, seen, track
+from .sky import frame, observe, track
 from .spray import Spray
 
 NAMES = "Palomar 5", "GD-1"
@@ -35,7 +35,7 @@ class Errors:
     radial: float = number(default=2.0, above=0, unit="km/s")  # of a star
     proper: float = number(default=0.1, above=0, unit="mas/yr")  # of a star, per direction
 
-    def of_stars(self, distance: Array) -> Array:
+    def star_errors(self, distance: Array) -> Array:
         """Return the errors [..., 5] of stars at distances [...], in the columns of a track."""
         one = jnp.ones_like(distance)
         proper = self.proper * one
@@ -68,7 +68,7 @@ class Streams:
         """
 
         def observe_stream(spray: Spray, axes: Array, here: Array, draws: Array) -> Array:
-            return seen(axes, spray.stars(theta, here, draws).astype(draws.dtype))
+            return observe(axes, spray.stars(theta, here, draws).astype(draws.dtype))
 
         return jax.vmap(observe_stream)(self.spray, self.axes, self.here, draws)
 
@@ -76,10 +76,10 @@ class Streams:
         """Return the tracks [S, B, 5] of observed coordinates [S, N, 6]."""
         return jax.vmap(track)(rows, self.places, self.width)
 
-    def observed(self, rows: Array, key: Array) -> Array:
+    def add_errors(self, rows: Array, key: Array) -> Array:
         """Add observational errors to the coordinates [S, N, 6]."""
         noise = jax.random.normal(key, (*rows.shape[:-1], 5), rows.dtype)
-        return rows.at[..., 1:].add(noise * self.errors.of_stars(rows[..., 2]))
+        return rows.at[..., 1:].add(noise * self.errors.star_errors(rows[..., 2]))
 
 
 def two_streams(steps: int, errors: Errors, dtype: str = "float32") -> Streams:

@@ -11,7 +11,7 @@ from jaxgpu import rl
 from jaxgpu.inputs.fields import number, size
 from jaxgpu.report import Report
 from jaxgpu.rl.envs.rearrange import houses, tasks
-from jaxgpu.studies import Seeded, seed_count
+from jaxgpu.studies import SeededOptions, seed_count
 
 from . import pictures, success
 from .success import Course
@@ -27,7 +27,7 @@ LEARNER = rl.PPO(
     hidden_sizes=(128, 128),
 )
 # Initially imitates the task's script, with a small learning rate and little noise.
-LED = partial(
+KICKSTARTED = partial(
     rl.KickstartedPPO,
     learning_rate=3e-4,
     log_std=-2.0,
@@ -36,7 +36,7 @@ LED = partial(
     hidden_sizes=LEARNER.hidden_sizes,
 )
 # For depth images: residual blocks with group norm, and a recurrent policy.
-SEEING = replace(
+VISION_LEARNER = replace(
     LEARNER,
     gamma=0.98,
     ent_coef=0.0,
@@ -49,7 +49,7 @@ MEMORY = 256  # units of the GRU
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     steps: int = size(default=8_000_000, least=100_000, most=10**12)
@@ -73,7 +73,7 @@ class Options(Seeded):
 def course(options: Options) -> Course:
     """Return the task in training houses and in test houses, and its learner."""
     make_houses = lambda first, count: houses.generate_many(range(first, first + count))
-    make_episodes = lambda first, count: tasks.fetching(make_houses(first, count), skip=True)
+    make_episodes = lambda first, count: tasks.fetch_episodes(make_houses(first, count), skip=True)
     learnt, new = make_episodes(0, options.homes), make_episodes(UNSEEN, max(4, options.homes // 2))
     told = {"max_steps": MAX_STEPS, "pixels": options.pixels}
     make_env = lambda episodes: rl.make("rearrange/mobile-pick", episodes=episodes, **told)
@@ -91,9 +91,9 @@ def course(options: Options) -> Course:
 def learner(env: Any, options: Options) -> Any:
     """Return the learner: recurrent PPO on images, kickstarted PPO on the script, or PPO."""
     if options.pixels:
-        return rl.RecurrentPPO(replace(SEEING, num_envs=options.copies), hidden_size=MEMORY)
+        return rl.RecurrentPPO(replace(VISION_LEARNER, num_envs=options.copies), hidden_size=MEMORY)
     if options.led:
-        return LED(teacher=env.script, teacher_share=options.led, num_envs=options.copies)
+        return KICKSTARTED(teacher=env.script, teacher_share=options.led, num_envs=options.copies)
     return replace(LEARNER, num_envs=options.copies)
 
 
@@ -101,18 +101,18 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     """Train, evaluate in unseen houses, and make a video of the first seed."""
     what = course(options)
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
-    run = success.trained(what, options.steps, keys, out / "ppo", resume)
+    run = success.train_seeds(what, options.steps, keys, out / "ppo", resume)
     return success.report(
         what,
         run,
         options,
-        pictures.film,
+        pictures.video,
         ASKED,
         title="A mobile robot learns to fetch",
         success="the thing is taken, in houses that were not learnt from",
         findings=[
             f"It was learnt in {options.homes} houses.",
-            SEES[options.pixels > 0],
+            INPUTS_TEXT[options.pixels > 0],
             *([SCRIPT.format(100 * options.led)] if options.led and not options.pixels else []),
             *FINDINGS,
         ],
@@ -120,7 +120,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
 
 
-SEES = (
+INPUTS_TEXT = (
     "The policy is told where the thing is, the ways of base and hand to it, which only a map can "
     "tell, and what is near to its arm; the published one sees depth images.",
     "The policy sees the depth image of the camera on the head, and is told where the thing is, as "

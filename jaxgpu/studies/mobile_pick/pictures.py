@@ -11,11 +11,11 @@ from jax import Array
 from jaxgpu import report
 from jaxgpu.render import Camera, depth_image
 from jaxgpu.report import Figure
-from jaxgpu.rl.animation import film as on_device
+from jaxgpu.rl.animation import render_frames as on_device
 from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
 from jaxgpu.rl.envs.rearrange.tasks import HouseTask
 
-from .success import played
+from .success import record_episode
 
 SIZE, EVERY, LONGEST = 360, 3, 240  # pixels; steps per frame; maximum steps of the video
 NEAR, FAR = 0.3, 6.0  # distances shown white and black, m
@@ -28,15 +28,15 @@ CAPTION = (
 )
 
 
-def film(env: HouseTask, policy: Any, key: Array) -> Figure:
+def video(env: HouseTask, policy: Any, key: Array) -> Figure:
     """Make a video of one episode, with two seconds after its end."""
-    states = played(env, policy, key, LONGEST)
+    states = record_episode(env, policy, key, LONGEST)
     moved = np.flatnonzero(np.diff(np.asarray(states.t)))
     last = min(LONGEST, (int(moved[-1]) + 2 if moved.size else 1) + 10 * EVERY)
     states = jax.tree.map(lambda x: x[:last:EVERY], states)
     above = on_device(env, states, overview(env, jax.tree.map(lambda x: x[0], states)))
     seen = np.asarray(jax.jit(lambda s: jax.lax.map(lambda one: eye(env, one), s))(states))
-    return report.film(np.concatenate([above, seen], 2), CAPTION, 0.1)
+    return report.video(np.concatenate([above, seen], 2), CAPTION, 0.1)
 
 
 def overview(env: HouseTask, state: Any) -> Camera:

@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import rl
-from jaxgpu.render.palette import BAND, BLUE, GREY, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, report_style
 from jaxgpu.report import Figure, Headline, Report, Table, figure
-from jaxgpu.rl.policies import remembering
+from jaxgpu.rl.policies import as_recurrent
 from jaxgpu.runs.loop import Run
 from jaxgpu.studies import shared_parts
 
@@ -33,16 +33,16 @@ class Course:
     max_steps: int  # maximum steps of an episode
     parts: int = PARTS  # of a training; it is measured initially and after each part
 
-    def every(self, steps: int) -> int:
+    def interval(self, steps: int) -> int:
         """Return the updates between measurements for about `steps` environment steps in all."""
         return max(1, round(steps / self.learner.steps_per_update / self.parts))
 
     def steps(self, steps: int) -> int:
         """Return the exact number of environment steps of a training."""
-        return self.parts * self.every(steps) * self.learner.steps_per_update
+        return self.parts * self.interval(steps) * self.learner.steps_per_update
 
 
-def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) -> Run:
+def train_seeds(course: Course, steps: int, keys: Array, out: Path, resume: bool) -> Run:
     """Train all seeds in one program; the history is the success rate [1 + parts, seeds]."""
 
     def measure(state: Any) -> Array:
@@ -51,7 +51,7 @@ def trained(course: Course, steps: int, keys: Array, out: Path, resume: bool) ->
         scores = rl.evaluate(course.new, policy, key, course.episodes, course.max_steps)
         return scores.success.mean()
 
-    every, saved = course.every(steps), {"out": out, "resume": resume}
+    every, saved = course.interval(steps), {"out": out, "resume": resume}
     return rl.sweep(course.env, course.learner, keys, course.parts, every, measure=measure, **saved)
 
 
@@ -62,7 +62,7 @@ def report(
 
     Args:
         course: task and learner.
-        run: result of `trained`.
+        run: result of `train_seeds`.
         options: options of the study: `steps`, `seeds` and `seed`.
         film: function of a task, a policy and a key that makes a video.
         asked: target success rate.
@@ -106,7 +106,7 @@ def table(title: str, run: Run, steps: int) -> Table:
     return Table(title, [*head, "seconds, all seeds", "seconds to compile"], [row], 3)
 
 
-@styled
+@report_style
 def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
     """Plot median and range of the seeds, and the target, in per cent."""
     import matplotlib.pyplot as plt
@@ -116,14 +116,14 @@ def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
     x = np.linspace(0, course.steps(steps) / 1e6, course.parts + 1)
     axes.fill_between(x, share.min(1), share.max(1), color=BLUE, alpha=BAND, lw=0)
     axes.plot(x, np.median(share, 1), color=BLUE)
-    axes.axhline(100 * asked, color=GREY, lw=0.8, ls=":")
+    axes.axhline(100 * asked, color=GRAY, lw=0.8, ls=":")
     axes.set(xlabel="million steps of environments", ylabel="successes, %", ylim=(-3, 103))
     return drawing
 
 
-def played(env: Any, policy: Any, key: Array, length: int) -> Any:
+def record_episode(env: Any, policy: Any, key: Array, length: int) -> Any:
     """Return the states [T, ...] of a noise-free episode, repeating the last one after its end."""
-    policy = remembering(policy)
+    policy = as_recurrent(policy)
 
     def move(carry: tuple, _: None) -> tuple[tuple, Any]:
         state, observation, over, memory = carry

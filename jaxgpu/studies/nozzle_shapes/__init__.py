@@ -8,16 +8,16 @@ import jax
 import numpy as np
 
 from jaxgpu.inputs.fields import size
-from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
-from jaxgpu.studies import Seeded, seed_count
+from jaxgpu.report import Figure, Headline, Report, Table, figure, seeds_caption
+from jaxgpu.studies import SeededOptions, seed_count
 
 from . import pictures
 from .nozzle import Pour
-from .race import COUNTED, Cost, Race, agreement, cost, raced
+from .race import COUNT_LABELS, Cost, Race, agreement, cost, run_race
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     seeds: int = seed_count(default=5, least=2)
@@ -48,7 +48,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         start: max(1, int((options.generations - start) / price.ratio)) for start in options.starts
     }
     races = [
-        raced(
+        run_race(
             pour,
             options.pop_size,
             options.generations,
@@ -76,7 +76,11 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         figures=[picture(pour, races, options, price)],
         tables=tables(ends, steps, races, cosines),
         findings=[
-            *(said(ends, start, counted) for counted in COUNTED for start in options.starts),
+            *(
+                gain_sentence(ends, start, counted)
+                for counted in COUNT_LABELS
+                for start in options.starts
+            ),
             "A population of NSGA-II keeps its size and loses members that nothing replaces, so "
             "that the volume of the last one goes up and down; a polish cannot lose any. Counted "
             "by all members evolution gains from its many plain episodes, which fill gaps.",
@@ -90,7 +94,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         seed=options.seed,
         headlines=[
             Headline(
-                f"hypervolume of {COUNTED[i]}, gradients from generation {late}",
+                f"hypervolume of {COUNT_LABELS[i]}, gradients from generation {late}",
                 float(means[late][i]),
                 f"{means[None][i]:.4f} by evolution alone at equal processor time "
                 f"({options.seeds} seeds)",
@@ -140,7 +144,7 @@ def gains(ends: Ends, start: int, counted: str) -> np.ndarray:
 def rows(ends: Ends, steps: dict[int, int]) -> list[list[Any]]:
     """Return the table rows: for each count, evolution alone and each refinement."""
     lines = []
-    for counted in COUNTED:
+    for counted in COUNT_LABELS:
         for start in ends:
             mean = float(np.mean([one[counted] for one in ends[start]]))
             if start is None:
@@ -165,7 +169,7 @@ def interval(samples: np.ndarray) -> tuple[float, float]:
     return float(samples.mean() - reach), float(samples.mean() + reach)
 
 
-def said(ends: Ends, start: int, counted: str) -> str:
+def gain_sentence(ends: Ends, start: int, counted: str) -> str:
     """Return a sentence on the effect of gradients from `start`, by the gain's interval."""
     gain = gains(ends, start, counted)
     low, high = interval(gain)
@@ -209,7 +213,7 @@ def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Fig
     box = pour.problem().box
     designs = box.lower[None] + led["x"][-1][chosen] * (box.upper - box.lower)[None]
     shown = pour.frames * 5 // 8
-    film = jax.jit(pour.film)
+    film = jax.jit(pour.trajectory)
     oil = np.stack([np.asarray(film(one)[shown]) for one in designs])
     seen = shown / pour.frames * pour.seconds
     return figure(
@@ -226,7 +230,7 @@ def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Fig
         "evolution alone at equal processor time, of the seed with the median gain. Right, "
         f"hypervolume of all members so far over cost, one episode with its gradient counted as "
         f"{price.ratio:.1f}. "
-        + of_seeds(len(races), "Lines are medians of {n} seeds, areas their range. ")
+        + seeds_caption(len(races), "Lines are medians of {n} seeds, areas their range. ")
         + f"Below, three of the polished nozzles {seen:.2f} s after the oil was let go; the "
         "jet is seen at the dashed line.",
     )

@@ -22,7 +22,7 @@ from jaxgpu.physics.continuum import (
     Grid,
     Liquid,
     Scene,
-    Soft,
+    SoftContact,
     State,
     fill_box,
     rollout,
@@ -98,7 +98,7 @@ class Pour:
             Grid(DX, (18, 42), lower=(-0.09, 0.0)),
             gravity=(0.0, -9.81),
             # A smooth, wide contact gives walls a gradient wherever oil is near.
-            colliders=(Collider(walls, (0.0, 0.0), soft=Soft(0.005, rate=200.0)),),
+            colliders=(Collider(walls, (0.0, 0.0), soft=SoftContact(0.005, rate=200.0)),),
             sources=(Collector(sdf.HalfSpace((0.0, 1.0), DRAIN)),),
             dt=jnp.asarray(DT, dtype),
             sharp=False,
@@ -120,10 +120,10 @@ class Pour:
         width = jnp.sqrt((moment + extra * 0.05**2) / (weight + extra))
         return jnp.stack([seen[-1, 2] / mass, 1e3 * width])
 
-    def film(self, widths: Array) -> Array:
+    def trajectory(self, widths: Array) -> Array:
         """Return particle positions at each frame, [1 + frames, N, 2] m; NaN after removal."""
         scene = self.scene(widths)
-        return rollout(scene, scene.init(), self.frames, substeps=SUBSTEPS, measure=places)[1]
+        return rollout(scene, scene.init(), self.frames, substeps=SUBSTEPS, measure=positions)[1]
 
 
 def jet(state: State) -> Array:
@@ -135,7 +135,7 @@ def jet(state: State) -> Array:
     return jnp.stack([jnp.sum(near), jnp.sum(near * oil.x[:, 0] ** 2), jnp.sum(above)])
 
 
-def places(state: State) -> Array:
+def positions(state: State) -> Array:
     """Return the positions of active particles, [N, 2] m, NaN for others."""
     oil = state.bodies[0]
     return jnp.where(oil.active[:, None], oil.x, jnp.nan)

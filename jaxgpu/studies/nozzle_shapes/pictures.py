@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxgpu.render.palette import BAND, BLUE, GREEN, GREY, INK, ORANGE, styled
+from jaxgpu.render.palette import BAND, BLUE, GRAY, GREEN, INK, ORANGE, report_style
 
 from .nozzle import JOINTS, PLANE, TANK, WALL
 
-EVOLVED = BLUE
-LED = (ORANGE, GREEN)  # of the refinements, in order
+EVOLVED_COLOR = BLUE
+REFINED_COLORS = (ORANGE, GREEN)  # of the refinements, in order
 NAMES = "ABC"  # labels of the three nozzles
 
 
@@ -19,7 +19,7 @@ def _front(f: np.ndarray) -> np.ndarray:
     return f[f[:, 1] <= np.minimum.accumulate(f[:, 1])]
 
 
-@styled
+@report_style
 def overview(
     before: np.ndarray,
     after: np.ndarray,
@@ -61,25 +61,25 @@ def _fronts(axes: Any, before: np.ndarray, after: np.ndarray, alone: np.ndarray)
     i = int(np.argmax(moved.max(1)))
     near = axes.inset_axes((0.56, 0.36, 0.42, 0.34))
     for panel in (axes, near):
-        panel.plot(*before.T, "o", mfc="none", color=GREY, ms=5, label="before")
+        panel.plot(*before.T, "o", mfc="none", color=GRAY, ms=5, label="before")
         for a, b in zip(before, after):
             if np.any(a != b):
                 shown = {"arrowstyle": "->", "color": INK, "lw": 0.8, "shrinkA": 2, "shrinkB": 2}
                 panel.annotate("", b, a, arrowprops=shown, annotation_clip=True)
-        panel.plot(*after.T, "o", color=LED[0], ms=5, label="after the gradients' steps")
-        panel.plot(*_front(alone).T, "x", color=EVOLVED, ms=5, label="evolution alone")
+        panel.plot(*after.T, "o", color=REFINED_COLORS[0], ms=5, label="after the gradients' steps")
+        panel.plot(*_front(alone).T, "x", color=EVOLVED_COLOR, ms=5, label="evolution alone")
     middle, room = (before[i] + after[i]) / 2, max(1.5 * moved[i].max(), 1e-3) * span
     near.set_xlim(middle[0] - room[0], middle[0] + room[0])
     near.set_ylim(middle[1] - room[1], middle[1] + room[1])
     near.tick_params(labelsize=7)
-    axes.indicate_inset_zoom(near, edgecolor=GREY)
+    axes.indicate_inset_zoom(near, edgecolor=GRAY)
     axes.set_xlabel("share of the oil held back")
     axes.set_ylabel("rms width of the jet, mm")
     axes.legend(loc="upper right")
 
 
 def _volumes(axes: Any, curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
-    for (name, (spent, covered)), colour in zip(curves.items(), (EVOLVED, *LED)):
+    for (name, (spent, covered)), colour in zip(curves.items(), (EVOLVED_COLOR, *REFINED_COLORS)):
         drawn = {"color": colour, "label": name, "marker": "" if len(spent) > 9 else "o", "ms": 4}
         axes.plot(spent, np.median(covered, 1), **drawn)
         area = {"color": colour, "alpha": BAND, "lw": 0}
@@ -110,4 +110,4 @@ def nozzle(axes: Any, x: np.ndarray, widths: np.ndarray) -> None:
             solid_capstyle="round",
             solid_joinstyle="round",
         )
-    axes.axhline(100 * PLANE, color=GREY, lw=0.8, ls="--")
+    axes.axhline(100 * PLANE, color=GRAY, lw=0.8, ls="--")

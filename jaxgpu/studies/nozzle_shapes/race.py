@@ -23,9 +23,13 @@ from jaxgpu.runs.loop import Run, run
 from .nozzle import IDEAL, Pour
 from .polish import Polish, measure, scale
 
-CHECKED = 1e-3  # finite-difference step, m: about a step of a refined member
-COUNTED = "all members so far", "the best of them, as many as a population", "the last population"
-TIMED = 3  # calls per timing, of which the median counts
+CHECK_STEP = 1e-3  # finite-difference step, m: about a step of a refined member
+COUNT_LABELS = (
+    "all members so far",
+    "the best of them, as many as a population",
+    "the last population",
+)
+TIMING_RUNS = 3  # calls per timing, of which the median counts
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ class Race:
         """
         evolved = np.asarray(self.evolved.history["f"][1:])
         if start is None:
-            return so_far(evolved)
-        led = so_far(np.asarray(self.polished[start].history["f"]))
+            return accumulate(evolved)
+        led = accumulate(np.asarray(self.polished[start].history["f"]))
         earlier = evolved[:start].reshape(-1, 2)
         return np.concatenate([np.broadcast_to(earlier, (len(led), *earlier.shape)), led], 1)
 
@@ -58,7 +62,7 @@ class Race:
         known = self.members(start)[-1]
         last = np.asarray((self.polished[start] if start else self.evolved).history["f"][-1])
         counted = known, best_of(known, len(last)), last
-        return {name: float(volumes(f[None])[0]) for name, f in zip(COUNTED, counted)}
+        return {name: float(volumes(f[None])[0]) for name, f in zip(COUNT_LABELS, counted)}
 
 
 def best_of(f: np.ndarray, count: int) -> np.ndarray:
@@ -71,7 +75,7 @@ def best_of(f: np.ndarray, count: int) -> np.ndarray:
     return chosen
 
 
-def so_far(f: np.ndarray) -> np.ndarray:
+def accumulate(f: np.ndarray) -> np.ndarray:
     """Return objectives [T, T N, 2] of populations [T, N, 2] up to each, later ones infinite."""
     t, n, m = f.shape
     later = np.arange(t)[None, :, None, None] > np.arange(t)[:, None, None, None]
@@ -93,7 +97,7 @@ def members(state: Any) -> dict[str, Array]:
     return {"x": state.population.x, "f": state.population.f}
 
 
-def raced(
+def run_race(
     pour: Pour,
     pop_size: int,
     generations: int,
@@ -170,7 +174,7 @@ def cost(pour: Pour, pop_size: int, out: Path, resume: bool) -> Cost:
     return found
 
 
-@allocation.bounded
+@allocation.limit_memory
 @partial(jax.jit, static_argnums=0)
 def values(pour: Pour, designs: Array) -> Array:
     """Return the objectives [N, 2] of designs [N, D]."""
@@ -181,7 +185,7 @@ def _seconds(call: Callable[[], Any]) -> float:
     """Return the median CPU time of a precompiled call, s."""
     jax.block_until_ready(call())
     taken = []
-    for _ in range(TIMED):
+    for _ in range(TIMING_RUNS):
         began = time.process_time()
         jax.block_until_ready(call())
         taken.append(time.process_time() - began)
@@ -196,7 +200,7 @@ def agreement(pour: Pour, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         x: designs [N, D], m.
         slopes: gradients [N, 2, D] there, in any units per objective.
     """
-    shifts = CHECKED * np.eye(x.shape[1], dtype=x.dtype)
+    shifts = CHECK_STEP * np.eye(x.shape[1], dtype=x.dtype)
     sides = [values(pour, x + shift) - values(pour, x - shift) for shift in shifts]
     measured = np.moveaxis(np.asarray(jnp.stack(sides)), 0, -1)  # [N, 2, D]
     sizes = np.linalg.norm(measured, axis=-1) * np.linalg.norm(slopes, axis=-1)

@@ -10,7 +10,7 @@ from jaxgpu.devices import memory
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import Seeded, seed_count, shared_parts
+from jaxgpu.studies import SeededOptions, seed_count, shared_parts
 
 from . import pictures, races
 
@@ -20,7 +20,7 @@ COMPILED, SEED = 460_000_000, 52_500
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     generations: int = size(default=250, least=50, most=250)
@@ -38,7 +38,7 @@ class Options(Seeded):
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run every race and compare hypervolumes and fronts with pymoo's."""
-    memory.room("pareto-fronts", COMPILED + SEED * options.seeds)
+    memory.check_size("pareto-fronts", COMPILED + SEED * options.seeds)
     runs = {
         name: races.race(name, options.seeds, options.generations, options.seed, out / name, resume)
         for name in races.RACES
@@ -61,7 +61,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         f"each, {spent} evaluations a run: the median hypervolume is {', '.join(share[:-1])} and "
         f"{share[-1]} times that of pymoo's NSGA-III.",
         figures=[
-            *(shown(name, runs[name], volumes[name], peers[name]) for name in runs),
+            *(front_view(name, runs[name], volumes[name], peers[name]) for name in runs),
             figure(
                 drawing,
                 f"Hypervolume over evaluations: medians and quartiles, over {options.seeds} seeds "
@@ -102,9 +102,9 @@ def row(name: str, ours: np.ndarray, theirs: np.ndarray) -> tuple[list, list]:
     return line("jaxgpu", ours), line("pymoo 0.6.2", theirs)
 
 
-def shown(name: str, run: Run, volumes: np.ndarray, peer: races.Peer) -> Figure:
+def front_view(name: str, run: Run, volumes: np.ndarray, peer: races.Peer) -> Figure:
     """Return the fronts of both programs in one view, each from the seed with the median volume."""
-    which = races.middle(volumes)
+    which = races.median_seed(volumes)
     members = jax.tree.map(np.asarray, run.state.population)
     ours = races.front(members, which)
     about = races.RACES[name]

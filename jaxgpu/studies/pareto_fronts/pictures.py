@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.render import Points, View
-from jaxgpu.render.palette import BAND, BLUE, ORANGE, styled
+from jaxgpu.render.palette import BAND, BLUE, ORANGE, report_style
 from jaxgpu.report import Figure, view
 
 OURS, THEIRS = BLUE, ORANGE
@@ -22,7 +22,7 @@ def fronts(
     return view(View(sets, axes=axes), caption)
 
 
-@styled
+@report_style
 def volumes(
     titles: list[str],
     ours: list[np.ndarray],

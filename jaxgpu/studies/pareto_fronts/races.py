@@ -16,7 +16,7 @@ from jaxgpu.evolution import Problem, multi, step
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import State
-from jaxgpu.evolution.pareto import nondominated
+from jaxgpu.evolution.pareto import is_non_dominated
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problems import dtlz2, engineering
 from jaxgpu.runs.loop import Run, run
@@ -32,7 +32,7 @@ class Race:
     axes: tuple[str, str, str]
     problem: str
 
-    def made(self) -> Problem:
+    def make_problem(self) -> Problem:
         """Return the problem."""
         return dtlz2(3) if self.problem == "DTLZ2" else engineering(self.problem)
 
@@ -74,7 +74,7 @@ def volume(members: Population, low: Array, high: Array) -> Array:
 
 def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: bool) -> Run:
     """Run all seeds of NSGA-III in one program; the history has initial and later volumes."""
-    problem, against = RACES[name].made(), peer(name)
+    problem, against = RACES[name].make_problem(), peer(name)
     spec = multi.NSGA3(das_dennis(3, DIVISIONS), MEMBERS)
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (against.low, against.high))
     first, rest = jax.random.split(jax.random.key(seed))
@@ -89,7 +89,7 @@ def race(name: str, seeds: int, generations: int, seed: int, out: Path, resume: 
     )
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _start(spec: multi.NSGA3, problem: Problem, keys: Array) -> State:
     return jax.vmap(lambda key: spec.init(key, problem))(keys)
@@ -112,10 +112,10 @@ def _volumes(low: Array, high: Array, state: State) -> Array:
 def front(members: Population, which: int) -> np.ndarray:
     """Return the feasible, non-dominated members of one seed, [K, 3]."""
     f, violation = members.f[which], members.violation[which]
-    best = np.asarray(nondominated(f, violation)) & (np.asarray(violation) <= 0)
+    best = np.asarray(is_non_dominated(f, violation)) & (np.asarray(violation) <= 0)
     return np.asarray(f)[best]
 
 
-def middle(volumes: np.ndarray) -> int:
+def median_seed(volumes: np.ndarray) -> int:
     """Return the seed with the median final volume, from volumes [seeds, measurements]."""
     return int(np.argsort(volumes[:, -1], kind="stable")[len(volumes) // 2])

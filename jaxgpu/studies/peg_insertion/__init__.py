@@ -10,7 +10,7 @@ import jax
 from jaxgpu import rl
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Report
-from jaxgpu.studies import Seeded, seed_count
+from jaxgpu.studies import SeededOptions, seed_count
 from jaxgpu.studies.mobile_pick import success
 from jaxgpu.studies.mobile_pick.success import Course
 
@@ -20,8 +20,8 @@ ASKED, MAX_STEPS = 0.95, 256  # target success rate; maximum steps of an episode
 LEARNER = rl.PPO(learning_rate=7e-4, num_envs=128, num_steps=32, gamma=0.98, update_epochs=6)
 # Gain in 1/s of a more aggressive script next to the hole: its actions there are larger, so that
 # an equal error of the student's actions leaves it closer to the hole.
-ASIDE = 20.0
-TAUGHT = partial(
+SIDE_GAIN = 20.0
+IMITATION = partial(
     rl.DAgger,
     learning_rate=3e-3,
     max_grad_norm=5.0,
@@ -32,7 +32,7 @@ TAUGHT = partial(
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     taught: bool = False
@@ -66,7 +66,7 @@ def course(options: Options) -> Course:
 
 def _imitation_learner(env: Any, options: Options) -> rl.DAgger:
     """Return a DAgger learner of the script, with a buffer for all or the latest of its data."""
-    learner = TAUGHT(replace(env.script, aside=ASIDE))
+    learner = IMITATION(replace(env.script, aside=SIDE_GAIN))
     update, seen = options.copies * learner.num_steps, min(learner.buffer_size, options.steps)
     return replace(learner, buffer_size=max(update, seen))
 
@@ -75,31 +75,31 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     """Train, evaluate in new episodes, and make a video of the first seed."""
     what, how = course(options), "taught" if options.taught else "ppo"
     keys = jax.random.split(jax.random.key(options.seed), options.seeds)
-    run = success.trained(what, options.steps, keys, out / how, resume)
+    run = success.train_seeds(what, options.steps, keys, out / how, resume)
     return success.report(
         what,
         run,
         options,
-        pictures.film,
+        pictures.video,
         ASKED,
         title="A hand learns to put a peg into its hole",
         success="the peg is in its hole at the end",
-        findings=[IMITATED if options.taught else PAID, WIDE],
+        findings=[IMITATION_TEXT if options.taught else REWARD_TEXT, WIDTH_TEXT],
         citations=CITATIONS,
     )
 
 
-PAID = (
+REWARD_TEXT = (
     "The published reward pays the distance from the place in the hole, which above the hole "
     "hardly depends on tenths of a millimetre beside it. Here alignment with the axis and the "
     "depth within the hole are paid besides, with the weight `aim` of the task; 0 leaves the "
     "published reward."
 )
-IMITATED = (
+IMITATION_TEXT = (
     "No reward is learnt from: a script that knows where peg and hole are says what it would do "
     "where the student has gone."
 )
-WIDE = "The hole is 0.5 mm wider than the peg; the published one is 0.114 mm wider."
+WIDTH_TEXT = "The hole is 0.5 mm wider than the peg; the published one is 0.114 mm wider."
 
 CITATIONS = [
     "Akinola et al. (2024), arXiv:2408.06506, TacSL: the task",

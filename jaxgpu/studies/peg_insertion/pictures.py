@@ -10,9 +10,9 @@ from jax import Array
 from jaxgpu import report
 from jaxgpu.render import Camera
 from jaxgpu.report import Figure
-from jaxgpu.rl.animation import film as on_device
+from jaxgpu.rl.animation import render_frames as on_device
 from jaxgpu.rl.envs.touch import TouchTask, observations
-from jaxgpu.studies.mobile_pick.success import played
+from jaxgpu.studies.mobile_pick.success import record_episode
 
 SIZE, EVERY, STAY = 360, 4, 60  # pixels; steps of 1/60 s per frame; steps after a success
 PRESSED, SHEARED = 6.0, 3.0  # observed forces at which a color has 3/4 of its range
@@ -23,17 +23,17 @@ CAPTION = (
     "place; right the forces on the taxels of both pads, one above the other, bright where they "
     "are pressed, red and blue by the shear across and along the fingers. "
 )
-TOLD = "The policy itself is told the vector, not the field."
+INPUTS_TEXT = "The policy itself is told the vector, not the field."
 
 
-def film(env: TouchTask, policy: Any, key: Array, told: str = TOLD) -> Figure:
+def video(env: TouchTask, policy: Any, key: Array, told: str = INPUTS_TEXT) -> Figure:
     """Make a video of one episode; the caption says which observations the policy uses."""
-    states = jax.device_get(played(env, policy, key, env.max_steps + env.ending))
+    states = jax.device_get(record_episode(env, policy, key, env.max_steps + env.end_steps))
     shown = slice(0, _num_frames(env, states), EVERY)
     states = jax.tree.map(lambda x: x[shown], states)
     beside = on_device(env, states, outlook(jax.tree.map(lambda x: x[0], states)))
     felt = np.asarray(jax.jit(jax.vmap(lambda state: pads(env, state)))(states))
-    return report.film(np.concatenate([beside, felt], 2), CAPTION + told, EVERY / 60)
+    return report.video(np.concatenate([beside, felt], 2), CAPTION + told, EVERY / 60)
 
 
 def _num_frames(env: TouchTask, states: Any) -> int:

@@ -10,11 +10,11 @@ import numpy as np
 
 from jaxgpu import rl
 from jaxgpu.inputs.fields import size
-from jaxgpu.report import Figure, Headline, Report, Table, figure, of_seeds
-from jaxgpu.rl.envs.matter.task import Matter, State
+from jaxgpu.report import Figure, Headline, Report, Table, figure, seeds_caption
+from jaxgpu.rl.envs.matter.task import MatterTask, State
 from jaxgpu.rl.plan import Plan, evaluate_plans, initial_states, plan_from_each, standard_planners
 from jaxgpu.rl.plan.comparison import POPULATION
-from jaxgpu.studies import Seeded, seed_count, shared_parts
+from jaxgpu.studies import SeededOptions, seed_count, shared_parts
 
 from . import pictures
 
@@ -23,7 +23,7 @@ PLANNERS = standard_planners(first=20, grow=10)
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     calls: int = size(default=64, least=POPULATION, most=1_000_000)
@@ -73,7 +73,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 def compare(
-    env: Matter,
+    env: MatterTask,
     states: State,
     chosen: dict[str, Any],
     discount: float,
@@ -105,13 +105,13 @@ def medians(scores: dict[str, np.ndarray]) -> tuple[dict[str, float], str]:
 
 
 def figures(
-    env: Matter, states: State, runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]
+    env: MatterTask, states: State, runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]
 ) -> list[Figure]:
     """Return the video of the first seed before and after planning, and the curves of all seeds."""
     first = jax.tree.map(lambda a: a[0], states)
     plan = runs["Adam"].actions[0]
     return [
-        pictures.film(
+        pictures.video(
             env,
             first,
             [env.initial_actions(), plan],
@@ -133,14 +133,14 @@ def progress(runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]) -
         pictures.curves(best, spent, ends, calls, float(np.median(scores["holding still"]))),
         "The best plan so far over simulated episodes; an episode with its gradient is "
         "one too. "
-        + of_seeds(
+        + seeds_caption(
             len(scores["holding still"]), "Lines are medians of {n} seeds, areas their range."
         )
         + (" Of plans on a growing window only the last is a whole one." if ends else ""),
     )
 
 
-def evaluate(env: Matter, states: State, runs: dict[str, Plan]) -> dict[str, np.ndarray]:
+def evaluate(env: MatterTask, states: State, runs: dict[str, Plan]) -> dict[str, np.ndarray]:
     """Return the return of each controller per seed; the best plans are simulated again."""
     shape = (*states.baseline.shape, env.max_steps, len(env.controls))
     noise = jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=1.0)

@@ -7,15 +7,15 @@ import numpy as np
 from jax import Array
 
 from jaxgpu import report
-from jaxgpu.render.palette import BAND, GREY, colours, styled
+from jaxgpu.render.palette import BAND, GRAY, assign_colors, report_style
 from jaxgpu.report import Figure
-from jaxgpu.rl.envs.matter.task import Matter, State
+from jaxgpu.rl.envs.matter.task import MatterTask, State
 from jaxgpu.rl.plan import trajectory
 
-COLOURS = colours(["Adam", "CEM", "Adam, growing window", "MPPI"])
+COLORS = assign_colors(["Adam", "CEM", "Adam, growing window", "MPPI"])
 
 
-def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
+def video(env: MatterTask, state: State, plans: list[Array], caption: str) -> Figure:
     """Make a video of several plans side by side, with every other frame."""
 
     def episode(actions: Array) -> Array:
@@ -25,10 +25,10 @@ def film(env: Matter, state: State, plans: list[Array], caption: str) -> Figure:
 
     draw = jax.jit(episode)
     images = np.concatenate([np.asarray(draw(actions)) for actions in plans], axis=2)
-    return report.film(images, caption, seconds=0.08)
+    return report.video(images, caption, seconds=0.08)
 
 
-@styled
+@report_style
 def curves(
     returns: dict[str, np.ndarray],
     spent: dict[str, np.ndarray],
@@ -49,17 +49,17 @@ def curves(
 
     drawing, axes = plt.subplots(figsize=(6.8, 3.6))
     for name, best in returns.items():
-        drawn: dict[str, Any] = {"color": COLOURS[name], "label": name}
+        drawn: dict[str, Any] = {"color": COLORS[name], "label": name}
         marker = "o" if len(best) < 9 else ""  # a line through one point is invisible
         axes.plot(spent[name], np.median(best, 1), marker=marker, **drawn)
         if best.shape[1] > 1:
-            area = {"color": COLOURS[name], "alpha": BAND, "lw": 0}
+            area = {"color": COLORS[name], "alpha": BAND, "lw": 0}
             axes.fill_between(spent[name], best.min(1), best.max(1), **area)
     for name, end in ends.items():
         middle = np.median(end)
         reach = [[middle - end.min()], [end.max() - middle]]
-        axes.errorbar([calls], [middle], reach, fmt="o", color=COLOURS[name], capsize=3, label=name)
-    axes.axhline(still, color=GREY, lw=0.8, ls="--", label="holding still")
+        axes.errorbar([calls], [middle], reach, fmt="o", color=COLORS[name], capsize=3, label=name)
+    axes.axhline(still, color=GRAY, lw=0.8, ls="--", label="holding still")
     axes.set_xlabel("episodes simulated")
     axes.set_ylabel("return of the best plan so far")
     axes.legend()

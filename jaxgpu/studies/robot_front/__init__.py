@@ -9,22 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.devices import memory
-from jaxgpu.evolution.pareto import nondominated
+from jaxgpu.evolution.pareto import is_non_dominated
 from jaxgpu.inputs.fields import size
-from jaxgpu.report import Headline, Report, Table, figure, film
-from jaxgpu.studies import Seeded, seed_count, shared_parts
+from jaxgpu.report import Headline, Report, Table, figure, video
+from jaxgpu.studies import SeededOptions, seed_count, shared_parts
 from jaxgpu.studies.five_ways.statistics import mean_interval
 
 from . import pictures, races
-from .races import Budget, Field, Found
-from .task import TESTS, scored, volume
+from .races import Budget, MethodResult, Setup
+from .task import TESTS, score_policies, volume
 
 # Bytes per policy: its weights as parent, as child, in their union, and temporaries of sorting.
 POLICY = 6 * 4 * 178
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     members: int = size(default=48, least=8, most=1_000_000)
@@ -51,17 +51,17 @@ class Options(Seeded):
 
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Run every method, score its results on new episodes, and make a video of a front's ends."""
-    memory.room("robot-front", POLICY * options.seeds * options.members)
+    memory.check_size("robot-front", POLICY * options.seeds * options.members)
     budget = Budget(options.members, options.generations, options.max_steps)
-    field = Field(budget, options.seeds, options.seed)
-    found: dict[str, Found] = {
+    field = Setup(budget, options.seeds, options.seed)
+    found: dict[str, MethodResult] = {
         name: races.population(field, name, out / name.replace("/", ""), resume)
-        for name in races.evolved(budget)
+        for name in races.make_algorithms(budget)
     }
     found["CMA-ES, 5 weights"] = races.strategies(field, out / "CMA-ES", resume)
-    learnt = found["PPO, 5 weights"] = races.weighted(field, out / "PPO", resume)
+    learnt = found["PPO, 5 weights"] = races.weighted_ppo(field, out / "PPO", resume)
     found["PPO, then NSGA-III"] = races.hybrid(field, learnt, out / "hybrid", resume)
-    values = {name: tested(field, one.x) for name, one in found.items()}  # [S, K, 2]
+    values = {name: final_objectives(field, one.x) for name, one in found.items()}  # [S, K, 2]
     volumes = {
         name: np.array([float(volume(jnp.asarray(f))) for f in values[name]]) for name in values
     }
@@ -70,9 +70,9 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     which = int(np.argsort(volumes[best])[options.seeds // 2])
     courses = {name: one.volumes[1:] for name, one in found.items() if one.volumes is not None}
     del courses["PPO, then NSGA-III"]  # its curve starts elsewhere
-    ends, said = both_ends(values[best][which], found[best].x[which])
+    ends, said = extreme_policies(values[best][which], found[best].x[which])
     known = jax.tree.map(lambda a: a[which], field.known)
-    moving = pictures.film(field.policies, ends, known, jax.random.key(options.seed + 1))
+    moving = pictures.make_frames(field.policies, ends, known, jax.random.key(options.seed + 1))
     return Report(
         "Speed against effort",
         f"{options.seeds} seeds of each way, {budget.steps:,} simulated steps a seed: the front of "
@@ -82,7 +82,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         figures=[
             figure(
                 pictures.fronts(
-                    {name: front(values[name][middle(volumes[name])]) for name in order}
+                    {name: front(values[name][median_seed(volumes[name])]) for name in order}
                 ),
                 f"What each way has found, of the seed with the median volume: means over {TESTS} "
                 "new episodes of the policies that no other of the seed dominates.",
@@ -92,58 +92,60 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 "Hypervolume of the populations by the values that were drawn, which flatter: "
                 f"means and ranges over {options.seeds} seeds.",
             ),
-            film(
+            video(
                 moving, f"The ends of a front of {best}. Orange: {said[0]}; blue: {said[1]}.", 0.08
             ),
         ],
         tables=[table(order, volumes, found, options.seeds)],
         headlines=[
-            Headline(f"hypervolume, {name}", float(volumes[name].mean()), beside(volumes, name))
+            Headline(
+                f"hypervolume, {name}", float(volumes[name].mean()), format_volume(volumes, name)
+            )
             for name in (best, "PPO, 5 weights", "random search")[: 3 if best[:3] != "PPO" else 2]
         ],
         **shared_parts(options, found, FINDINGS, CITATIONS),
     )
 
 
-def tested(field: Field, x: np.ndarray) -> np.ndarray:
+def final_objectives(field: Setup, x: np.ndarray) -> np.ndarray:
     """Return objectives [S, K, 2] of policies [S, K, D] on the same new episodes."""
     members, values = max(x.shape[1], field.budget.members), []
     rows = np.resize(np.arange(x.shape[1]), members)  # repeat rows to a common size: one program
     for i, mine in enumerate(x):
         known = jax.tree.map(lambda a, i=i: a[i], field.known)
         key = jax.random.fold_in(field.keys[i], 5)
-        f = scored(field.policies, mine[rows], known, key, TESTS)
+        f = score_policies(field.policies, mine[rows], known, key, TESTS)
         values.append(np.asarray(f)[: x.shape[1]])
     return np.stack(values)
 
 
 def front(f: np.ndarray) -> np.ndarray:
     """Return the non-dominated objectives among f [K, 2], of policies that swim forward."""
-    return f[np.asarray(nondominated(jnp.asarray(f))) & (f[:, 0] < 0)]
+    return f[np.asarray(is_non_dominated(jnp.asarray(f))) & (f[:, 0] < 0)]
 
 
-def middle(volumes: np.ndarray) -> int:
+def median_seed(volumes: np.ndarray) -> int:
     """Return the seed with the median volume."""
     return int(np.argsort(volumes)[len(volumes) // 2])
 
 
-def both_ends(f: np.ndarray, x: np.ndarray) -> tuple[Any, list[str]]:
+def extreme_policies(f: np.ndarray, x: np.ndarray) -> tuple[Any, list[str]]:
     """Return the fastest and the most economical forward-swimming policies [2, D], with texts."""
-    ahead = np.flatnonzero(np.asarray(nondominated(jnp.asarray(f))) & (f[:, 0] < 0))
+    ahead = np.flatnonzero(np.asarray(is_non_dominated(jnp.asarray(f))) & (f[:, 0] < 0))
     ahead = ahead if len(ahead) else np.arange(len(f))
     ends = [ahead[f[ahead, k].argmin()] for k in (0, 1)]
     said = [f"speeds that sum up to {-f[i, 0]:.3g} m/s at an effort of {f[i, 1]:.3g}" for i in ends]
     return x[ends], said
 
 
-def beside(volumes: dict[str, np.ndarray], name: str) -> str:
+def format_volume(volumes: dict[str, np.ndarray], name: str) -> str:
     """Return the confidence interval of a mean volume, as text."""
     _, low, high = mean_interval(volumes[name])
     return f"95 % from {low:.3f} to {high:.3f}, {len(volumes[name])} seeds"
 
 
 def table(
-    order: list[str], volumes: dict[str, np.ndarray], found: dict[str, Found], seeds: int
+    order: list[str], volumes: dict[str, np.ndarray], found: dict[str, MethodResult], seeds: int
 ) -> Table:
     """Return a table of the hypervolumes of all methods, the best first."""
     rows = [

@@ -9,8 +9,8 @@ import numpy as np
 from jaxgpu import rl
 from jaxgpu.render import Camera, Capsules
 from jaxgpu.render.capsules import BLUE, ORANGE
-from jaxgpu.render.palette import BAND, colours, styled
-from jaxgpu.rl.learners.evolved.neuroevolution import Experience
+from jaxgpu.render.palette import BAND, assign_colors, report_style
+from jaxgpu.rl.learners.evolved.neuroevolution import ObjectiveState
 
 FRAME = 2  # steps per video frame
 # endpoints of the links in their body frames, and their radius, m, as in the robot's file
@@ -18,13 +18,13 @@ LINKS = np.array([[[1.5, 0, 0], [0, 0, 0], [0, 0, 0]], [[0.5, 0, 0], [-1, 0, 0],
 THICK = 0.1
 
 
-@styled
+@report_style
 def fronts(points: dict[str, np.ndarray]) -> Any:
     """Plot the non-dominated policies [K, 2] of each method by speed and effort."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(6.4, 3.8))
-    inks, marks = colours(list(points)), "os^vDP*X"
+    inks, marks = assign_colors(list(points)), "os^vDP*X"
     for i, ((name, f), mark) in enumerate(zip(points.items(), marks)):
         f, line = f[np.argsort(f[:, 0])], "-" if i < len(set(inks.values())) else "--"
         axes.plot(-f[:, 0], f[:, 1], line, marker=mark, ms=5, lw=0.8, color=inks[name], label=name)
@@ -35,13 +35,13 @@ def fronts(points: dict[str, np.ndarray]) -> Any:
     return drawing
 
 
-@styled
+@report_style
 def volumes(courses: dict[str, np.ndarray], steps: int) -> Any:
     """Plot means and ranges over seeds of the hypervolumes [M, S] of the populations."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(6.4, 3.4))
-    inks = colours(list(courses))
+    inks = assign_colors(list(courses))
     for name, course in courses.items():
         spent = steps * np.arange(1, len(course) + 1) / 1000
         axes.plot(spent, course.mean(1), color=inks[name], label=name)
@@ -53,7 +53,9 @@ def volumes(courses: dict[str, np.ndarray], steps: int) -> Any:
     return drawing
 
 
-def film(policies: rl.Policies, x: jax.Array, known: Experience, key: jax.Array) -> np.ndarray:
+def make_frames(
+    policies: rl.PolicyObjective, x: jax.Array, known: ObjectiveState, key: jax.Array
+) -> np.ndarray:
     """Return uint8 images [T, H, W, 3] of two policies x [2, D] from one start, side by side."""
     links = jax.jit(jax.vmap(lambda x: _links(policies, x, known, key)))(x)
     shift = np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])[:, None, None]
@@ -85,7 +87,9 @@ def film(policies: rl.Policies, x: jax.Array, known: Experience, key: jax.Array)
     return np.asarray(jax.jit(lambda ends: jax.lax.map(picture, ends))(ends))
 
 
-def _links(policies: rl.Policies, x: jax.Array, known: Experience, key: jax.Array) -> Any:
+def _links(
+    policies: rl.PolicyObjective, x: jax.Array, known: ObjectiveState, key: jax.Array
+) -> Any:
     """Return both endpoints [T, 3, 3] of the links along an episode, m."""
     env, act = policies.env, policies.policy(x, known)
 

@@ -12,15 +12,24 @@ from jax import Array
 
 from jaxgpu import rl
 from jaxgpu.devices import allocation
-from jaxgpu.evolution import Algorithm, Search, Stochastic, multi, protocol
+from jaxgpu.evolution import Algorithm, NoisyProblem, SearchState, multi, protocol
 from jaxgpu.evolution.population import sample
 from jaxgpu.evolution.single import CMAES
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl import sweep
-from jaxgpu.rl.learners.evolved.neuroevolution import Experience
+from jaxgpu.rl.learners.evolved.neuroevolution import ObjectiveState
 from jaxgpu.runs.loop import Run, run
 
-from .task import HIDDEN, Actor, Mixed, Weighted, swimming, translated, volume, warmed
+from .task import (
+    HIDDEN,
+    Actor,
+    WeightedObjective,
+    WeightedReward,
+    convert_weights,
+    swimmer_policies,
+    volume,
+    warm_statistics,
+)
 
 SHARES = (0.3, 0.45, 0.6, 0.75, 0.9)  # weights of speed in the weighted sums
 CHUNK = 4  # generations per checkpoint
@@ -79,7 +88,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Found:
+class MethodResult:
     """Result of a method: policies [S, K, D] of all seeds, and the course of the search."""
 
     x: np.ndarray
@@ -89,7 +98,7 @@ class Found:
     halfway: np.ndarray | None = None  # PPO's policies after half of the steps
 
 
-def evolved(budget: Budget) -> dict[str, Algorithm]:
+def make_algorithms(budget: Budget) -> dict[str, Algorithm]:
     """Return the population-based algorithms, by name."""
     lines, n = multi.das_dennis(2, budget.members - 1), budget.members
     return {
@@ -101,34 +110,34 @@ def evolved(budget: Budget) -> dict[str, Algorithm]:
     }
 
 
-class Field:
+class Setup:
     """Task, budget, and initial observation statistics of each seed."""
 
     def __init__(self, budget: Budget, seeds: int, seed: int):
-        self.budget, self.policies = budget, swimming(budget.max_steps)
+        self.budget, self.policies = budget, swimmer_policies(budget.max_steps)
         self.problem = self.policies.problem()
         self.keys = jax.random.split(jax.random.key(seed), seeds)
         known = [self._initial_statistics(key) for key in self.keys]
         self.known = jax.tree.map(lambda *rows: jnp.stack(rows), *known)  # leaves [S, ...]
 
-    def _initial_statistics(self, key: Array) -> Experience:
+    def _initial_statistics(self, key: Array) -> ObjectiveState:
         draw, play = jax.random.split(jax.random.fold_in(key, 1))
-        first = sample(draw, self.problem.plain(), self.budget.members)
-        return warmed(self.problem, first.x, play)
+        first = sample(draw, self.problem.to_problem(), self.budget.members)
+        return warm_statistics(self.problem, first.x, play)
 
 
-def population(field: Field, name: str, out: Path, resume: bool) -> Found:
+def population(field: Setup, name: str, out: Path, resume: bool) -> MethodResult:
     """Run one of the population-based algorithms from random policies."""
-    spec = evolved(field.budget)[name]
+    spec = make_algorithms(field.budget)[name]
     start = _start(spec, field.problem, field.keys, field.known)
     spent = field.budget.steps
     return _run_search(field, spec, start, field.budget.generations - 1, spent, out, resume)
 
 
-def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
+def hybrid(field: Setup, learnt: "MethodResult", out: Path, resume: bool) -> MethodResult:
     """Run NSGA-III from PPO's policies after half of its steps, and noisy copies of them."""
     budget, policies = field.budget, field.policies
-    spec = evolved(budget)["NSGA-III"]
+    spec = make_algorithms(budget)["NSGA-III"]
     start = _start(spec, field.problem, field.keys, field.known)
     noise = jax.random.normal(
         jax.random.key(0), (len(field.keys), budget.members, policies.weights)
@@ -145,8 +154,14 @@ def hybrid(field: Field, learnt: "Found", out: Path, resume: bool) -> Found:
 
 
 def _run_search(
-    field: Field, spec: Algorithm, start: Search, count: int, spent: int, out: Path, resume: bool
-) -> Found:
+    field: Setup,
+    spec: Algorithm,
+    start: SearchState,
+    count: int,
+    spent: int,
+    out: Path,
+    resume: bool,
+) -> MethodResult:
     done = run(
         partial(_generation, spec, field.problem),
         start,
@@ -158,44 +173,57 @@ def _run_search(
         resume=resume,
     )
     x = np.asarray(done.state.state.population.x)
-    return Found(x, spent, done.history, done.timing)
+    return MethodResult(x, spent, done.history, done.timing)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
-def _start(spec: Algorithm, problem: Stochastic, keys: Array, known: Experience) -> Search:
-    begun = jax.vmap(lambda key: protocol.begin(spec, problem, key))(keys)
+def _start(
+    spec: Algorithm, problem: NoisyProblem, keys: Array, known: ObjectiveState
+) -> SearchState:
+    begun = jax.vmap(lambda key: protocol.init_search(spec, problem, key))(keys)
     return replace(begun, objective=known)
 
 
-def _generation(spec: Algorithm, problem: Stochastic, search: Search, key: Array) -> Search:
+def _generation(
+    spec: Algorithm, problem: NoisyProblem, search: SearchState, key: Array
+) -> SearchState:
     keys = jax.random.split(key, search.failed.shape[0])
-    return jax.vmap(partial(protocol.generation, spec, problem))(search, keys)
+    return jax.vmap(partial(protocol.advance_search, spec, problem))(search, keys)
 
 
-def _volumes(search: Search) -> Array:
+def _volumes(search: SearchState) -> Array:
     return jax.vmap(volume)(search.state.population.f)
 
 
-def weighted(field: Field, out: Path, resume: bool) -> Found:
+def weighted_ppo(field: Setup, out: Path, resume: bool) -> MethodResult:
     """Run PPO with each of the weights; return one policy per weight, at the end and halfway."""
     budget, half, x, runs = field.budget, field.budget.updates // 2, [], []
-    taken = jax.jit(jax.vmap(partial(translated, field.policies)))
+    taken = jax.jit(jax.vmap(partial(convert_weights, field.policies)))
     for i, share in enumerate(SHARES):
         keys = jax.vmap(partial(jax.random.fold_in, data=10 + i))(field.keys)
-        task = Weighted(field.policies.env, share)
+        task = WeightedReward(field.policies.env, share)
         done = sweep(
-            task, budget.ppo, keys, 2, half, measure=Actor.of, out=out / f"{share}", resume=resume
+            task,
+            budget.ppo,
+            keys,
+            2,
+            half,
+            measure=Actor.from_state,
+            out=out / f"{share}",
+            resume=resume,
         )
         moments = [jax.tree.map(lambda a, m=m: a[m], done.history) for m in (1, 2)]
         x.append([np.asarray(taken(actor, field.known)) for actor in moments])
         runs.append(done)
     halfway, last = (np.stack(rows, 1) for rows in zip(*x))
     spent = len(SHARES) * 2 * half * budget.ppo.steps_per_update
-    return Found(x=last, steps=spent, volumes=None, timing=_sum_timings(runs), halfway=halfway)
+    return MethodResult(
+        x=last, steps=spent, volumes=None, timing=_sum_timings(runs), halfway=halfway
+    )
 
 
-def strategies(field: Field, out: Path, resume: bool) -> Found:
+def strategies(field: Setup, out: Path, resume: bool) -> MethodResult:
     """Run CMA-ES with each of the weights in one program; return the best policy of each."""
     budget, lanes = field.budget, len(field.keys) * len(SHARES)
     spec = CMAES(CANDIDATES)
@@ -214,21 +242,25 @@ def strategies(field: Field, out: Path, resume: bool) -> Found:
     )
     x = np.asarray(done.state.state.best.x).reshape(len(field.keys), len(SHARES), -1)
     spent = budget.max_steps * (budget.members + len(SHARES) * CANDIDATES * budget.searches)
-    return Found(x, spent, None, done.timing)
+    return MethodResult(x, spent, None, done.timing)
 
 
-def _start_strategies(spec: CMAES, problem: Stochastic, keys: Array, known: Experience) -> Search:
-    lone = Stochastic(problem.box, Mixed(problem.objective, 0.5))
-    return replace(jax.vmap(partial(protocol.begin, spec, lone))(keys), objective=known)
+def _start_strategies(
+    spec: CMAES, problem: NoisyProblem, keys: Array, known: ObjectiveState
+) -> SearchState:
+    lone = NoisyProblem(problem.box, WeightedObjective(problem.objective, 0.5))
+    return replace(jax.vmap(partial(protocol.init_search, spec, lone))(keys), objective=known)
 
 
 def _advance_strategies(
-    spec: CMAES, policies: rl.Policies, shares: Array, search: Search, key: Array
-) -> Search:
+    spec: CMAES, policies: rl.PolicyObjective, shares: Array, search: SearchState, key: Array
+) -> SearchState:
     box = policies.problem().box
 
-    def advance_one(share: Array, search: Search, key: Array) -> Search:
-        return protocol.generation(spec, Stochastic(box, Mixed(policies, share)), search, key)
+    def advance_one(share: Array, search: SearchState, key: Array) -> SearchState:
+        return protocol.advance_search(
+            spec, NoisyProblem(box, WeightedObjective(policies, share)), search, key
+        )
 
     return jax.vmap(advance_one)(shares, search, jax.random.split(key, shares.shape[0]))
 

@@ -16,12 +16,12 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from jaxgpu import rl
-from jaxgpu.evolution import Objective, Stochastic
+from jaxgpu.evolution import NoisyProblem, Objective
 from jaxgpu.evolution.indicators import hypervolume
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.rl import Step
-from jaxgpu.rl.environment import Wrapped
-from jaxgpu.rl.learners.evolved.neuroevolution import Experience
+from jaxgpu.rl.environment import Wrapper
+from jaxgpu.rl.learners.evolved.neuroevolution import ObjectiveState
 
 SCALE = 40.0, 8.0  # of a sum of speeds, m/s, and of an effort: the box of the hypervolume
 EFFORT = 0.05  # weight of squared controls
@@ -29,20 +29,20 @@ HIDDEN = (16,)
 TESTS = 4  # new episodes for the scores of the results
 
 
-def swimming(max_steps: int) -> rl.Policies:
+def swimmer_policies(max_steps: int) -> rl.PolicyObjective:
     """Return policies of the swimmer whose observation statistics are frozen after first use.
 
-    >>> swimming(5).weights
+    >>> swimmer_policies(5).weights
     178
     """
     env: Any = rl.make("swimmer", vector=True, ctrl_cost_weight=EFFORT, max_steps=max_steps)
     layout = replace(env.model.layout, integrator="euler", iterations=3)
     env = replace(env, model=replace(env.model, layout=layout))
-    return rl.Policies(env, hidden_sizes=HIDDEN, max_steps=max_steps, settled=1.0)
+    return rl.PolicyObjective(env, hidden_sizes=HIDDEN, max_steps=max_steps, settled=1.0)
 
 
 @pytree
-class Weighted(Wrapped):
+class WeightedReward(Wrapper):
     """Single-objective task: the weighted sum of both rewards."""
 
     share: Array | float = number(default=0.5, least=0, most=1)  # [] weight of speed
@@ -50,34 +50,34 @@ class Weighted(Wrapped):
     def step(self, state: Any, action: Array, key: Array) -> Step:
         """Take a step of the task, with both rewards combined."""
         step = self.env.step(state, action, key)
-        return step._replace(reward=summed(step.reward, self.share))
+        return step._replace(reward=weighted_sum(step.reward, self.share))
 
 
 @pytree
-class Mixed(Objective):
+class WeightedObjective(Objective):
     """Objective of a single-objective search: the weighted sum of both objectives."""
 
-    policies: rl.Policies
+    policies: rl.PolicyObjective
     share: Array | float = number(default=0.5, least=0, most=1)  # [] weight of speed
 
-    def init(self) -> Experience:
+    def init(self) -> ObjectiveState:
         """Return the initial observation statistics of the policies."""
         return self.policies.init()
 
-    def evaluate(self, x: Array, key: Array, state: Experience) -> tuple[Array, Any, Any]:
+    def evaluate(self, x: Array, key: Array, state: ObjectiveState) -> tuple[Array, Any, Any]:
         """Return the weighted sum of both objectives, the violation and the statistics."""
         f, violation, seen = self.policies.evaluate(x, key, state)
-        return summed(f, self.share), violation, seen
+        return weighted_sum(f, self.share), violation, seen
 
-    def update(self, state: Experience, seen: Any) -> Experience:
+    def update(self, state: ObjectiveState, seen: Any) -> ObjectiveState:
         """Add observations to the statistics of the policies."""
         return self.policies.update(state, seen)
 
 
-def summed(values: Array, share: Array | float) -> Array:
+def weighted_sum(values: Array, share: Array | float) -> Array:
     """Return the weighted sum [] of two objectives [2], scaled to the box.
 
-    >>> float(summed(jnp.array([20.0, 4.0]), 0.5))
+    >>> float(weighted_sum(jnp.array([20.0, 4.0]), 0.5))
     0.5
     """
     return share * values[0] / SCALE[0] + (1 - share) * values[1] / SCALE[1]
@@ -94,13 +94,15 @@ def volume(f: Array) -> Array:
 
 
 @jax.jit
-def warmed(problem: Stochastic, x: Array, key: Array) -> Experience:
+def warm_statistics(problem: NoisyProblem, x: Array, key: Array) -> ObjectiveState:
     """Return the observation statistics after episodes of random policies x [N, D]."""
     return problem.evaluate(x, key, problem.init())[2]
 
 
 @partial(jax.jit, static_argnames="episodes")
-def scored(policies: rl.Policies, x: Array, known: Experience, key: Array, episodes: int) -> Array:
+def score_policies(
+    policies: rl.PolicyObjective, x: Array, known: ObjectiveState, key: Array, episodes: int
+) -> Array:
     """Return objectives [N, 2] of policies x [N, D], means over new episodes."""
     return replace(policies, episodes=episodes).problem().evaluate(x, key, known)[0]
 
@@ -113,12 +115,12 @@ class Actor:
     obs_stats: Any
 
     @classmethod
-    def of(cls, state: Any) -> "Actor":
+    def from_state(cls, state: Any) -> "Actor":
         """Return the actor in a state of PPO."""
         return cls(state.params["params"]["actor"], state.obs_stats)
 
 
-def translated(policies: rl.Policies, actor: Actor, known: Experience) -> Array:
+def convert_weights(policies: rl.PolicyObjective, actor: Actor, known: ObjectiveState) -> Array:
     """Return the weights x [D] of PPO's policy, converted to the observation statistics `known`.
 
     PPO has other statistics, so the first layer is rescaled and shifted. The policies are equal

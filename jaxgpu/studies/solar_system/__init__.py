@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.nbody.forces import relativity
 from jaxgpu.physics.nbody.orbits import elements
@@ -22,7 +22,7 @@ from jaxgpu.physics.nbody.planets import ephemeris, planetary
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.report import Figure, Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run, run
-from jaxgpu.studies import Seeded, shared_parts
+from jaxgpu.studies import SeededOptions, shared_parts
 
 from . import pictures
 
@@ -31,7 +31,7 @@ JUPITER = 5.2026  # AU, mean semi-major axis of Jupiter
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     years: int = size(default=100, least=1, most=100)
@@ -60,7 +60,7 @@ class Journey:
     e: Array  # [M] maximum eccentricity so far
 
 
-@in_float64
+@with_float64
 def study(options: Options, out: Path, resume: bool) -> Report:
     """Integrate with and without relativity and compare with DE440."""
     start = ephemeris.de440(ephemeris.J2000)
@@ -69,11 +69,11 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     runs = {}
     for name, light, drawn in (
         ("Newton", np.inf, slice(0, 0)),
-        ("general relativity", relativity.LIGHT, slice(None)),
+        ("general relativity", relativity.SPEED_OF_LIGHT, slice(None)),
     ):
         spec = Planetary(gm=jnp.asarray(start.gm), dt=jnp.asarray(STEP), light=jnp.asarray(light))
         runs[name] = integrate(spec, start, x[drawn], v[drawn], options, out / name, resume)
-    return written(options, start, end, runs)
+    return make_report(options, start, end, runs)
 
 
 def integrate(
@@ -89,11 +89,11 @@ def integrate(
     system = spec.init(jnp.asarray(start.x), jnp.asarray(start.v), (jnp.asarray(x), jnp.asarray(v)))
     orbit = planetary.tracer_orbits(spec.gm[0], system)
     journey = Journey(system=system, began=orbit, low=orbit.a, high=orbit.a, e=orbit.e)
-    step, measure = partial(further, spec), partial(measured, spec)
+    step, measure = partial(advance, spec), partial(measure_journey, spec)
     return run(step, journey, 10 * options.years, measure=measure, out=out, resume=resume)
 
 
-def further(spec: Planetary, journey: Journey) -> Journey:
+def advance(spec: Planetary, journey: Journey) -> Journey:
     """Return the state one step later."""
     system = spec.step(journey.system)
     orbit = planetary.tracer_orbits(spec.gm[0], system)
@@ -106,25 +106,25 @@ def further(spec: Planetary, journey: Journey) -> Journey:
     )
 
 
-def measured(spec: Planetary, journey: Journey) -> dict[str, Array]:
+def measure_journey(spec: Planetary, journey: Journey) -> dict[str, Array]:
     """Return conserved quantities of the massive bodies, and the tracers' maximum step level."""
     system = journey.system
-    energy, _, spin = relativity.conserved(system.x, system.v, spec.gm, spec.light)
+    energy, _, spin = relativity.invariants(system.x, system.v, spec.gm, spec.light)
     return {"energy": energy, "spin": spin, "deepest": jnp.max(system.tracers.taken, initial=0)}
 
 
 def belt(options: Options, start: ephemeris.Ephemeris) -> tuple[np.ndarray, np.ndarray]:
     """Return barycentric positions and velocities [M, 3] of the tracers, in ICRF axes."""
     widest = np.deg2rad(options.inclination)
-    orbits = elements.uniform(
+    orbits = elements.sample_uniform(
         jax.random.key(options.seed), options.tracers, (2.0, 3.5), options.eccentricity, widest
     )
     state = elements.to_state(orbits, jnp.asarray(start.gm[0]))
-    x, v = (ephemeris.equatorial(np.asarray(part)) for part in state)
+    x, v = (ephemeris.to_equatorial(np.asarray(part)) for part in state)
     return x + start.x[:1], v + start.v[:1]
 
 
-def written(
+def make_report(
     options: Options,
     start: ephemeris.Ephemeris,
     end: ephemeris.Ephemeris,
@@ -150,7 +150,7 @@ def written(
         "What remains is mostly what the model leaves out, not integration error: the "
         "Moon, which makes the Earth-Moon barycentre miss most, the asteroids, which move Mars,"
         " and the Sun's flattening, which moves Mercury.",
-        how_fine(runs["general relativity"]),
+        step_sentences(runs["general relativity"]),
     ]
     return Report(
         title="The Solar System and its tracers",
@@ -160,7 +160,7 @@ def written(
             f"{newton[mercury]:.0f} km without relativity."
         ),
         figures=figures(options, start, runs, miss),
-        tables=[Table(where, columns, rows, digits=3), kept(runs)],
+        tables=[Table(where, columns, rows, digits=3), conservation_table(runs)],
         headlines=[
             Headline(
                 f"Mercury's distance from DE440 after {options.years} years, km",
@@ -178,7 +178,7 @@ def written(
     )
 
 
-def kept(runs: dict[str, Run]) -> Table:
+def conservation_table(runs: dict[str, Run]) -> Table:
     """Return a table of the maximum relative change of each conserved quantity."""
     rows = []
     for name, one in runs.items():
@@ -189,7 +189,7 @@ def kept(runs: dict[str, Run]) -> Table:
     return Table("Largest relative change of what is conserved", ["model", "", "change"], rows, 2)
 
 
-def how_fine(one: Run) -> str:
+def step_sentences(one: Run) -> str:
     """Return sentences on the steps of the tracers and their errors."""
     shortest = STEP / 2 ** int(one.history["deepest"].max())
     coarse = int(one.state.system.tracers.coarse.sum())
@@ -197,7 +197,7 @@ def how_fine(one: Run) -> str:
         f"The tracers' steps were {shortest:.3g} to {STEP:.3g} days long, as each body needed; "
         f"{coarse} missed the tolerance. Nothing feels the tracers."
     )
-    faults = planetary.faults(one.state.system)
+    faults = planetary.error_messages(one.state.system)
     return " ".join([fine, *(f"A fault: {said}." for said in faults)])
 
 
@@ -225,11 +225,11 @@ def figures(
     system = journey.system
     after = planetary.tracer_orbits(jnp.asarray(start.gm[0]), system)
     planets = {
-        name: ephemeris.ecliptic(np.asarray(system.x[i] - system.x[0]))
+        name: ephemeris.to_ecliptic(np.asarray(system.x[i] - system.x[0]))
         for i, name in enumerate(start.names)
         if name in ("EMB", "Mars", "Jupiter")
     }
-    tracers = ephemeris.ecliptic(np.asarray(system.tracers.x - system.x[:1]))
+    tracers = ephemeris.to_ecliptic(np.asarray(system.tracers.x - system.x[:1]))
     others = {name: place - planets["EMB"] for name, place in planets.items() if name != "EMB"}
     others["Sun"] = -planets["EMB"]
     strayed = np.asarray(journey.high - journey.low), np.asarray(journey.e)
@@ -251,7 +251,7 @@ def figures(
             "in latitude.",
         ),
         figure(
-            pictures.misses(start.names, miss),
+            pictures.ephemeris_errors(start.names, miss),
             f"How far each body is from its DE440 position after {options.years} years.",
         ),
     ]

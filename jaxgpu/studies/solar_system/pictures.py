@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from jaxgpu.physics.nbody.orbits.elements import Elements
-from jaxgpu.render.palette import BLUE, GREY, INK, ORANGE, styled
+from jaxgpu.render.palette import BLUE, GRAY, INK, ORANGE, report_style
 
 # p : q resonances with Jupiter inside its orbit, at a = a_J (q / p)^(2/3)
 RESONANCES = {"4:1": (4, 1), "3:1": (3, 1), "5:2": (5, 2), "7:3": (7, 3), "2:1": (2, 1)}
 
 
-@styled
+@report_style
 def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter: float) -> Any:
     """Plot the change of each tracer's orbit against its initial semi-major axis.
 
@@ -42,7 +42,7 @@ def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter
     return drawing
 
 
-@styled
+@report_style
 def plane(
     planets: dict[str, np.ndarray], tracers: np.ndarray, before: Elements, after: Elements
 ) -> Any:
@@ -64,7 +64,7 @@ def plane(
     left.set_aspect("equal")
     left.set_xlabel("x, AU (ecliptic of J2000)")
     left.set_ylabel("y, AU")
-    for orbit, colour, label in ((after, BLUE, "at the end"), (before, GREY, "at the start")):
+    for orbit, colour, label in ((after, BLUE, "at the end"), (before, GRAY, "at the start")):
         dots = {"ms": 1.2, "rasterized": True, "color": colour, "label": label}
         right.plot(orbit.a, orbit.e, ".", **dots)
     right.set_xlabel("semi-major axis, AU")
@@ -74,7 +74,7 @@ def plane(
     return drawing
 
 
-@styled
+@report_style
 def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     """Plot the density of tracers on the sky, centered on the point opposite to the Sun.
 
@@ -109,15 +109,15 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     return drawing
 
 
-@styled
-def misses(names: tuple[str, ...], by_model: dict[str, np.ndarray]) -> Any:
+@report_style
+def ephemeris_errors(names: tuple[str, ...], by_model: dict[str, np.ndarray]) -> Any:
     """Plot distances from the ephemeris [N] of each model, as dots on a logarithmic scale, km."""
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(7.4, 3.2))
     place = np.arange(len(names))
     values = list(by_model.values())
-    axes.vlines(place, np.minimum(*values), np.maximum(*values), color=GREY, lw=1, zorder=0)
+    axes.vlines(place, np.minimum(*values), np.maximum(*values), color=GRAY, lw=1, zorder=0)
     for (model, km), colour in zip(by_model.items(), (ORANGE, BLUE)):
         axes.semilogy(place, km, "o", color=colour, label=model)
     axes.set_xticks(place, names)

@@ -10,13 +10,13 @@ from jaxgpu import rl
 from jaxgpu.inputs.fields import size
 from jaxgpu.report import Headline, Report, Table, figure
 from jaxgpu.runs.loop import Run
-from jaxgpu.studies import Seeded, seed_count, shared_parts
+from jaxgpu.studies import SeededOptions, seed_count, shared_parts
 
 from . import pictures, races
 
 
 @dataclass(frozen=True)
-class Options(Seeded):
+class Options(SeededOptions):
     """Options of the study."""
 
     steps: int = size(default=1_000_000, least=100_000, most=10**12)
@@ -43,7 +43,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     best = max(runs, key=lambda name: shares[name][-1, 0])
     learner = races.RACERS[best].learner
     one = jax.tree.map(lambda x: x[0], runs[best].state)
-    film = pictures.film(
+    film = pictures.video(
         env,
         learner.policy(env, one),
         jax.random.key(5),

@@ -23,13 +23,13 @@ class Racer:
     learner: Any
     share: float
 
-    def every(self, steps: int) -> int:
+    def interval(self, steps: int) -> int:
         """Return the updates between two measurements."""
         return max(1, round(self.share * steps / self.learner.steps_per_update / MEASUREMENTS))
 
     def steps(self, steps: int) -> int:
         """Return the total environment steps per seed."""
-        return MEASUREMENTS * self.every(steps) * self.learner.steps_per_update
+        return MEASUREMENTS * self.interval(steps) * self.learner.steps_per_update
 
 
 # PPO and SHAC have the hyperparameters of the score tests.
@@ -48,7 +48,7 @@ def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) 
     racer, env = RACERS[name], rl.Reach()
     keys = jax.random.split(jax.random.key(seed), seeds)
     measure = lambda state: errors(env, racer.learner.policy(env, state))
-    every = racer.every(steps)
+    every = racer.interval(steps)
     return rl.sweep(
         env, racer.learner, keys, MEASUREMENTS, every, measure=measure, out=out, resume=resume
     )
@@ -56,12 +56,12 @@ def race(name: str, seeds: int, steps: int, seed: int, out: Path, resume: bool) 
 
 def errors(env: rl.Reach, policy: Any) -> Array:
     """Return the tip's distance [goals], mm, from each of a fixed set of goals at the end."""
-    return 1e3 * jax.vmap(lambda key: played(env, policy, key)[2][-1])(
+    return 1e3 * jax.vmap(lambda key: record_episode(env, policy, key)[2][-1])(
         jax.random.split(jax.random.key(1234), GOALS)
     )
 
 
-def played(env: rl.Reach, policy: Any, key: Array) -> tuple[Array, Array, Array]:
+def record_episode(env: rl.Reach, policy: Any, key: Array) -> tuple[Array, Array, Array]:
     """Return joints [T, J], goal [3] and distance [T] in m of one noise-free episode."""
 
     def move(carry: Any, _: None) -> tuple[Any, Any]:

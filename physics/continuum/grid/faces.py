@@ -16,20 +16,21 @@ from jax import Array, lax
 from jaxgpu.devices.primitive import primitive
 
 PAD = 2  # nodes outside each face, so that a particle on a face has its full stencil
-NEAR = PAD + 2  # nodes that a face acts on: the outer ones, its own and the first inner one
+FACE_LAYERS = PAD + 2  # nodes that a face acts on: the outer ones, its own and the first inner one
 
 # (axis, velocity components that its faces act on, whether material may separate from them,
 # whether the lower and the upper face are among the nodes)
-type Acting = tuple[int, Sequence[int], bool, tuple[Any, Any]]
+type AxisFaces = tuple[int, Sequence[int], bool, tuple[Any, Any]]
 
 
-def inverse(m: Array) -> Array:
+def inverse_mass(m: Array) -> Array:
     """Return 1 / m of masses, kg; 0 for negligible m, below 1e-18 in float32 and 1e-36 in float64.
 
     The rim of a spline leaves such masses on nodes, and 1 / m^2 of the reverse pass would overflow.
 
     >>> import jax
-    >>> inverse(jnp.array([0.5, 0.0, 1e-30])), float(jax.grad(inverse)(jnp.float32(1e-30)))
+    >>> slope = jax.grad(inverse_mass)(jnp.float32(1e-30))
+    >>> inverse_mass(jnp.array([0.5, 0.0, 1e-30])), float(slope)
     (Array([2., 0., 0.], dtype=float32), 0.0)
     """
     # 10 sqrt(tiny); on some devices float64 has the exponents of float32, hence the second bound
@@ -37,7 +38,7 @@ def inverse(m: Array) -> Array:
     return jnp.where(heavy, 1 / jnp.where(heavy, m, 1), 0)
 
 
-def faced(
+def apply_faces(
     v: Array, m: Array, axis: int, held: Iterable[int], slip: bool, there: tuple[Any, Any]
 ) -> Array:
     """Apply the lower and the upper face of an axis, which do not overlap, to velocities [..., 4].
@@ -50,9 +51,9 @@ def faced(
         slip: whether material may separate from the faces.
         there: whether the lower and the upper face are among these nodes.
     """
-    starts, near = {1: 0, -1: m.shape[axis] - NEAR}, []
+    starts, near = {1: 0, -1: m.shape[axis] - FACE_LAYERS}, []
     for (side, start), here in zip(starts.items(), there):
-        mass, before = (lax.slice_in_dim(a, start, start + NEAR, axis=axis) for a in (m, v))
+        mass, before = (lax.slice_in_dim(a, start, start + FACE_LAYERS, axis=axis) for a in (m, v))
         masses, after = _layers(mass, axis, side), before
         for i in held:
             u = _mirror_velocity(
@@ -66,8 +67,8 @@ def faced(
     return v
 
 
-def faced_at_once(
-    act: Callable[[list[Array]], list[Array]], table: Array, acting: Sequence[Acting]
+def apply_faces_fused(
+    act: Callable[[list[Array]], list[Array]], table: Array, acting: Sequence[AxisFaces]
 ) -> list[Array]:
     """Return velocity components [...] after the faces of several axes, one axis after another.
 
@@ -79,7 +80,7 @@ def faced_at_once(
         table: [..., K] of the nodes, mass in column D.
         acting: the axes.
     """
-    swaps = [(axis, (PAD - 1, table.shape[axis] - NEAR)) for axis, *_ in acting]
+    swaps = [(axis, (PAD - 1, table.shape[axis] - FACE_LAYERS)) for axis, *_ in acting]
     values = {}
     for one in _subsets(swaps):
         rows = _mirror_rows(table, one, 3)
@@ -95,7 +96,7 @@ def faced_at_once(
 
 
 def _apply_face_to_nodes(
-    here: tuple[list[Array], Array], image: tuple[list[Array], Array], acting: Acting
+    here: tuple[list[Array], Array], image: tuple[list[Array], Array], acting: AxisFaces
 ) -> list[Array]:
     """Return node velocities after an axis's faces, from (velocity, mass) of nodes and images."""
     axis, held, slip, there = acting
@@ -103,7 +104,7 @@ def _apply_face_to_nodes(
     # Masks are constants, since each would be a launch as an expression.
     shape = [n if i == axis else 1 for i, n in enumerate(m.shape)]
     layers = lambda into, *which: np.isin(np.arange(shape[axis])[::into], which).reshape(shape)
-    share, out = inverse(m + other), list(vs)
+    share, out = inverse_mass(m + other), list(vs)
     for i in held:
         v, u = vs[i], us[i]
         pair, new = (m * v - other * u) * share, v
@@ -120,7 +121,7 @@ def _apply_face_to_nodes(
     return out
 
 
-def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
+def mirror_mass(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
     """Mirror the mass at the lower and the upper face of an axis: images add up."""
     n = 2 * PAD + 1
     last = m.shape[axis] - n
@@ -131,17 +132,17 @@ def folded(m: Array, axis: int, there: tuple[Any, Any]) -> Array:
         near = [lax.slice_in_dim(m, start, start + n, axis=axis) for start in starts]
         # the middle layer of each is the face
         near = [_select(here, a + jnp.flip(a, axis), a) for a, (_, here) in zip(near, faces)]
-        for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `faced`
+        for start, new in zip(starts, lax.optimization_barrier(near)):  # as in `apply_faces`
             m = lax.dynamic_update_slice_in_dim(m, new, start, axis)
     return m
 
 
-def folded_at_once(m: Array, acting: Sequence[Acting]) -> Array:
+def mirror_mass_fused(m: Array, acting: Sequence[AxisFaces]) -> Array:
     """Mirror the mass [...] at the faces of several axes, each node by itself."""
     wide = 2 * PAD + 1
     if any(m.shape[axis] < 2 * wide for axis, *_ in acting):  # one layer belongs to both
         for axis, _, _, there in acting:
-            m = folded(m, axis, there)
+            m = mirror_mass(m, axis, there)
         return m
     swaps = [(axis, (0, m.shape[axis] - wide)) for axis, *_ in acting]
     values = {one: _mirror_rows(m[..., None], one, wide)[..., 0] for one in _subsets(swaps)}
@@ -210,12 +211,12 @@ def _layers(a: Array, axis: int, side: int) -> list[Array]:
 
 
 def _mirror_velocity(v: list[Array], m: list[Array], into: int) -> list[Array]:
-    """Return one velocity component in the `NEAR` layers after the face at layer PAD has acted.
+    """Return a velocity component in `FACE_LAYERS` layers, after the face at layer PAD has acted.
 
     `into` is the sign of the inward direction if material may separate from the face; 0 holds it.
     """
     out, inner = PAD - 1, PAD + 1
-    pair = (m[inner] * v[inner] - m[out] * v[out]) * inverse(m[out] + m[inner])
+    pair = (m[inner] * v[inner] - m[out] * v[out]) * inverse_mass(m[out] + m[inner])
     if into:
         near = into * (v[inner] + v[out]) < 0
         first = jnp.where(near, pair, v[inner])

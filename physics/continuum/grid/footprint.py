@@ -16,7 +16,7 @@ from .stencil import Layout, stencil, weight
 class Footprint:
     """The 3^D nodes of each of N particles: their rows, weights and contributions.
 
-    With `columns`, arrays have one more axis for so many columns of the grid. Node offsets are
+    With `tpu_transfer`, arrays have one more axis for so many columns of the grid. Node offsets are
     constants if `fixed`: on a GPU each expression would be a launch, on a TPU each constant an
     array in memory.
     """
@@ -25,12 +25,12 @@ class Footprint:
         row, f = stencil(x, layout.offsets(x[0].shape[0])[:, None], layout)
         self.layout, self.d = layout, len(x)
         self.shape = (3,) * self.d + (row.size,) + (columns,) * bool(columns)
-        self.f = [self.repeated(a) for a in f]
+        self.f = [self.broadcast(a) for a in f]
         number = self._constant_offsets if fixed else self._computed_offsets
         o = [number(axis) for axis in range(self.d)]
         steps = [a * np.int32(stride) for a, stride in zip(o, layout.strides)]
         self.o = [a.astype(x[0].dtype) for a in o]
-        self.row = sum(steps, self.repeated(row))  # of the grid, of each node
+        self.row = sum(steps, self.broadcast(row))  # of the grid, of each node
 
     def _computed_offsets(self, axis: int) -> Array:
         return lax.broadcasted_iota(jnp.int32, self.shape, axis)
@@ -39,7 +39,7 @@ class Footprint:
         shape = [3 if i == axis else 1 for i in range(len(self.shape))]
         return np.arange(3, dtype=np.int32).reshape(shape)
 
-    def repeated(self, a: Array) -> Array:
+    def broadcast(self, a: Array) -> Array:
         """Broadcast values of particles [C, P] to each of their nodes."""
         return lax.broadcast_in_dim(a.ravel(), self.shape, (self.d,))
 

@@ -12,7 +12,7 @@ from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, static
 
 from . import faces
-from .faces import PAD, Acting
+from .faces import PAD, AxisFaces
 
 type Face = Literal["slip", "stick", "periodic"]
 
@@ -75,11 +75,11 @@ class Grid:
         """Return positions of nodes, given by row of the flattened grid, one array per axis, m."""
         found = []
         for axis, n in reversed(list(enumerate(self.shape))):
-            found.append(self.places(axis, dtype)[lax.rem(rows, np.int32(n))])
+            found.append(self.axis_positions(axis, dtype)[lax.rem(rows, np.int32(n))])
             rows = lax.div(rows, np.int32(n))
         return tuple(found[::-1])
 
-    def places(self, axis: int, dtype) -> Array:
+    def axis_positions(self, axis: int, dtype) -> Array:
         """Return the positions of the nodes along an axis, [shape[axis]] m."""
         return jnp.asarray(self.lower[axis] + (np.arange(self.shape[axis]) - PAD) * self.dx, dtype)
 
@@ -87,22 +87,22 @@ class Grid:
         """Return positions [m] along an axis in units of dx, counted from the first node."""
         return (x - self.lower[axis]) * (1 / self.dx) + PAD
 
-    def wrapped(self, x: Array, axis: int) -> Array:
+    def wrap(self, x: Array, axis: int) -> Array:
         """Wrap positions into the box along a periodic axis, m."""
         if self.faces[axis] != "periodic":
             return x
         length = self.cells[axis] * self.dx
         return x - length * jnp.floor((x - self.lower[axis]) * (1 / length))
 
-    def faced(self, axis: int) -> tuple[Any, Any]:
+    def has_faces(self, axis: int) -> tuple[Any, Any]:
         """Return whether an axis's lower and upper face are among these nodes, [] bool each."""
         return True, True
 
-    def summed(self, field: Array) -> Array:
+    def sum_copies(self, field: Array) -> Array:
         """Sum the field [nodes, K] scattered by particles over all copies of a node."""
-        return self.joined(field)
+        return self.sum_periodic(field)
 
-    def owned(self, m: Array, rows: Array) -> Array:
+    def owned_mass(self, m: Array, rows: Array) -> Array:
         """Return the mass [n] of the nodes with these rows, 0 where another device counts it."""
         return m
 
@@ -110,7 +110,7 @@ class Grid:
         """Add up sums over owned nodes, a pytree, over all devices."""
         return sums
 
-    def joined(self, field: Array) -> Array:
+    def sum_periodic(self, field: Array) -> Array:
         """Sum the copies of each node along periodic axes in a scattered field [nodes, 4]."""
         field = field.reshape(*self.shape, -1)
         for axis, face in enumerate(self.faces):
@@ -118,22 +118,22 @@ class Grid:
                 field = jnp.moveaxis(_sum_periodic_axis(jnp.moveaxis(field, axis, 0)), 0, axis)
         return field.reshape(-1, field.shape[-1])
 
-    def folded(self, m: Array) -> Array:
+    def mirror_field(self, m: Array) -> Array:
         """Mirror a scattered quantity [nodes] at the faces, back into the box.
 
         Nodes beyond a face become the mirror image of inner nodes.
         """
 
         def mirror_sequentially(m: Array) -> Array:
-            for axis, *_, there in self.acting:
-                m = faces.folded(m, axis, there)
+            for axis, *_, there in self.acting_faces:
+                m = faces.mirror_mass(m, axis, there)
             return m
 
-        mirror_vectorized = lambda m: faces.folded_at_once(m, self.acting)
+        mirror_vectorized = lambda m: faces.mirror_mass_fused(m, self.acting_faces)
         forms = dict(cpu=mirror_sequentially, tpu=mirror_sequentially, default=mirror_vectorized)
         return lax.platform_dependent(m.reshape(self.shape), **forms).ravel()
 
-    def bounded(self, v: Array, m: Array) -> Array:
+    def apply_faces(self, v: Array, m: Array) -> Array:
         """Apply the faces to node velocities [nodes, 4], m/s, with mass [nodes], kg.
 
         The node beyond a face becomes the mirror image of the first inner one. Otherwise the spline
@@ -142,21 +142,21 @@ class Grid:
         """
 
         def apply_sequentially(v: Array, m: Array) -> Array:
-            for axis, held, slip, there in self.acting:
-                v = faces.faced(v, m, axis, held, slip, there)
+            for axis, held, slip, there in self.acting_faces:
+                v = faces.apply_faces(v, m, axis, held, slip, there)
             return v
 
         def apply_vectorized(v: Array, m: Array) -> Array:
             columns, d = [v[..., i] for i in range(v.shape[-1])], len(self.cells)
             table = jnp.stack([*columns[:d], m], -1)
-            new = faces.faced_at_once(lambda rows: rows[:d], table, self.acting)
+            new = faces.apply_faces_fused(lambda rows: rows[:d], table, self.acting_faces)
             return jnp.stack([*new, *columns[d:]], -1)
 
         shape, v, m = v.shape, v.reshape(*self.shape, -1), m.reshape(self.shape)
         forms = dict(cpu=apply_sequentially, tpu=apply_sequentially, default=apply_vectorized)
         return lax.platform_dependent(v, m, **forms).reshape(shape)
 
-    def bounded_at_once(
+    def apply_faces_fused(
         self, act: Callable[[list[Array]], list[Array]], field: Array
     ) -> list[Array]:
         """Return velocity components [nodes], computed from a field by `act`, after the faces.
@@ -167,14 +167,19 @@ class Grid:
             act: function of the columns of a field, each node by itself.
             field: [nodes, 4], mass in column D.
         """
-        new = faces.faced_at_once(act, field.reshape(*self.shape, -1), self.acting)
+        new = faces.apply_faces_fused(act, field.reshape(*self.shape, -1), self.acting_faces)
         return [a.ravel() for a in new]
 
     @property
-    def acting(self) -> list[Acting]:
+    def acting_faces(self) -> list[AxisFaces]:
         """Axes whose faces act on the material, and how they act."""
         return [
-            (i, range(len(self.cells)) if face == "stick" else (i,), face == "slip", self.faced(i))
+            (
+                i,
+                range(len(self.cells)) if face == "stick" else (i,),
+                face == "slip",
+                self.has_faces(i),
+            )
             for i, face in enumerate(self.faces)
             if face != "periodic"
         ]

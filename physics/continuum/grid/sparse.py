@@ -14,12 +14,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 BLOCK = 512  # nodes per block; half or twice as many differ by 5 %
-FEW = 8192  # nodes of a grid so small that skipping does not pay
+SMALL_GRID = 8192  # nodes of a grid so small that skipping does not pay
 
-type Act = Callable[[Array, Array], tuple[Array, Any]]
+type RowUpdate = Callable[[Array, Array], tuple[Array, Any]]
 
 
-def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK) -> Any:
+def map_occupied(act: RowUpdate, field: Array, shape: tuple[int, ...], block: int = BLOCK) -> Any:
     """Apply `act` to the rows of a grid that have mass; differentiable as `act` is.
 
     Args:
@@ -32,12 +32,12 @@ def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK
         rows [nodes, 4], with any finite values in blocks without mass, and the sums.
 
     >>> field = jnp.zeros((20000, 4)).at[7, 2].set(3.0)
-    >>> rows, mass = over_mass(lambda first, a: (2 * a, a[:, 2].sum()), field, (100, 200))
+    >>> rows, mass = map_occupied(lambda first, a: (2 * a, a[:, 2].sum()), field, (100, 200))
     >>> float(rows[7, 2]), float(mass)
     (6.0, 3.0)
     """
     act_on_grid = lambda field: jax.checkpoint(act)(jnp.int32(0), field)
-    if field.shape[0] <= FEW:
+    if field.shape[0] <= SMALL_GRID:
         return act_on_grid(field)
     d, slab = len(shape), prod(shape[1:])
     sparse = _skip_empty_blocks(act, block, d)
@@ -48,7 +48,7 @@ def over_mass(act: Act, field: Array, shape: tuple[int, ...], block: int = BLOCK
     )
 
 
-def _skip_empty_blocks(act: Act, size: int, mass: int) -> Act:
+def _skip_empty_blocks(act: RowUpdate, size: int, mass: int) -> RowUpdate:
     """Return `act` applied to `size` rows at a time, and only if one of them has mass."""
 
     def apply_blockwise(first: Array, rows: Array) -> tuple[Array, Any]:

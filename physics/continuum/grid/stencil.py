@@ -24,7 +24,8 @@ ADD_ROWS = lax.ScatterDimensionNumbers(
 class Layout:
     """Static parameters of a transfer; hashable, so that it can be a parameter of a primitive.
 
-    `rows` are the lengths of the rows of Q_0 and of the slopes Q_1..Q_D; the rest of a row is zero.
+    `gpu_transfer` are the lengths of the rows of Q_0 and of the slopes Q_1..Q_D; the rest of a row
+    is zero.
     """
 
     batch: int  # number of stacked grids, among which chunks divide evenly
@@ -47,7 +48,7 @@ class Layout:
         """Number of rows between neighbours along each axis."""
         return [prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
 
-    def raised(self, axis: int) -> "Layout":
+    def raise_order(self, axis: int) -> "Layout":
         """Return the layout with one more derivative along `axis`."""
         return replace(self, order=tuple(n + (d == axis) for d, n in enumerate(self.order)))
 
@@ -72,10 +73,10 @@ def weights(f: Array, order: int) -> Array:
     >>> weights(jnp.array([1.0]), 0).ravel()
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
-    return jnp.stack(pieces(f, order))
+    return jnp.stack(node_weights(f, order))
 
 
-def pieces(f: Array, order: int) -> tuple[Array, Array, Array]:
+def node_weights(f: Array, order: int) -> tuple[Array, Array, Array]:
     """Return the three `weights` as separate arrays."""
     if order == 0:
         return 0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2
@@ -107,7 +108,7 @@ def weight(f: Array, o: Array | np.ndarray, order: int) -> Array:
     return jnp.zeros_like(f)
 
 
-def base(x: Array, nodes: int) -> Array:
+def base_node(x: Array, nodes: int) -> Array:
     """Return the first of the three nodes that a particle at grid coordinate x touches, as a float.
 
     It is clipped to the grid, so that a lost particle (or NaN) never accesses other memory.
@@ -119,19 +120,19 @@ def stencil(x: Sequence[Array], offset: Array, layout: Layout) -> tuple[Array, l
     """Return the row of each particle's base node, and positions f relative to it per axis."""
     row, f = jnp.broadcast_to(offset, x[0].shape), []
     for xd, n, stride in zip(x, layout.shape, layout.strides):
-        b = base(xd, n)
+        b = base_node(xd, n)
         row = row + b.astype(jnp.int32) * np.int32(stride)
         f.append(xd - b)
     return row, f
 
 
-def padded(q: Sequence[Array], layout: Layout) -> list[Array]:
+def pad_rows(q: Sequence[Array], layout: Layout) -> list[Array]:
     """Return Q_0, Q_1, ... as full grid rows, each [4, ...]."""
     empty = jnp.zeros_like(q[0])
     return [jnp.stack(part + [empty] * (ROW - len(part))) for part in layout.split(q)]
 
 
-def trimmed(m: Sequence[Array], layout: Layout) -> list[Array]:
-    """Drop the padding rows that `padded` added; return the rows of `layout` as a flat list."""
+def trim_rows(m: Sequence[Array], layout: Layout) -> list[Array]:
+    """Drop the padding rows that `pad_rows` added; return the rows of `layout` as a flat list."""
     sizes = [layout.rows[0]] + [layout.rows[1]] * len(layout.shape)
     return [part[r] for part, n in zip(m, sizes) for r in range(n)]

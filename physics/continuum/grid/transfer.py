@@ -26,16 +26,16 @@ from typing import Any
 
 from jax import Array
 
-from jaxgpu.devices.primitive import constant, filled, jvp_of, primitive
+from jaxgpu.devices.primitive import fill_zeros, is_constant, jvp_of, primitive
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from . import chunked, columns, rows
+from . import cpu_transfer, gpu_transfer, tpu_transfer
 from .stencil import ROW, Layout
 
 
-@explained
-def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Array:
+@explain_errors
+def p2g(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Array:
     """Scatter the particles' contributions to a grid and sum them (P2G).
 
     Args:
@@ -49,18 +49,18 @@ def spread(x: Sequence[Array], q: Sequence[Array], shape: tuple[int, ...]) -> Ar
 
     >>> import jax.numpy as jnp
     >>> at, one, zero = jnp.array([[1.0]]), jnp.array([[1.0]]), jnp.array([[0.0]])
-    >>> spread([at], [zero, one, zero], (3,))[:, 1]
+    >>> p2g([at], [zero, one, zero], (3,))[:, 1]
     Array([0.125, 0.75 , 0.125], dtype=float32)
     """
-    ranges.finite("spread", q=q)  # x is exempt: it may be NaN for a lost particle
+    ranges.check_finite("p2g", q=q)  # x is exempt: it may be NaN for a lost particle
     d = len(shape)
     first = len(q) - d * d  # the slopes carry no mass
     layout = Layout(1, tuple(shape), (first, d), (0,) * d)
     return _scatter(*x, *q, layout=layout)
 
 
-@explained
-def moments(
+@explain_errors
+def g2p(
     x: Sequence[Array], grid: Array, shape: tuple[int, ...], columns: int = 0
 ) -> list[list[Array]]:
     """Return moments M_0, M_1, ..., M_D of the first D columns of a grid at the particles (G2P).
@@ -77,11 +77,11 @@ def moments(
     >>> import jax.numpy as jnp
     >>> x = jnp.full((1, 128), 3.5)
     >>> ones = jnp.ones((8 * 8, 4))
-    >>> M = moments([x, x], ones, (8, 8))
+    >>> M = g2p([x, x], ones, (8, 8))
     >>> float(M[0][0][0, 0].round(3))  # the weights of a particle sum to 1
     1.0
     """
-    ranges.finite("moments", grid=grid)
+    ranges.check_finite("g2p", grid=grid)
     d = len(shape)
     layout = Layout(1, tuple(shape), (columns or d, d), (0,) * d)
     return layout.split(_gather(*x, grid, layout=layout))
@@ -105,7 +105,7 @@ def _scatter_tangent_value(*args: Array, layout: Layout) -> Array:
     x, q, dx, dq = args[:d], args[d : d + n], args[d + n : 2 * d + n], args[2 * d + n :]
     out = _scatter(*x, *dq, layout=layout)
     for axis in range(d):
-        out = out + _scatter(*x, *_scale(dx[axis], q), layout=layout.raised(axis))
+        out = out + _scatter(*x, *_scale(dx[axis], q), layout=layout.raise_order(axis))
     return out
 
 
@@ -115,7 +115,7 @@ def _gather_tangent_value(*args: Array, layout: Layout) -> list[Array]:
     x, grid, dx, dgrid = args[:d], args[d], args[d + 1 : 2 * d + 1], args[-1]
     terms = [_gather(*x, dgrid, layout=layout)]
     for axis in range(d):
-        terms.append(_scale(dx[axis], _gather(*x, grid, layout=layout.raised(axis))))
+        terms.append(_scale(dx[axis], _gather(*x, grid, layout=layout.raise_order(axis))))
     return _add_terms(terms)
 
 
@@ -126,22 +126,22 @@ def _coordinate_gradients_by_gather(*args: Array, layout: Layout) -> list[Array]
     x, q, grid = args[:d], args[d:-1], args[-1]
     products = []
     for axis in range(d):
-        m = _gather(*x, grid, layout=layout.raised(axis))
+        m = _gather(*x, grid, layout=layout.raise_order(axis))
         products.append(_add_terms([[a * b] for a, b in zip(q, m)])[0])
     return products
 
 
 def _scatter_jvp(args, tangents, out, *, layout: Layout) -> Array:
     d = len(layout.shape)
-    if constant(tangents[:d]):
-        return _scatter(*args[:d], *filled(tangents[d:], args[d:]), layout=layout)
-    return _scatter_tangent(*args, *filled(tangents, args), layout=layout)
+    if is_constant(tangents[:d]):
+        return _scatter(*args[:d], *fill_zeros(tangents[d:], args[d:]), layout=layout)
+    return _scatter_tangent(*args, *fill_zeros(tangents, args), layout=layout)
 
 
 def _gather_jvp(args, tangents, out, *, layout: Layout) -> list[Array]:
-    if constant(tangents[:-1]):
-        return _gather(*args[:-1], *filled(tangents[-1:], args[-1:]), layout=layout)
-    return _gather_tangent(*args, *filled(tangents, args), layout=layout)
+    if is_constant(tangents[:-1]):
+        return _gather(*args[:-1], *fill_zeros(tangents[-1:], args[-1:]), layout=layout)
+    return _gather_tangent(*args, *fill_zeros(tangents, args), layout=layout)
 
 
 # Only linear arguments are transposed: q of `spread`, the grid of `moments`, and (dx, dq) and
@@ -223,15 +223,15 @@ def _make_primitive(name: str, value: Callable, like: Callable, **rules: Any) ->
 def _make_platform_primitive(name: str, form: Callable, like: Callable, **rules: Any) -> Any:
     """Return the primitive of a transfer that has one kernel per platform."""
     kernel = lambda module: partial(form, getattr(module, name))
-    kernels = {"cpu": kernel(chunked), "tpu": kernel(columns)}
-    return _make_primitive(name, kernel(rows), like, kernels=kernels, **rules)
+    kernels = {"cpu": kernel(cpu_transfer), "tpu": kernel(tpu_transfer)}
+    return _make_primitive(name, kernel(gpu_transfer), like, kernels=kernels, **rules)
 
 
 _scatter = _make_platform_primitive(
-    "spread", _call_scatter_kernel, _grid_like, jvp=_scatter_jvp, transpose=_scatter_transpose
+    "p2g", _call_scatter_kernel, _grid_like, jvp=_scatter_jvp, transpose=_scatter_transpose
 )
 _gather = _make_platform_primitive(
-    "moments",
+    "g2p",
     _call_gather_kernel,
     _gather_like,
     several=True,
@@ -239,7 +239,7 @@ _gather = _make_platform_primitive(
     transpose=_gather_transpose,
 )
 _coordinate_gradients = _make_platform_primitive(
-    "slopes",
+    "gradients",
     _call_gradient_kernel,
     lambda *avals, layout: [avals[0].update() for _ in layout.shape],
     several=True,

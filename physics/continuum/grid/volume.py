@@ -21,7 +21,7 @@ from jax import Array
 from .grid import Grid
 
 
-def excess(volume: Array, grid: Grid) -> Array:
+def volume_excess(volume: Array, grid: Grid) -> Array:
     """Return e of every node, [nodes]: the relative excess of rest volume over the node's cell.
 
     volume: [nodes] rest volume that was scattered there, m^3 (m^2 in 2-D).
@@ -30,11 +30,11 @@ def excess(volume: Array, grid: Grid) -> Array:
     >>> grid = Grid(0.5, (3, 3))
     >>> full = jnp.zeros(grid.shape).at[2:-2, 2:-2].set(0.25).at[2].mul(0.5).at[-3].mul(0.5)
     >>> full = full.at[:, 2].mul(0.5).at[:, -3].mul(0.5)  # nodes on faces have half a cell
-    >>> e = excess(full.at[3, 3].mul(1.1).ravel(), grid).reshape(grid.shape)
+    >>> e = volume_excess(full.at[3, 3].mul(1.1).ravel(), grid).reshape(grid.shape)
     >>> round(float(e[3, 3]), 3), float(abs(e[4]).max())
     (0.1, 0.0)
     """
-    phi = grid.folded(volume / grid.dx ** len(grid.cells))
+    phi = grid.mirror_field(volume / grid.dx ** len(grid.cells))
     least, n = phi, phi.shape[0]
     for stride in (prod(grid.shape[i + 1 :]) for i in range(len(grid.shape))):
         # in flat order the last row has a wrong neighbour; no particle ever touches it

@@ -1,8 +1,8 @@
 """Materials: constitutive laws, which return stress and update internal variables.
 
 To read: `liquid`, `elastic` and `plastic` (the laws); `polar` (stretch by invariants), `spectral`
-(laws and return maps in principal stretches, with `decompose` and first derivatives), `curvature`
-(their second derivatives) and `forms` (JAX primitives with these derivatives).
+(laws and return maps in principal stretches, with `decomposition` and first derivatives),
+`curvature` (their second derivatives) and `forms` (JAX primitives with these derivatives).
 """
 
 from .elastic import Corotated, NeoHookean, lame

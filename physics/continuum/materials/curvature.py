@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.precision import safe_tiny
 from jaxgpu.geometry.vectors import Mat, Vec, add, matmul, matrix, transpose
 from jaxgpu.inputs.fields import pytree
 
@@ -52,7 +52,9 @@ class Pair:
     extra: Any  # e of the invariants
 
 
-def second(law: Law, frame: Frame, point: Point, x: Point, z: Point) -> tuple[Any, Mat, Any]:
+def second_derivative(
+    law: Law, frame: Frame, point: Point, x: Point, z: Point
+) -> tuple[Any, Mat, Any]:
     """Return the second derivative of (H, tau, extra) along two directions (df, dparameters)."""
     (u, s, v), (_, parameters) = frame, point
     d = len(s)
@@ -113,7 +115,7 @@ def _add_transpose(m: Mat) -> Mat:
 def _evaluate(law: Law, at: At, fixed: At) -> tuple[Vec, Vec, Any]:
     """Return h / s (or ()), t and invariants at `fixed`, from signed squares of the stretches."""
     (q, _), (others, parameters) = at, fixed
-    root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), smallest(a.dtype)))
+    root = lambda a: jnp.sqrt(jnp.maximum(jnp.abs(a), safe_tiny(a.dtype)))
     signed_root = lambda q: tuple(jnp.where(a < 0, -root(a), root(a)) for a in q)
     s = signed_root(q)
     h, t, extra = law(s, signed_root(others), parameters)

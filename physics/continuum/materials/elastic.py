@@ -10,13 +10,13 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import Mat, add, det, gram, identity, matmul, scale, shift
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
 from .polar import stretch
 
 
-@explained
+@explain_errors
 def lame(young, poisson):
     """Return Lame's mu and lambda [Pa] from Young's modulus [Pa] and Poisson's ratio in (-1, 1/2).
 
@@ -34,7 +34,7 @@ def deform(f: Mat, gradient: Mat, dt) -> Mat:
     return add(f, scale(dt, matmul(gradient, f)))
 
 
-def pressure_wave(young, poisson, density):
+def p_wave_speed(young, poisson, density):
     """Return the speed of pressure waves, sqrt((lambda + 2 mu) / rho), m/s."""
     mu, lam = lame(young, poisson)
     return jnp.sqrt((lam + 2 * mu) / density)
@@ -66,7 +66,7 @@ class NeoHookean:
 
     def sound_speed(self, density) -> Array | float:
         """Return the speed of pressure waves at rest, m/s."""
-        return pressure_wave(self.young, self.poisson, density)
+        return p_wave_speed(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
         """Return zero: there is no viscosity."""
@@ -99,7 +99,7 @@ class Corotated:
 
     def sound_speed(self, density) -> Array | float:
         """Return the speed of pressure waves at rest, m/s."""
-        return pressure_wave(self.young, self.poisson, density)
+        return p_wave_speed(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
         """Return zero: there is no viscosity."""

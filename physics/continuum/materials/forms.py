@@ -16,11 +16,11 @@ from typing import Any
 import jax
 from jax import Array
 
-from jaxgpu.devices.primitive import constant, filled, primitive
+from jaxgpu.devices.primitive import fill_zeros, is_constant, primitive
 
 
 @dataclass(frozen=True)
-class Map:
+class Form:
     """Static parameters of the primitives: functions and tree structures. Hashable."""
 
     value: Callable  # (law, point) -> (result, frame); derivatives share the frame
@@ -32,7 +32,7 @@ class Map:
     frame: Any  # tree structure of the frame
 
     @property
-    def known(self) -> int:
+    def num_known(self) -> int:
         """Number of arrays before the slots: the point, then the frame."""
         return self.point.num_leaves + self.frame.num_leaves
 
@@ -41,40 +41,40 @@ def apply(value: Callable, first: Callable, second: Callable, law: Any, point: A
     """Return the result of `value(law, point)`, with derivatives given by `first` and `second`."""
     result, frame = map(jax.tree.structure, jax.eval_shape(partial(value, law), point))
     leaves, tree = jax.tree.flatten(point)
-    form = Map(
+    form = Form(
         value=value, first=first, second=second, law=law, point=tree, result=result, frame=frame
     )
     out = _value(*leaves, form=form)
     return jax.tree.unflatten(result, out[: result.num_leaves])
 
 
-def _run_value(*args: Array, form: Map) -> list[Array]:
+def _run_value(*args: Array, form: Form) -> list[Array]:
     return jax.tree.leaves(form.value(form.law, jax.tree.unflatten(form.point, args)))
 
 
-def _run_first(*args: Array, form: Map, back: bool) -> list[Array]:
+def _run_first(*args: Array, form: Form, back: bool) -> list[Array]:
     """Return A(x), or with `back` its transpose at a weight."""
-    known, slot = args[: form.known], args[form.known :]
+    known, slot = args[: form.num_known], args[form.num_known :]
     apply_first = lambda x: form.first(form.law, *_split_known(form, known), x)
     return _apply_or_transpose(apply_first, form, known, slot, back)
 
 
-def _run_second(*args: Array, form: Map, back: bool) -> list[Array]:
+def _run_second(*args: Array, form: Form, back: bool) -> list[Array]:
     """Return B(x, z), or with `back` its transpose in x; z comes first, as it is always present."""
-    n = form.known + form.point.num_leaves
-    known, z, slot = args[: form.known], args[form.known : n], args[n:]
+    n = form.num_known + form.point.num_leaves
+    known, z, slot = args[: form.num_known], args[form.num_known : n], args[n:]
     z = jax.tree.unflatten(form.point, z)
     apply_second = lambda x: form.second(form.law, *_split_known(form, known), x, z)
     return _apply_or_transpose(apply_second, form, known, slot, back)
 
 
-def _split_known(form: Map, known) -> tuple[Any, Any]:
+def _split_known(form: Form, known) -> tuple[Any, Any]:
     """Return frame and point."""
     n = form.point.num_leaves
     return jax.tree.unflatten(form.frame, known[n:]), jax.tree.unflatten(form.point, known[:n])
 
 
-def _apply_or_transpose(along: Callable, form: Map, known, slot, back: bool) -> list[Array]:
+def _apply_or_transpose(along: Callable, form: Form, known, slot, back: bool) -> list[Array]:
     if not back:
         return jax.tree.leaves(along(jax.tree.unflatten(form.point, slot)))
     like = jax.tree.unflatten(form.point, known[: form.point.num_leaves])
@@ -82,7 +82,7 @@ def _apply_or_transpose(along: Callable, form: Map, known, slot, back: bool) -> 
     return jax.tree.leaves(jax.linear_transpose(along, like)(weight)[0])
 
 
-def _num_outputs(form: Map, back: bool) -> int:
+def _num_outputs(form: Form, back: bool) -> int:
     return form.point.num_leaves if back else form.result.num_leaves
 
 
@@ -90,46 +90,48 @@ def _add(a, b) -> list[Array]:
     return [x + y for x, y in zip(a, b)]
 
 
-def _value_jvp(point, tangents, out, *, form: Map) -> list[Array | None]:
+def _value_jvp(point, tangents, out, *, form: Form) -> list[Array | None]:
     frame = out[form.result.num_leaves :]
-    along = _first_derivative(*point, *frame, *filled(tangents, point), form=form, back=False)
+    along = _first_derivative(*point, *frame, *fill_zeros(tangents, point), form=form, back=False)
     # only derivatives use the frame, and they do not need its tangent
     return [*along, *(None for _ in frame)]
 
 
-def _first_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
-    n, k = form.point.num_leaves, form.known
+def _first_jvp(args, tangents, out, *, form: Form, back: bool) -> list[Array]:
+    n, k = form.point.num_leaves, form.num_known
     known, slot = args[:k], args[k:]
     parts = []
-    if not constant(tangents[k:]):
-        parts.append(_first_derivative(*known, *filled(tangents[k:], slot), form=form, back=back))
-    if not constant(tangents[:n]):
-        moved = filled(tangents[:n], args[:n])
+    if not is_constant(tangents[k:]):
+        parts.append(
+            _first_derivative(*known, *fill_zeros(tangents[k:], slot), form=form, back=back)
+        )
+    if not is_constant(tangents[:n]):
+        moved = fill_zeros(tangents[:n], args[:n])
         parts.append(_second_derivative(*known, *moved, *slot, form=form, back=back))
     return parts[0] if len(parts) == 1 else _add(*parts)
 
 
-def _second_jvp(args, tangents, out, *, form: Map, back: bool) -> list[Array]:
-    n, k = form.point.num_leaves, form.known
-    if not constant(tangents[:n]):
+def _second_jvp(args, tangents, out, *, form: Form, back: bool) -> list[Array]:
+    n, k = form.point.num_leaves, form.num_known
+    if not is_constant(tangents[:n]):
         raise NotImplementedError(
             "spectral: a third derivative was asked for; the map has exact first and second "
             "derivatives only; use a law by invariants (NeoHookean, Corotated, Liquid)"
         )
     known, z, slot = args[:k], args[k : k + n], args[k + n :]
-    dz, dslot = filled(tangents[k : k + n], z), filled(tangents[k + n :], slot)
+    dz, dslot = fill_zeros(tangents[k : k + n], z), fill_zeros(tangents[k + n :], slot)
     bend = partial(_second_derivative, *known, form=form, back=back)
     return _add(bend(*dz, *slot), bend(*z, *dslot))
 
 
-def _first_transpose(cts, args, *, form: Map, back: bool) -> list:
-    known = args[: form.known]
-    return [None] * form.known + _first_derivative(*known, *cts, form=form, back=not back)
+def _first_transpose(cts, args, *, form: Form, back: bool) -> list:
+    known = args[: form.num_known]
+    return [None] * form.num_known + _first_derivative(*known, *cts, form=form, back=not back)
 
 
-def _second_transpose(cts, args, *, form: Map, back: bool) -> list:
+def _second_transpose(cts, args, *, form: Form, back: bool) -> list:
     """Return the transpose of B in one slot: w, x or z; B is symmetric in x and z."""
-    k, n = form.known, form.point.num_leaves
+    k, n = form.num_known, form.point.num_leaves
     known, z, slot = args[:k], args[k : k + n], args[k + n :]
     if any(a is None for a in slot):  # x, or the weight with `back`
         return [None] * (k + n) + _second_derivative(*known, *z, *cts, form=form, back=not back)

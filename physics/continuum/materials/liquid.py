@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.precision import safe_tiny
 from jaxgpu.geometry.vectors import Mat, inner, scale, shift, symmetric, trace
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree
@@ -67,7 +67,7 @@ class Liquid:
 
         Args:
             internal: J.
-            excess: e, the mean of `grid.volume.excess` over the particle's spline.
+            excess: e, the mean of `grid.volume.volume_excess` over the particle's spline.
             cells: distance that sound travels in the step, c dt / dx.
         Differentiable in everything, piecewise.
 
@@ -145,7 +145,7 @@ def corrects_volume(material: Any) -> bool:
 
 
 def _correct_volume(law, volume: Array, excess: Array, cells) -> Array:
-    ranges.finite("correct_volume", internal=volume, excess=excess, cells=cells)
+    ranges.check_finite("correct_volume", internal=volume, excess=excess, cells=cells)
     own = volume * (1 + excess) - 1
     gap = jnp.minimum(jnp.maximum(own, 0), jnp.maximum(own, excess))
     return volume / (1 - jnp.expm1(-law.volume_correction * cells) * gap)
@@ -160,5 +160,5 @@ def _advance_liquid(law, volume: Array, gradient: Mat, dt, viscosity) -> tuple[A
     rate = symmetric(gradient)
     flow = shift(rate, -trace(gradient) / 3)
     # the shear rate is the root of 2 D : D; the floor keeps the root's derivative finite
-    shear = jnp.sqrt(jnp.maximum(2 * inner(rate, rate), smallest(p.dtype)))
+    shear = jnp.sqrt(jnp.maximum(2 * inner(rate, rate), safe_tiny(p.dtype)))
     return volume, shift(scale(2 * viscosity(shear) * filled, flow), -p * volume)

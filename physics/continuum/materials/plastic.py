@@ -19,7 +19,7 @@ from jax import Array
 from jaxgpu.geometry.vectors import Mat, Vec, dot, identity
 from jaxgpu.inputs.fields import number, pytree, static
 
-from .elastic import deform, lame, pressure_wave
+from .elastic import deform, lame, p_wave_speed
 from .spectral import spectral
 
 _MIN_STRETCH = 1e-3  # minimum stretch in a logarithm, so that inverted particles recover
@@ -59,7 +59,7 @@ class VonMises:
 
     def sound_speed(self, density) -> Array | float:
         """Return the speed of pressure waves, m/s."""
-        return pressure_wave(self.young, self.poisson, density)
+        return p_wave_speed(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
         """Return zero: there is no viscosity."""
@@ -122,7 +122,7 @@ class DruckerPrager:
 
     def sound_speed(self, density) -> Array | float:
         """Return the speed of pressure waves, m/s."""
-        return pressure_wave(self.young, self.poisson, density)
+        return p_wave_speed(self.young, self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
         """Return zero: there is no viscosity."""
@@ -159,7 +159,7 @@ class Snow:
 
     def sound_speed(self, density) -> Array | float:
         """Return the speed of pressure waves in snow compacted by a tenth, m/s."""
-        return pressure_wave(self.young * jnp.exp(0.1 * self.hardening), self.poisson, density)
+        return p_wave_speed(self.young * jnp.exp(0.1 * self.hardening), self.poisson, density)
 
     def kinematic_viscosity(self, density) -> Array | float:
         """Return zero: there is no viscosity."""

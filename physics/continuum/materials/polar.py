@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.precision import safe_tiny
 from jaxgpu.geometry.vectors import Mat, add, cofactor, det, gram, matrix, scale, shift, trace
 
 # Laguerre iterations. Largest error of i1 after each, for stretches from 0.1 to 10: 1e-3,
 # 1e-9, 1e-15; with a negative last one, up to 0.7 times the next: 0.1, 1e-3, 1e-8, 1e-15.
-TURNS = 4
+ITERATIONS = 4
 
 
 def stretch(f: Mat) -> tuple[Mat, Mat, Array]:
@@ -43,7 +43,7 @@ def stretch(f: Mat) -> tuple[Mat, Mat, Array]:
     b, j = gram(f), det(f)
     if len(f) == 2:
         square = trace(b)
-        total = jnp.sqrt(jnp.maximum(square + 2 * j, 1e-12 * square + smallest(j.dtype)))
+        total = jnp.sqrt(jnp.maximum(square + 2 * j, 1e-12 * square + safe_tiny(j.dtype)))
         return scale(1 / total, shift(b, j)), b, j
     first = trace(b)
     i1 = _stretch_trace(first, trace(cofactor(b)), j)
@@ -67,11 +67,11 @@ def _stretch_trace(first: Array, second: Array, j: Array) -> Array:
     below sqrt(first / 3).
     """
     x, least = jnp.sqrt(first + 2 * jnp.sqrt(3 * jnp.maximum(second, 0))), jnp.sqrt(first / 3)
-    for _ in range(TURNS):
+    for _ in range(ITERATIONS):
         y = x * x - first
         value, slope, bend = y * y / 4 - 2 * j * x - second, y * x - 2 * j, 3 * x * x - first
         root = jnp.sqrt(jnp.maximum(9 * slope * slope - 12 * value * bend, 0))
-        x = jnp.maximum(x - 4 * jnp.maximum(value, 0) / (slope + root + smallest(x.dtype)), least)
+        x = jnp.maximum(x - 4 * jnp.maximum(value, 0) / (slope + root + safe_tiny(x.dtype)), least)
     return x
 
 
@@ -86,4 +86,4 @@ def _stretch_trace_jvp(point, direction):
 
 def _stretch_product(i1: Array, i2: Array, j: Array) -> Array:
     """Return q, bounded away from zero: it vanishes only where f inverts."""
-    return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + smallest(j.dtype))
+    return jnp.maximum(i1 * i2 - j, 1e-6 * i1 * i1 * i1 + safe_tiny(j.dtype))

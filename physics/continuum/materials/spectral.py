@@ -23,12 +23,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.precision import safe_tiny
 from jaxgpu.geometry.vectors import Mat, Vec, congruence, diagonal_scale, matmul, matrix, transpose
 
 from . import forms
-from .curvature import second
-from .decompose import svd
+from .curvature import second_derivative
+from .decomposition import svd
 
 # (stretches, stretches at which it evaluates invariants, parameters)
 # -> (new stretches or (), principal Kirchhoff stress, invariants)
@@ -53,7 +53,9 @@ def spectral(law: Law, f: Mat, parameters: Any) -> tuple[Mat, Mat, Any]:
     """
     like = f[0][0]
     full = lambda a: jnp.broadcast_to(jnp.asarray(a, jnp.result_type(a, like)), like.shape)
-    return forms.apply(_evaluate, first, second, law, (f, jax.tree.map(full, parameters)))
+    return forms.apply(
+        _evaluate, first_derivative, second_derivative, law, (f, jax.tree.map(full, parameters))
+    )
 
 
 def _evaluate(law: Law, point):
@@ -65,7 +67,7 @@ def _evaluate(law: Law, point):
     return ((diagonal_scale(u, h, v) if h else ()), congruence(u, t), extra), frame
 
 
-def first(law: Law, frame, point, direction):
+def first_derivative(law: Law, frame, point, direction):
     """Return the derivative of the three results along a direction (df, dparameters)."""
     (u, s, v), (_, parameters), (df, dparameters) = frame, point, direction
     g = matmul(matmul(transpose(u), df), v)  # dF in the principal frame
@@ -98,7 +100,7 @@ def _divided_difference(s: Vec, y: Vec, dy: Vec, i: int, j: int) -> Array:
 
 def _stretch_sum(s: Vec, i: int, j: int) -> Array:
     """Return s_i + s_j >= 0, bounded away from zero: it vanishes only where f inverts."""
-    return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + smallest(s[0].dtype))
+    return jnp.maximum(s[i] + s[j], 1e-6 * jnp.abs(s[0]) + safe_tiny(s[0].dtype))
 
 
 def _stretch_entry(s: Vec, h: Vec, slope: Vec, g: Mat, i: int, j: int) -> Array:

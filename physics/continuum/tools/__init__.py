@@ -1,9 +1,9 @@
 """Tools: rigid shapes that touch the material, and sources that inject and collect particles.
 
-To read: `collide` (contact, and the motion of tools), `sources` (injectors and collectors).
+To read: `contact` (contact, and the motion of tools), `sources` (injectors and collectors).
 """
 
-from .collide import Collider, Soft, Tool
-from .sources import Collector, Flow, Injector
+from .contact import Collider, SoftContact, Tool
+from .sources import Collector, Injector, SourceCounts
 
-__all__ = ["Collector", "Collider", "Flow", "Injector", "Soft", "Tool"]
+__all__ = ["Collector", "Collider", "SourceCounts", "Injector", "SoftContact", "Tool"]

@@ -19,20 +19,20 @@ from jaxgpu.geometry.vectors import Vec
 from jaxgpu.inputs.fields import number, pytree, size
 
 from ..grid.grid import Grid
-from .collide import Tool
+from .contact import Tool
 
 
 @pytree
-class Flow:
+class SourceCounts:
     """Numbers of particles that one source has moved so far."""
 
     moved: Array  # [] int32 particles injected or collected
     refused: Array  # [] int32 particles that found no empty slot
 
     @staticmethod
-    def none() -> "Flow":
+    def zeros() -> "SourceCounts":
         """Return zero counts."""
-        return Flow(jnp.int32(0), jnp.int32(0))
+        return SourceCounts(jnp.int32(0), jnp.int32(0))
 
 
 @pytree
@@ -65,7 +65,7 @@ class Injector:
 
     def act(
         self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
-    ) -> tuple[Any, Flow]:
+    ) -> tuple[Any, SourceCounts]:
         """Return chunks after a step over span = (t, t + dt), and injected and refused counts."""
         before, after = (self._num_layers(t) for t in span)
         dtype = chunks.m.dtype
@@ -73,7 +73,7 @@ class Injector:
         v = jnp.asarray(self.v, dtype)
         x = jnp.asarray(self.x, dtype) + (age * v)[None]
         points, speed = _to_space(tuple(x.T), tuple(v), self.tool, tools)
-        points = tuple(grid.wrapped(a, i) for i, a in enumerate(points))
+        points = tuple(grid.wrap(a, i) for i, a in enumerate(points))
 
         def enter(chunks):
             empty = chunks.m == 0
@@ -86,7 +86,7 @@ class Injector:
 
         due = after > before
         chunks, count = lax.cond(due, enter, lambda p: (p, jnp.int32(0)), chunks)
-        return chunks, Flow(count, jnp.where(due, x.shape[0], 0) - count)
+        return chunks, SourceCounts(count, jnp.where(due, x.shape[0], 0) - count)
 
     def _num_layers(self, t) -> Array:
         """Return the number of layers that have entered before time t."""
@@ -114,29 +114,29 @@ class Collector:
 
     def act(
         self, body: Any, chunks: Any, tools: tuple[Tool, ...], grid: Grid, span: Any
-    ) -> tuple[Any, Flow]:
+    ) -> tuple[Any, SourceCounts]:
         """Return chunks after a step and the count removed; emptied slots move to mid-box."""
         x = chunks.x
         if self.tool >= 0:
             tool = tools[self.tool]
-            x = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(x)))
+            x = pose.rotate_inverse(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(x)))
         gone = (self.shape.distance(x) < 0) & (chunks.m > 0)
         middle = np.add(grid.lower, grid.upper) / 2
         waiting = tuple(jnp.full_like(a, c) for a, c in zip(chunks.x, middle))
         still = tuple(jnp.zeros((), a.dtype) for a in chunks.x)
         chunks = _fill_slots(body, chunks, gone, waiting, still, 0)
-        return chunks, Flow(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
+        return chunks, SourceCounts(jnp.sum(gone, dtype=jnp.int32), jnp.int32(0))
 
 
-def flow(
-    scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[Flow, ...], span: Any
-) -> tuple[tuple, tuple[Flow, ...]]:
+def apply_sources(
+    scene: Any, bodies: tuple, tools: tuple[Tool, ...], flows: tuple[SourceCounts, ...], span: Any
+) -> tuple[tuple, tuple[SourceCounts, ...]]:
     """Apply all sources in the order of `scene.sources`; return bodies and total counts."""
     now, counts = [particles.chunks for particles in bodies], []
     for source, seen in zip(scene.sources, flows):
         i = source.body
         now[i], more = source.act(scene.bodies[i], now[i], tools, scene.grid, span)
-        counts.append(Flow(seen.moved + more.moved, seen.refused + more.refused))
+        counts.append(SourceCounts(seen.moved + more.moved, seen.refused + more.refused))
     after = tuple(replace(p, chunks=chunks) for p, chunks in zip(bodies, now))
     return after, tuple(counts)
 
@@ -146,8 +146,8 @@ def _to_space(x: Vec, v: Vec, tool: int, tools: tuple[Tool, ...]) -> tuple[Vec, 
     if tool < 0:
         return x, v
     at = tools[tool]
-    arm = pose.turned(at.turn, x)
-    carried = tuple(a + at.v[i] for i, a in enumerate(pose.turned(at.turn, v)))
+    arm = pose.rotate(at.turn, x)
+    carried = tuple(a + at.v[i] for i, a in enumerate(pose.rotate(at.turn, v)))
     return tuple(a + at.x[i] for i, a in enumerate(arm)), carried
 
 

@@ -1,10 +1,10 @@
 """Star clusters: block steps of order four and six, regularised pairs, tracers, escapes.
 
 Read `cluster` (the function `evolve`, and escapes), `hermite` and `hermite6` (a block of each
-order), `blocks` (the block time steps), `scheduler` (which bodies are due), `at_once` (blocks on
-GPUs, by `rows`), `tracers` and `close_encounters` (bodies without mass), and the package `binary`
-(regularised pairs). `checks` validates arguments; `centres` merges bound pairs into single bodies,
-`escape` records escapes.
+order), `blocks` (the block time steps), `scheduler` (which bodies are due), `full_blocks` (blocks
+on GPUs, by `rows`), `tracers` and `close_encounters` (bodies without mass), and the package
+`binary` (regularised pairs). `checks` validates arguments; `multiples` merges bound pairs into
+single bodies, `escape` records escapes.
 """
 
 from .blocks import Pairing

@@ -19,15 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxgpu.devices.precision import reassociated
+from jaxgpu.devices.precision import allow_reassociation
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.inputs.fields import size as whole
 
 from ..forces import pairs
-from ..forces.tide import Alone, Origin, Tide
-from . import at_once, scheduler
-from .at_once import Motion
-from .rows import Vector, each, joined
+from ..forces.tide import NoTide, Origin, Tide
+from . import full_blocks, scheduler
+from .full_blocks import Scheme
+from .rows import Vector, concat, map_rows
 from .scheduler import Packing, Schedule
 
 
@@ -52,9 +52,9 @@ class BlockState:
     steps: Array  # [2] float: steps of stars and of tracers so far
     floored: Array  # [] int32: steps that the floor limited, which should have been shorter
 
-    def rewound(self) -> "BlockState":
+    def rebase_times(self) -> "BlockState":
         """Count times from the start of a new interval."""
-        return replace(self, stars=rewound(self.stars), tracers=rewound(self.tracers))
+        return replace(self, stars=rebase_times(self.stars), tracers=rebase_times(self.tracers))
 
 
 @pytree
@@ -66,14 +66,14 @@ class BlockSteps(ABC):
     interval: Array | float = number(
         default=0.125, above=0
     )  # [] time that one call of `step` covers
-    tide: Tide | Alone = Alone()  # field of a galaxy
+    tide: Tide | NoTide = NoTide()  # field of a galaxy
     longest: int = whole(default=2, least=0)  # the longest step is interval / 2^longest
     shortest: int = whole(default=40, least=1)  # the floor is interval / 2^shortest; 23 in float32
     tile: int = whole(default=16, least=1)  # bodies advanced together, on a CPU
     bulk: int = whole(default=256, least=1)  # tracers advanced together if many are due
 
     @abstractmethod
-    def block(
+    def advance_block(
         self,
         state: Any,
         packing: Packing[Any],
@@ -84,31 +84,31 @@ class BlockSteps(ABC):
         """Advance all due bodies to `now` and count their steps."""
 
     @abstractmethod
-    def motion(self) -> Motion:
+    def motion(self) -> Scheme:
         """Return the functions that move single bodies simultaneously, on NVIDIA GPUs."""
 
-    def at_once(self, path: Any, begin: Any) -> Any:
+    def advance_all(self, path: Any, begin: Any) -> Any:
         """Advance to the end of the interval, with all bodies evaluated in each block."""
-        return singles_at_once(self, path, begin)
+        return advance_singles(self, path, begin)
 
-    def moves_at_once(self, state: Any) -> bool:
-        """Return whether `at_once` is worthwhile and supports the state."""
-        return scheduler.all_at_once(state.stars.t.size, state.tracers.t.size)
+    def can_advance_all(self, state: Any) -> bool:
+        """Return whether `full_blocks` is worthwhile and supports the state."""
+        return scheduler.evaluates_all(state.stars.t.size, state.tracers.t.size)
 
-    @reassociated
+    @allow_reassociation
     def step(self, state: Any) -> Any:
         """Advance the state by one interval."""
         path = self.tide.path(state.origin, self.interval)
-        begin = state.rewound()
-        in_turn = partial(self.in_turn, path)
-        if self.moves_at_once(begin):
-            whole = partial(self.at_once, path)
+        begin = state.rebase_times()
+        in_turn = partial(self.advance_due, path)
+        if self.can_advance_all(begin):
+            whole = partial(self.advance_all, path)
             end = lax.platform_dependent(begin, cuda=whole, default=in_turn)
         else:
             end = in_turn(begin)
-        return replace(end, origin=self.tide.moved(path, state.origin))
+        return replace(end, origin=self.tide.move_origin(path, state.origin))
 
-    def in_turn(self, path: Any, begin: Any, now: Array | float = 0.0) -> Any:
+    def advance_due(self, path: Any, begin: Any, now: Array | float = 0.0) -> Any:
         """Advance to the end of the interval, evaluating only the due bodies of each block."""
         packing = Packing(begin.tracers)
         schedule = scheduler.open_schedule(packing, begin.tracers, (self.tile, self.bulk))
@@ -124,7 +124,7 @@ class BlockSteps(ABC):
             now = jnp.min(state.stars.t + state.stars.dt)
             now = jnp.minimum(now, jnp.min(schedule.soonest, initial=jnp.inf))
             now = lax.stop_gradient(now)  # from a table; the minimum over no tracers is constant
-            return *self.block(state, packing, schedule, path, now), now
+            return *self.advance_block(state, packing, schedule, path, now), now
 
         end, schedule, _ = lax.while_loop(is_unfinished, one_block, (start, schedule, now))
         return replace(end, tracers=packing.group(schedule.rows))
@@ -161,12 +161,12 @@ class PairedSteps(BlockSteps):
     pairing: Pairing = Pairing()  # which close pairs are regularised; none by default
 
 
-def singles_at_once(spec: BlockSteps, path: Any, begin: Any, gate: Array | None = None) -> Any:
+def advance_singles(spec: BlockSteps, path: Any, begin: Any, gate: Array | None = None) -> Any:
     """Advance single bodies simultaneously to the end of the interval.
 
     With thresholds `gate` [N], stop after the block in which a due star gets a shorter step.
     """
-    (stars, tracers), blocks, steps, floored = at_once.interval(
+    (stars, tracers), blocks, steps, floored = full_blocks.advance_interval(
         spec.motion(), begin.stars, begin.tracers, begin.m, path, gate
     )
     return replace(
@@ -179,7 +179,7 @@ def singles_at_once(spec: BlockSteps, path: Any, begin: Any, gate: Array | None 
     )
 
 
-def rewound[T: Any](group: T) -> T:
+def rebase_times[T: Any](group: T) -> T:
     """Reset the times of bodies to 0 at the start of an interval."""
     return replace(group, t=jnp.zeros_like(group.t))
 
@@ -217,13 +217,13 @@ def advance_stars(
     return scheduler.advance_group(stars, due, move, spec.tile, move_all)
 
 
-def no_blocks_yet(dtype: Any) -> dict[str, Array]:
+def init_counters(dtype: Any) -> dict[str, Array]:
     """Return the counters of a state before the first block."""
     zero = jnp.zeros((), jnp.int32)
     return {"blocks": zero, "steps": jnp.zeros(2, dtype), "floored": jnp.zeros((), jnp.int32)}
 
 
-def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str, Array]:
+def count_block(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str, Array]:
     """Return the counters of a state after a block: `blocks`, `steps` and `floored`.
 
     Args:
@@ -240,14 +240,14 @@ def counted(state: Any, due: Array, tracers: Array, floored: Array) -> dict[str,
     }
 
 
-def predicted(spec: BlockSteps, group: Population, now: Array) -> Vector:
+def predict(spec: BlockSteps, group: Population, now: Array) -> Vector:
     """Predict positions and velocities [6, N] at `now` by Taylor series to the jerk."""
     h = spec.interval * (now - group.t)
 
     def taylor(h: Array, x: Array, v: Array, a: Array, j: Array) -> tuple[Array, Array]:
         return x + h * (v + h / 2 * (a + h / 3 * j)), v + h * (a + h / 2 * j)
 
-    return joined(*each(taylor, (h,), group.x[:3], group.x[3:], group.a[:3], group.a[3:]))
+    return concat(*map_rows(taylor, (h,), group.x[:3], group.x[3:], group.a[:3], group.a[3:]))
 
 
 def first_step(spec: BlockSteps, a: Array, snap: Array) -> Array:
@@ -256,10 +256,10 @@ def first_step(spec: BlockSteps, a: Array, snap: Array) -> Array:
     Aarseth's criterion for a circular orbit, where crackle / snap equals snap / jerk. With only
     acceleration and jerk, a body at rest would take any step.
     """
-    a, j, s = size(a[:3]), size(a[3:]), size(snap)
+    a, j, s = norm(a[:3]), norm(a[3:]), norm(snap)
     free = s == 0
     wanted = jnp.sqrt(spec.eta * (a * s + j * j) / jnp.where(free, 1, 2 * s * s))
-    return quantised(spec, jnp.where(free, jnp.inf, wanted) / spec.interval)
+    return quantize_step(spec, jnp.where(free, jnp.inf, wanted) / spec.interval)
 
 
 def pull_and_snap(
@@ -282,18 +282,18 @@ def next_step(spec: BlockSteps, dt: Array, wanted: Array, now: Array) -> tuple[A
     twice = jnp.minimum(2 * dt, 2.0**-spec.longest)
     fits = jnp.floor(now / twice) * twice == now
     longer = jnp.where((wanted >= twice) & fits, twice, dt)
-    dt = jnp.where(wanted < dt, quantised(spec, wanted), longer)
+    dt = jnp.where(wanted < dt, quantize_step(spec, wanted), longer)
     return dt, ~(wanted >= 2.0 ** -_max_halvings(spec, wanted))
 
 
-def fitting_step(spec: BlockSteps, dt: Array, now: Array) -> Array:
+def commensurate_step(spec: BlockSteps, dt: Array, now: Array) -> Array:
     """Return the largest power of two up to `dt` [] that divides `now`, for restarted bodies."""
     steps = _allowed_steps(spec, dt)
     fits = (steps <= dt) & (jnp.floor(now / steps) * steps == now)
     return jnp.max(jnp.where(fits, steps, steps[-1]))
 
 
-def quantised(spec: BlockSteps, wanted: Array) -> Array:
+def quantize_step(spec: BlockSteps, wanted: Array) -> Array:
     """Return the largest allowed power of two not above `wanted`, a fraction of an interval."""
     deepest = _max_halvings(spec, wanted)
     depth = jnp.ceil(-jnp.log2(wanted))
@@ -312,6 +312,6 @@ def _allowed_steps(spec: BlockSteps, like: Array) -> Array:
     return jnp.asarray(0.5 ** np.arange(_max_halvings(spec, like) + 1), like.dtype)
 
 
-def size(vector: Vector) -> Array:
+def norm(vector: Vector) -> Array:
     """Return the Euclidean length [...] of a vector [3, ...], or of a tuple of its rows."""
     return jnp.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])

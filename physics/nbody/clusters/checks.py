@@ -10,14 +10,14 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 
-from ..bodies import moderate, numbers, one_precision
+from ..validation import check_magnitude, check_numbers, one_precision
 
 TOLERANCE = 1e-3  # maximum energy error of a run; a larger error makes its results meaningless
 
 
-def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray, ...]:
+def check_bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray, ...]:
     """Check bodies; return stars [6, N], masses [N] and tracers [6, M] (M = 0 for None) in float64.
 
     Args:
@@ -48,7 +48,9 @@ def bodies(name: str, x: Any, v: Any, m: Any, tracers: Any) -> tuple[np.ndarray,
     return stars, m, points
 
 
-def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[Array, Array, Array]:
+def check_init(
+    name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any
+) -> tuple[Array, Array, Array]:
     """Return stars [6, N], masses [N] and tracers [6, M] for an initial state.
 
     Traced values are not checked.
@@ -67,12 +69,12 @@ def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[A
         TypeError: an argument that is not numeric.
     """
     ranges.check(name, spec)
-    stars = states(name, "", x, v)
-    m = numbers(f"{name}: m", m, shape=(stars.shape[1],), above=0)
+    stars = to_states(name, "", x, v)
+    m = check_numbers(f"{name}: m", m, shape=(stars.shape[1],), above=0)
     points = (
         jnp.zeros((6, 0))
         if tracers is None
-        else states(name, "tracers.", *_unpack_tracers(name, tracers))
+        else to_states(name, "tracers.", *_unpack_tracers(name, tracers))
     )
     if points.shape[1]:
         stars, points, m = one_precision(name, x=stars, tracers=points, m=m)
@@ -80,20 +82,20 @@ def start(name: str, spec: Any, x: Any, v: Any, m: Any, tracers: Any) -> tuple[A
         stars, m = one_precision(name, x=stars, m=m)
         points = jnp.zeros((6, 0), stars.dtype)
     refuse_shared = lambda *places: _refuse_shared_places(name, *map(np.asarray, places))
-    when_known(refuse_shared, stars, points)
+    defer_check(refuse_shared, stars, points)
     return stars, m, points
 
 
-def states(name: str, prefix: str, x: Any, v: Any) -> Array:
+def to_states(name: str, prefix: str, x: Any, v: Any) -> Array:
     """Return positions over velocities [6, N] of bodies at x [N, 3] with velocities v [N, 3]."""
-    x = numbers(f"{name}: {prefix}x", x, shape=("N", 3))
-    v = numbers(f"{name}: {prefix}v", v, shape=(x.shape[0], 3))
+    x = check_numbers(f"{name}: {prefix}x", x, shape=("N", 3))
+    v = check_numbers(f"{name}: {prefix}v", v, shape=(x.shape[0], 3))
     x, v = one_precision(name, **{f"{prefix}x": x, f"{prefix}v": v})
     return jnp.concatenate([x.T, v.T])
 
 
 def _to_float64_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
-    """Return `states` in float64, for x and v of any type."""
+    """Return `to_states` in float64, for x and v of any type."""
     x = _to_float64(f"{name}: {prefix}x", x, ("N", 3))
     v = _to_float64(f"{name}: {prefix}v", v, x.shape)
     return np.concatenate([x.T, v.T])
@@ -101,7 +103,7 @@ def _to_float64_states(name: str, prefix: str, x: Any, v: Any) -> np.ndarray:
 
 def _to_float64(name: str, value: Any, shape: tuple) -> np.ndarray:
     """Return the argument in float64."""
-    return np.asarray(moderate(name, ranges.numbers(name, value, shape)), np.float64)
+    return np.asarray(check_magnitude(name, ranges.numbers(name, value, shape)), np.float64)
 
 
 def _unpack_tracers(name: str, tracers: Any) -> tuple[Any, Any]:
@@ -113,7 +115,7 @@ def _unpack_tracers(name: str, tracers: Any) -> tuple[Any, Any]:
     return tuple(tracers)
 
 
-def intervals(name: str, interval: float, t: Any) -> int:
+def num_intervals(name: str, interval: float, t: Any) -> int:
     """Return the number of intervals in a time `t`."""
     ranges.refuse(f"{name}: t", t, ranges.Range(least=0, one=True))
     if abs(round(t / interval) * interval - t) > 1e-12 * t:
@@ -121,7 +123,7 @@ def intervals(name: str, interval: float, t: Any) -> int:
     return round(t / interval)
 
 
-def energy_kept(
+def check_energy(
     history: dict[str, np.ndarray], tolerance: float, unit: float, interval: float
 ) -> None:
     """Raise if the energy error of the stars exceeds its tolerance.

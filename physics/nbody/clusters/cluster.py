@@ -18,18 +18,18 @@ from jax import Array
 from jax.sharding import Mesh
 
 from jaxgpu.devices import allocation
-from jaxgpu.devices.precision import in_float64, reassociated, smallest
+from jaxgpu.devices.precision import allow_reassociation, safe_tiny, with_float64
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.runs import Keep, Resume
 from jaxgpu.runs.fresh_calls import call_fresh
 from jaxgpu.runs.loop import Run, run
 
-from ..forces.tide import Alone
+from ..forces.tide import NoTide
 from ..measure import diagnostics
-from . import centres, checks, escape, spread
-from .blocks import Pairing, size
+from . import checks, escape, multiples, tracer_sharding
+from .blocks import Pairing, norm
 from .hermite import Hermite
 from .hermite6 import Hermite6
 from .scheduler import change_if
@@ -101,13 +101,13 @@ class Cluster:
         like = bodies.stars.x
         return State(
             bodies=bodies,
-            points=checks.states("Cluster.init", "", x, v).astype(like.dtype),
-            stars_gone=escape.none_yet(like.shape[1], like),
-            gone=escape.none_yet(bodies.tracers.x.shape[1], like),
+            points=checks.to_states("Cluster.init", "", x, v).astype(like.dtype),
+            stars_gone=escape.init_escapes(like.shape[1], like),
+            gone=escape.init_escapes(bodies.tracers.x.shape[1], like),
             time=jnp.zeros((), like.dtype),
         )
 
-    @reassociated
+    @allow_reassociation
     def step(self, state: State) -> State:
         """Advance the cluster by one interval and record the escapes.
 
@@ -126,17 +126,17 @@ class Cluster:
 
         def record(escapes: escape.Escapes, points: Array) -> escape.Escapes:
             d = points - centre[:, None]
-            depth = -mass / jnp.maximum(size(d), smallest(d.dtype))
+            depth = -mass / jnp.maximum(norm(d), safe_tiny(d.dtype))
             x, v = d[:3].T, d[3:].T
-            return escape.noted(escapes, time, x, v, depth, self.edge, unbound=self.unbound)
+            return escape.add_escapes(escapes, time, x, v, depth, self.edge, unbound=self.unbound)
 
         # if the centre of a pair is outside, so is a member; without one, no pairs need merging
-        outside = size(points[:3] - centre[:3, None]) > self.edge
+        outside = norm(points[:3] - centre[:3, None]) > self.edge
         judged = jnp.any(outside & ~state.stars_gone.gone)
-        join = partial(centres.joined, softening=self.steps.softening)
-        wholes = change_if(judged, join, centres.singles(points, bodies.m)).of_stars()
-        gone = record(state.gone, self.steps.followed(bodies, wholes))
-        tracers = escape.halted(bodies.tracers, gone.gone)
+        join = partial(multiples.merge_bound, softening=self.steps.softening)
+        wholes = change_if(judged, join, multiples.singles(points, bodies.m)).body_states()
+        gone = record(state.gone, self.steps.tracer_states(bodies, wholes))
+        tracers = escape.halt_tracers(bodies.tracers, gone.gone)
         return State(
             bodies=replace(bodies, tracers=tracers),
             points=points,
@@ -151,7 +151,7 @@ class Cluster:
         return {
             "kinetic": kinetic,
             "potential": potential,
-            "pairs": state.bodies.regularised,
+            "pairs": state.bodies.num_pairs,
             "gone": jnp.sum(state.gone.gone, dtype=jnp.int32),
         }
 
@@ -187,7 +187,7 @@ class Cluster:
         ranges.refuse("Cluster.edge", self.edge, ranges.Range(above=0, infinite=True, one=True))
         unbound = self.unbound
         if not isinstance(unbound, bool | np.bool_ | Array) or jnp.result_type(unbound).kind != "b":
-            found = arguments.shown(unbound)
+            found = arguments.format_value(unbound)
             raise TypeError(f"Cluster.unbound={found}; it must be a bool; True where it is alone")
 
 
@@ -221,9 +221,9 @@ class Evolution(Run[State]):
         return np.asarray(self.state.bodies.tracers.x)[3:].T
 
 
-@explained
+@explain_errors
 @on_host
-@in_float64
+@with_float64
 def evolve(
     x: Any,
     v: Any,
@@ -248,7 +248,7 @@ def evolve(
     within the virial radius over N of a star follow their conic about it (`close_encounters`).
 
     A bound pair or multiple counts as one body, at its centre of mass, for N, for the virial radius
-    and for escapes (`centres`).
+    and for escapes (`multiples`).
 
     Args:
         x: positions [N, 3] of the stars; relative to `tide.Tide.origin`, if there is a galaxy.
@@ -298,12 +298,12 @@ def evolve(
     >>> np.abs(m @ done.x).max() < 1e-12
     np.True_
     """
-    stars, m, followed = checks.bodies("evolve", x, v, m, tracers)
+    stars, m, followed = checks.check_bodies("evolve", x, v, m, tracers)
     ranges.check("evolve", spec)
-    count, radius = systems(jnp.asarray(stars), jnp.asarray(m))
+    count, radius = count_systems(jnp.asarray(stars), jnp.asarray(m))
     spec = _fill_defaults(spec, m.size, int(count), radius)
     interval = float(spec.steps.interval)
-    steps = checks.intervals("evolve", interval, t)
+    steps = checks.num_intervals("evolve", interval, t)
     limit = _energy_tolerance(spec.steps, tolerance)
     tracers = followed[:3].T, followed[3:].T
     start = call_fresh(_init, spec, stars[:3].T, stars[3:].T, m, tracers)
@@ -312,12 +312,12 @@ def evolve(
 
     def check(state: State, history: dict[str, np.ndarray]) -> None:
         spec.check(state)
-        checks.energy_kept(history, limit, unit, interval)
+        checks.check_energy(history, limit, unit, interval)
 
     step, added = spec.step, _measure_with_user
     if mesh is not None:
-        start, step = spread.begun(spec, start, mesh)
-        added, until = _measure_sharded, until and partial(spread.seen, until)
+        start, step = tracer_sharding.shard_state(spec, start, mesh)
+        added, until = _measure_sharded, until and partial(tracer_sharding.measure_sharded, until)
     rows = spec.measure if measure is None else partial(added, spec, measure)
     done = run(
         step,
@@ -330,11 +330,11 @@ def evolve(
         resume=resume,
         keep=keep,
     )
-    state = done.state if mesh is None else spread.summed(done.state)
+    state = done.state if mesh is None else tracer_sharding.merge_counters(done.state)
     return Evolution(state=state, history=done.history, timing=done.timing, spec=spec)
 
 
-_init = allocation.bounded(jax.jit(Cluster.init))
+_init = allocation.limit_memory(jax.jit(Cluster.init))
 
 
 def _measure_with_user(
@@ -346,17 +346,17 @@ def _measure_with_user(
 def _measure_sharded(
     spec: Cluster, measure: Callable[[State], dict[str, Array]], state: State
 ) -> dict[str, Array]:
-    return spec.measure(state) | measure(spread.summed(state))
+    return spec.measure(state) | measure(tracer_sharding.merge_counters(state))
 
 
 @jax.jit
-def systems(points: Array, m: Array) -> tuple[Array, Array]:
+def count_systems(points: Array, m: Array) -> tuple[Array, Array]:
     """Return the number of bodies, each pair or multiple being one, and their virial radius.
 
     For stars at `points` [6, N], positions over velocities, with masses m [N].
     """
-    bodies = centres.joined(centres.singles(points, m))
-    return bodies.count, centres.virial_radius(bodies)
+    bodies = multiples.merge_bound(multiples.singles(points, m))
+    return bodies.count, multiples.virial_radius(bodies)
 
 
 def _fill_defaults(
@@ -369,17 +369,17 @@ def _fill_defaults(
             raise TypeError(
                 f"evolve: spec={steps!r:.40}; it must be a Hermite, a Hermite6 or a Cluster"
             )
-        alone = isinstance(steps.tide, Alone)
+        alone = isinstance(steps.tide, NoTide)
         spec = Cluster(steps, edge=_FAR * radius if alone else np.inf, unbound=alone)
     steps = jax.tree.map(lambda q: jnp.asarray(q, jnp.float64), spec.steps)
     if isinstance(steps, Hermite) and not float(steps.softening) and not float(steps.pairing.close):
-        rule = pairing(stars, count, radius, steps.pairing.slots)
+        rule = make_pairing(stars, count, radius, steps.pairing.slots)
         steps = replace(steps, pairing=replace(steps.pairing, close=rule.close, slots=rule.slots))
     edge = jnp.asarray(spec.edge, jnp.float64)
     return Cluster(steps, edge=edge, unbound=jnp.asarray(spec.unbound))
 
 
-def pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
+def make_pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
     """Return the settings for pairs down to 3 kT, for `stars` points that form `count` bodies.
 
     slots: number of slots; 0 to estimate it.
@@ -390,7 +390,7 @@ def pairing(stars: int, count: int, radius: Array, slots: int = 0) -> Pairing:
 
 def _energy_tolerance(steps: Hermite | Hermite6, tolerance: float | None) -> float:
     """Return the energy tolerance, inf if the tide of a galaxy does work on the cluster."""
-    alone = isinstance(steps.tide, Alone)
+    alone = isinstance(steps.tide, NoTide)
     if tolerance is not None and not alone:
         raise ValueError(
             f"evolve: tolerance={tolerance}; a galaxy works on the cluster, whose energy is not "

@@ -3,7 +3,7 @@
 As counted by NBODY6 (Aarseth 2003, Gravitational N-Body Simulations, sect. 9.6): outside a radius
 about the density centre, twice the tidal radius in a tide, and unbound if the cluster is isolated.
 Escaped bodies are marked but stay in the arrays, so shapes never change. An escaped tracer may be
-`halted`: it keeps its last state and needs no more force evaluations.
+`halt_tracers`: it keeps its last state and needs no more force evaluations.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree
 
 
@@ -32,14 +32,14 @@ class Escapes:
     energy: Array  # [N] energy then, per unit mass, relative to the cluster
 
 
-def none_yet(count: int, like: Array) -> Escapes:
+def init_escapes(count: int, like: Array) -> Escapes:
     """Return an empty record of escapes for `count` bodies, in the dtype of `like`."""
     zero = jnp.zeros(count, like.dtype)
     return Escapes(jnp.zeros(count, bool), zero, zero, zero)
 
 
-@explained
-def noted(
+@explain_errors
+def add_escapes(
     escapes: Escapes,
     time: Array,
     x: Array,
@@ -61,13 +61,13 @@ def noted(
         unbound: count only bodies of positive energy; False, in a tide, for all outside the radius.
 
     >>> x, v = jnp.array([[9.0, 0, 0], [1.0, 0, 0]]), jnp.array([[1.0, 0, 0], [1.0, 0, 0]])
-    >>> noted(none_yet(2, x), jnp.float32(3), x, v, -0.1 * jnp.ones(2), 5.0).gone
+    >>> add_escapes(init_escapes(2, x), jnp.float32(3), x, v, -0.1 * jnp.ones(2), 5.0).gone
     Array([ True, False], dtype=bool)
     """
-    x = ranges.numbers("noted: x", x, ("N", 3))
-    v = ranges.numbers("noted: v", v, x.shape)
-    potential = ranges.numbers("noted: potential", potential, x.shape[:1])
-    ranges.numbers("noted: radius", radius, (), least=0, infinite=True)
+    x = ranges.numbers("add_escapes: x", x, ("N", 3))
+    v = ranges.numbers("add_escapes: v", v, x.shape)
+    potential = ranges.numbers("add_escapes: potential", potential, x.shape[:1])
+    ranges.numbers("add_escapes: radius", radius, (), least=0, infinite=True)
     r2, v2 = (q[:, 0] * q[:, 0] + q[:, 1] * q[:, 1] + q[:, 2] * q[:, 2] for q in (x, v))
     energy = v2 / 2 + potential
     new = ~escapes.gone & (r2 > radius * radius)
@@ -77,6 +77,6 @@ def noted(
     return Escapes(escapes.gone | new, put(time, escapes.time), speed, energy)
 
 
-def halted[T: Any](tracers: T, gone: Array) -> T:
+def halt_tracers[T: Any](tracers: T, gone: Array) -> T:
     """Give the `gone` [M] tracers infinite steps, so that they are never due again."""
     return replace(tracers, dt=jnp.where(gone, jnp.inf, tracers.dt))

@@ -20,20 +20,20 @@ from jaxgpu.inputs.fields import size as whole
 
 from ..forces import snaps
 from . import checks, scheduler
-from .at_once import Motion
 from .blocks import (
     BlockState,
     BlockSteps,
     Population,
     advance_stars,
-    counted,
+    count_block,
     due_at,
+    init_counters,
     next_step,
-    no_blocks_yet,
-    quantised,
-    size,
+    norm,
+    quantize_step,
 )
-from .rows import Vector, each, joined, stacked
+from .full_blocks import Scheme
+from .rows import Vector, as_array, concat, map_rows
 from .scheduler import Packing, Schedule
 
 
@@ -44,7 +44,7 @@ class State(BlockState):
     m: Array  # [N] masses of the stars
 
     @property
-    def regularised(self) -> Array:
+    def num_pairs(self) -> Array:
         """Number of regularised pairs [], always 0."""
         return jnp.int32(0)
 
@@ -53,7 +53,8 @@ class State(BlockState):
 class Hermite6(BlockSteps):
     """Settings of the sixth-order integrator, in units in which G is 1.
 
-    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `block` does one block.
+    `step`, the loop over the blocks of an interval, is `BlockSteps.step`; `advance_block` does one
+    block.
     """
 
     eta: Array | float = number(
@@ -63,37 +64,37 @@ class Hermite6(BlockSteps):
 
     def init(self, x: Any, v: Any, m: Any, tracers: tuple[Any, Any] | None = None) -> State:
         """Return the state for stars and tracers, with the arguments of `Hermite.init`."""
-        return _init(self, *checks.start("Hermite6.init", self, x, v, m, tracers))
+        return _init(self, *checks.check_init("Hermite6.init", self, x, v, m, tracers))
 
-    def block(
+    def advance_block(
         self, state: State, packing: Packing[Population], schedule: Schedule, path: Any, now: Array
     ) -> tuple[State, Schedule]:
         """Advance all due bodies to `now`; stars depend only on stars."""
-        sources = lax.optimization_barrier(predicted(self, state.stars, now))
+        sources = lax.optimization_barrier(predict(self, state.stars, now))
         due = due_at(state.stars, now)
         force = partial(_force, self, state.m, sources, path, now)
-        correct = partial(corrected, self, now=now)
+        correct = partial(correct_bodies, self, now=now)
         on_stars = lambda index, x: force(x)
         stars, low = advance_stars(self, state.stars, due, sources, on_stars, correct)
 
         def move(index: Array, old: Population) -> tuple[Population, Array]:
-            guess = lax.optimization_barrier(predicted(self, old, now))
-            return corrected(self, old, force(guess), now)
+            guess = lax.optimization_barrier(predict(self, old, now))
+            return correct_bodies(self, old, force(guess), now)
 
         widths = self.tile, self.bulk
         schedule, count, below = scheduler.advance(packing, schedule, now, move, None, widths)
-        return replace(state, stars=stars, **counted(state, due, count, low + below)), schedule
+        return replace(state, stars=stars, **count_block(state, due, count, low + below)), schedule
 
-    def motion(self) -> Motion:
+    def motion(self) -> Scheme:
         """Return the functions that move all bodies simultaneously."""
-        move = partial(predicted, self), partial(corrected, self)
-        return Motion(stars=move, tracers=move, force=partial(_force, self))
+        move = partial(predict, self), partial(correct_bodies, self)
+        return Scheme(stars=move, tracers=move, force=partial(_force, self))
 
     def points(self, state: State) -> Array:
         """Return positions over velocities [6, N] of all stars, between two steps."""
         return state.stars.x
 
-    def followed(self, state: State, stars: Array) -> Array:
+    def tracer_states(self, state: State, stars: Array) -> Array:
         """Return the states [6, M] of the tracers."""
         return state.tracers.x
 
@@ -111,26 +112,26 @@ def _init(spec: Hermite6, stars: Array, m: Array, tracer_states: Array) -> State
         first = force(pad_zeros(x), pad_zeros(stars))[:3]
         a = force(jnp.concatenate([x, first]), jnp.concatenate([stars, of_stars]))
         # without derivatives above the snap, the first step is far below the usual criterion
-        wanted = spec.eta / 8 * jnp.sqrt(size(a[:3]) / size(a[6:]))
-        wanted = jnp.minimum(wanted, spec.eta / 8 * size(a[:3]) / size(a[3:6]))
+        wanted = spec.eta / 8 * jnp.sqrt(norm(a[:3]) / norm(a[6:]))
+        wanted = jnp.minimum(wanted, spec.eta / 8 * norm(a[:3]) / norm(a[3:6]))
         a = pad_zeros(a)  # no crackle is known yet
-        return Population(x, a, jnp.zeros_like(x[0]), quantised(spec, wanted / spec.interval))
+        return Population(x, a, jnp.zeros_like(x[0]), quantize_step(spec, wanted / spec.interval))
 
     return State(
         stars=population(stars),
         tracers=population(tracer_states),
         origin=origin,
-        **no_blocks_yet(stars.dtype),
+        **init_counters(stars.dtype),
         m=m,
     )
 
 
 def _force(spec: Hermite6, m: Array, sources: Vector, path: Any, now: Array, x: Vector) -> Array:
     """Return acceleration, jerk and snap [9, K] due to stars at `sources` [9, N] and the galaxy."""
-    return snaps.pull(x, sources, m, spec.softening) + spec.tide.pull(path, now, stacked(x))
+    return snaps.pull(x, sources, m, spec.softening) + spec.tide.pull(path, now, as_array(x))
 
 
-def predicted(spec: Hermite6, group: Population, now: Array) -> Vector:
+def predict(spec: Hermite6, group: Population, now: Array) -> Vector:
     """Predict states [9, N] at `now` (x, v and a) by Taylor series to the crackle."""
     h = spec.interval * (now - group.t)
 
@@ -142,22 +143,24 @@ def predicted(spec: Hermite6, group: Population, now: Array) -> Vector:
         return position, velocity, a + h * (j + h / 2 * (s + h / 3 * c))
 
     derivatives = (group.a[k : k + 3] for k in (0, 3, 6, 9))
-    return joined(*each(taylor, (h,), group.x[:3], group.x[3:], *derivatives))
+    return concat(*map_rows(taylor, (h,), group.x[:3], group.x[3:], *derivatives))
 
 
-def corrected(spec: Hermite6, old: Population, f: Vector, now: Array) -> tuple[Population, Array]:
+def correct_bodies(
+    spec: Hermite6, old: Population, f: Vector, now: Array
+) -> tuple[Population, Array]:
     """Correct bodies with the force `f` [9, B] at `now`; also return a mask of floored steps."""
     part = now - old.t
     h = spec.interval * jnp.where(part > 0, part, 1)  # padding lanes are not due: avoids 0 / 0
     at_start, at_end = ([q[k : k + 3] for k in (0, 3, 6)] for q in (old.a, f))
-    polynomial = each(_hermite_corrector, (h,), old.x[:3], old.x[3:], *at_start, *at_end)
+    polynomial = map_rows(_hermite_corrector, (h,), old.x[:3], old.x[3:], *at_start, *at_end)
     x, v, crackle, pop, last = polynomial
     # Nitadori & Makino, eq. 33, with p = 6
-    low = size(f[:3]) * size(f[6:]) + size(f[3:6]) ** 2
-    high = size(crackle) * size(last) + size(pop) ** 2
+    low = norm(f[:3]) * norm(f[6:]) + norm(f[3:6]) ** 2
+    high = norm(crackle) * norm(last) + norm(pop) ** 2
     wanted = spec.eta * jnp.cbrt(jnp.sqrt(low / high))
     dt, floored = next_step(spec, old.dt, wanted, now)
-    return Population(joined(x, v), joined(f, crackle), jnp.full_like(old.t, now), dt), floored
+    return Population(concat(x, v), concat(f, crackle), jnp.full_like(old.t, now), dt), floored
 
 
 def _hermite_corrector(

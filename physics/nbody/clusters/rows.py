@@ -2,7 +2,7 @@
 
 A CPU processes an array in one loop. XLA for a GPU fuses operations of equal shape into one kernel,
 but stacked arrays need several, with copies between them. There every row is a separate array
-(`at_once`). Code for both representations accesses the rows with `each` and `joined`.
+(`full_blocks`). Code for both representations accesses the rows with `map_rows` and `concat`.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from jax import Array
 type Vector = Any
 
 
-def each(
+def map_rows(
     f: Callable[..., tuple[Array, ...]], numbers: tuple[Array, ...], *vectors: Vector
 ) -> tuple[Vector, ...]:
     """Apply `f(*numbers, *vectors)`, which returns vectors, row by row if they are tuples of rows.
@@ -25,7 +25,7 @@ def each(
 
     >>> moved = lambda h, x, v: (x + h * v, v)
     >>> x, v = (jnp.zeros(1), jnp.ones(1)), (jnp.ones(1), jnp.ones(1))
-    >>> [row.item() for row in each(moved, (jnp.full(1, 0.5),), x, v)[0]]
+    >>> [row.item() for row in map_rows(moved, (jnp.full(1, 0.5),), x, v)[0]]
     [0.5, 1.5]
     """
     if not isinstance(vectors[0], tuple):
@@ -35,19 +35,19 @@ def each(
     return tuple(zip(*(f(*numbers, *row) for row in rows), strict=True))
 
 
-def joined(*vectors: Vector) -> Vector:
+def concat(*vectors: Vector) -> Vector:
     """Concatenate the rows of all vectors."""
     if not isinstance(vectors[0], tuple):
         return jnp.concatenate(vectors)
     return tuple(row for vector in vectors for row in vector)
 
 
-def stacked(vector: Vector) -> Array:
+def as_array(vector: Vector) -> Array:
     """Return the vector as one array."""
     return jnp.stack(vector) if isinstance(vector, tuple) else vector
 
 
-def apart(group: Any, count: int) -> Any:
+def split_rows(group: Any, count: int) -> Any:
     """Split arrays [D, N] of bodies into tuples of rows, padded with the last body to `count`."""
     there = jnp.arange(count) < group.t.size
 
@@ -61,9 +61,9 @@ def apart(group: Any, count: int) -> Any:
     return _map_fields(field, group)
 
 
-def together[T](group: T, count: int) -> T:
+def stack_rows[T](group: T, count: int) -> T:
     """Stack the tuples of rows of the first `count` bodies of `group` into arrays."""
-    return _map_fields(lambda value: stacked(value)[..., :count], group)
+    return _map_fields(lambda value: as_array(value)[..., :count], group)
 
 
 def _map_fields[T](change: Callable[[Any], Any], group: T) -> T:

@@ -13,11 +13,12 @@ body. All data of a tracer are contiguous in a row, so that fetching it touches 
 not thirty; `Packing` defines the columns of each field.
 
 On accelerators a kernel launch costs as much as thousands of bodies. There, up to some thousands of
-bodies are all advanced in every block, and only the due ones keep the result (`group_at_once`,
-`schedule_at_once`; without regularised pairs a GPU needs no schedule at all, see `at_once`).
+bodies are all advanced in every block, and only the due ones keep the result
+(`advance_whole_group`, `advance_all`; without regularised pairs a GPU needs no schedule at all, see
+`full_blocks`).
 
 Read downwards: `Packing`, `Schedule`, `advance` (a block of tracers), `advance_group` (a block of
-stars), `in_tiles` (the loop over tiles), `due_indices` (indices of the due bodies).
+stars), `scan_tiles` (the loop over tiles), `due_indices` (indices of the due bodies).
 """
 
 import math
@@ -38,21 +39,21 @@ _FEW, _ROW = 64, 128  # indices found at a time, and bits per row that are count
 # On accelerators, up to this number of bodies are all evaluated in each block: finding the due ones
 # takes at least twenty launches, as long as 4096^2 pairs. Larger numbers use tiles of `_WIDE`. The
 # limit is higher for tracers, whose pages take more launches.
-AT_ONCE, _WIDE, _TRACERS_AT_ONCE = 4096, 256, 16384
+MAX_FULL_BLOCK, _WIDE, _TRACERS_AT_ONCE = 4096, 256, 16384
 
 # (indices [B] of bodies, the bodies) -> the advanced bodies, and a mask [B] of floored steps
 type Move[T] = Callable[[Array, T], tuple[T, Array]]
 
 # mask [B] of a tile's bodies that move again; the move, from their total number in all tiles
-type Again[T] = tuple[Callable[[T], Array], Callable[[Array], Move[T]]]
+type SecondMove[T] = tuple[Callable[[T], Array], Callable[[Array], Move[T]]]
 
 
-def all_at_once(stars: int, tracers: int) -> bool:
+def evaluates_all(stars: int, tracers: int) -> bool:
     """Return whether an accelerator evaluates all bodies in each block, without a schedule."""
-    return 0 < stars <= AT_ONCE and tracers <= _TRACERS_AT_ONCE
+    return 0 < stars <= MAX_FULL_BLOCK and tracers <= _TRACERS_AT_ONCE
 
 
-class Stepped(Protocol):
+class Bodies(Protocol):
     """A flat dataclass of arrays [..., M] of bodies, each at its individual time."""
 
     @property
@@ -62,7 +63,7 @@ class Stepped(Protocol):
     def dt(self) -> Array: ...
 
 
-class Packing[T: Stepped]:
+class Packing[T: Bodies]:
     """Layout of the fields of a body in a row [C]; integers are stored as exact floats."""
 
     def __init__(self, group: T) -> None:
@@ -109,7 +110,7 @@ class Schedule:
     again: Array  # [M + spare] int32: indices of the bodies moved twice in it
 
 
-def open_schedule[T: Stepped](packing: Packing[T], group: T, widths: tuple[int, int]) -> Schedule:
+def open_schedule[T: Bodies](packing: Packing[T], group: T, widths: tuple[int, int]) -> Schedule:
     """Return the schedule of a group of M bodies, to be advanced in tiles of `widths`."""
     count = group.t.shape[0]
     ends = group.t + group.dt
@@ -126,12 +127,12 @@ def open_schedule[T: Stepped](packing: Packing[T], group: T, widths: tuple[int, 
     )
 
 
-def advance[T: Stepped](
+def advance[T: Bodies](
     packing: Packing[T],
     schedule: Schedule,
     now: Array,
     move: Move[T],
-    again: Again[T] | None,
+    again: SecondMove[T] | None,
     widths: tuple[int, int],
 ) -> tuple[Schedule, Array, Array]:
     """Advance the due bodies of a schedule; also return the numbers of due and of floored ones.
@@ -148,19 +149,19 @@ def advance[T: Stepped](
     count = schedule.rows.shape[0]
     if count == 0:
         return schedule, jnp.int32(0), jnp.int32(0)
-    wide = schedule_at_once if count <= _TRACERS_AT_ONCE else schedule_in_wide_tiles
+    wide = advance_all if count <= _TRACERS_AT_ONCE else advance_wide_tiles
     return lax.platform_dependent(
         schedule,
-        cpu=partial(schedule_by_pages, packing, now, move, again, widths),
+        cpu=partial(advance_by_pages, packing, now, move, again, widths),
         default=partial(wide, packing, now, move, again),
     )
 
 
-def schedule_by_pages[T: Stepped](
+def advance_by_pages[T: Bodies](
     packing: Packing[T],
     now: Array,
     move: Move[T],
-    again: Again[T] | None,
+    again: SecondMove[T] | None,
     widths: tuple[int, int],
     schedule: Schedule,
 ) -> tuple[Schedule, Array, Array]:
@@ -176,8 +177,8 @@ def schedule_by_pages[T: Stepped](
     return replace(schedule, soonest=_update_soonest(schedule, pages, looks)), total, low
 
 
-def schedule_in_wide_tiles[T: Stepped](
-    packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
+def advance_wide_tiles[T: Bodies](
+    packing: Packing[T], now: Array, move: Move[T], again: SecondMove[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
     """Do as `advance`, testing all bodies in one launch and moving due ones in wide tiles."""
     active, total = _list_due(schedule.ends.ravel() == now, schedule.active)
@@ -187,8 +188,8 @@ def schedule_in_wide_tiles[T: Stepped](
     return replace(schedule, soonest=jnp.min(schedule.ends, 1)), total, low
 
 
-def schedule_at_once[T: Stepped](
-    packing: Packing[T], now: Array, move: Move[T], again: Again[T] | None, schedule: Schedule
+def advance_all[T: Bodies](
+    packing: Packing[T], now: Array, move: Move[T], again: SecondMove[T] | None, schedule: Schedule
 ) -> tuple[Schedule, Array, Array]:
     """Do as `advance`, moving all bodies and keeping the result of the due ones."""
     count = schedule.rows.shape[0]
@@ -220,10 +221,10 @@ def _list_due(due: Array, room: Array) -> tuple[Array, Array]:
     return room.at[jnp.where(due, rank, room.size)].set(index, mode="drop"), rank[-1] + 1
 
 
-def _move_active[T: Stepped](
+def _move_active[T: Bodies](
     packing: Packing[T],
     move: Move[T],
-    again: Again[T] | None,
+    again: SecondMove[T] | None,
     widths: tuple[int, int],
     schedule: Schedule,
     total: Array,
@@ -237,19 +238,19 @@ def _move_active[T: Stepped](
         if again is None:
             return schedule, low, listed
         take = again[0](new) & (index < count)  # padding lanes have the index `count`
-        rank = listed + running_sums(take.astype(jnp.int32)) - 1
+        rank = listed + cumsum(take.astype(jnp.int32)) - 1
         rank = jnp.where(take, rank, schedule.again.size)
         schedule = replace(schedule, again=schedule.again.at[rank].set(index, mode="drop"))
         return schedule, low, listed + jnp.sum(take, dtype=jnp.int32)
 
     start = schedule, none, none
-    schedule, low, listed = in_tiles(schedule.active, total, count, widths, move_tile, start)
+    schedule, low, listed = scan_tiles(schedule.active, total, count, widths, move_tile, start)
     if again is None:
         return schedule, low
     return _move_again(packing, again[1](listed), widths[0], schedule, listed, low)
 
 
-def _move_again[T: Stepped](
+def _move_again[T: Bodies](
     packing: Packing[T],
     move: Move[T],
     width: int,
@@ -264,7 +265,7 @@ def _move_again[T: Stepped](
         return schedule, low
 
     count, widths = schedule.rows.shape[0], (width, 0)
-    return in_tiles(schedule.again, total, count, widths, move_tile, (schedule, low))
+    return scan_tiles(schedule.again, total, count, widths, move_tile, (schedule, low))
 
 
 def _find_active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> tuple[Array, Array]:
@@ -282,7 +283,7 @@ def _find_active(schedule: Schedule, pages: Array, looks: Array, now: Array) -> 
     return lax.fori_loop(0, looks, append_due, (schedule.active, jnp.int32(0)))
 
 
-def _move_rows[T: Stepped](
+def _move_rows[T: Bodies](
     packing: Packing[T], move: Move[T], index: Array, schedule: Schedule, low: Array
 ) -> tuple[Schedule, T, Array]:
     """Move the bodies of a tile; return the schedule, these bodies and the floored steps so far."""
@@ -322,13 +323,15 @@ def advance_group[T](
     """
     if due.shape[0] == 0:
         return group, jnp.int32(0)
-    few = due.shape[0] <= AT_ONCE
-    at_once = partial(group_at_once, move_all or move)
-    wide = at_once if few else partial(group_in_tiles, move, _WIDE)
-    return lax.platform_dependent(group, due, cpu=partial(group_in_tiles, move, tile), default=wide)
+    few = due.shape[0] <= MAX_FULL_BLOCK
+    at_once = partial(advance_whole_group, move_all or move)
+    wide = at_once if few else partial(advance_group_tiles, move, _WIDE)
+    return lax.platform_dependent(
+        group, due, cpu=partial(advance_group_tiles, move, tile), default=wide
+    )
 
 
-def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T, Array]:
+def advance_group_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T, Array]:
     """Do as `advance_group`, at the cost of the due bodies."""
     count = due.shape[0]
     tile = min(tile, count)
@@ -342,17 +345,17 @@ def group_in_tiles[T](move: Move[T], tile: int, group: T, due: Array) -> tuple[T
         low = jnp.sum(low & (index < count), dtype=jnp.int32)
         return jax.tree.map(put, group, new), floored + low
 
-    return in_tiles(index, total, count, (tile, 0), move_tile, (group, jnp.int32(0)))
+    return scan_tiles(index, total, count, (tile, 0), move_tile, (group, jnp.int32(0)))
 
 
-def group_at_once[T](move: Move[T], group: T, due: Array) -> tuple[T, Array]:
+def advance_whole_group[T](move: Move[T], group: T, due: Array) -> tuple[T, Array]:
     """Do as `advance_group` in few launches: move all, and keep the result of the due bodies."""
     new, low = move(jnp.arange(due.shape[0], dtype=jnp.int32), group)
     moved = jax.tree.map(lambda new, old: jnp.where(due, new, old), new, group)
     return moved, jnp.sum(low & due, dtype=jnp.int32)
 
 
-def in_tiles[C](
+def scan_tiles[C](
     index: Array,
     total: Array,
     count: int,
@@ -402,7 +405,7 @@ def due_indices(due: Array, spare: int) -> tuple[Array, Array]:
     bit = jnp.left_shift(jnp.uint32(1), jnp.arange(32, dtype=jnp.uint32))
     words = jnp.sum(jnp.where(lanes, bit[None, None], 0), 2, dtype=jnp.uint32)
     held = jnp.sum(lax.population_count(words).astype(jnp.int32), 1, dtype=jnp.int32)
-    ends = running_sums(held)
+    ends = cumsum(held)
 
     def append_indices(k: Array, index: Array) -> Array:
         found = _indices_from_rank(words, ends - held, ends, k * _FEW, count)
@@ -441,7 +444,7 @@ def _rank_after_word(word: Array, rank: Array) -> tuple[Array, Array]:
     return rank >= bits, jnp.where(rank >= bits, rank - bits, rank)
 
 
-def running_sums(x: Array) -> Array:
+def cumsum(x: Array) -> Array:
     """Return the cumulative sums [R], in one pass if they are few."""
     if x.shape[0] > 512:
         return lax.associative_scan(jnp.add, x)

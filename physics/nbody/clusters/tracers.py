@@ -15,11 +15,11 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from jaxgpu.devices.precision import smallest
+from jaxgpu.devices.precision import safe_tiny
 from jaxgpu.inputs.fields import pytree
 
-from .blocks import PairedSteps, first_step, next_step, pull_and_snap, size
-from .rows import Vector, each, joined
+from .blocks import PairedSteps, first_step, next_step, norm, pull_and_snap
+from .rows import Vector, concat, map_rows
 
 _REMEMBERED = 4.0  # maximum ratio of the previous step to this one for a usable previous step
 _CAUTION = 12.5  # a step is at most sqrt(12.5) times that of Aarseth's criterion
@@ -44,7 +44,7 @@ class Tracers:
     host: Array  # [M] int32: its host star, see `close_encounters`; N for none
 
 
-def begin(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: Callable) -> Tracers:
+def init(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: Callable) -> Tracers:
     """Return tracers at `x` [6, M] between two steps, without hosts.
 
     Args:
@@ -70,7 +70,7 @@ def begin(spec: PairedSteps, x: Array, stars: Array, m: Array, a: Array, tide: C
     )
 
 
-def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Vector:
+def predict(spec: PairedSteps, tracers: Tracers, now: Array) -> Vector:
     """Predict positions and velocities [6, M] at `now` by Taylor series to the crackle."""
     h = spec.interval * (now - tracers.t)
 
@@ -81,10 +81,10 @@ def predicted(spec: PairedSteps, tracers: Tracers, now: Array) -> Vector:
         return position, v + h * (a + h / 2 * (j + h / 3 * (s + h / 4 * c)))
 
     known = (q[k : k + 3] for q in (tracers.x, tracers.a, tracers.s) for k in (0, 3))
-    return joined(*each(taylor, (h,), *known))
+    return concat(*map_rows(taylor, (h,), *known))
 
 
-def corrected(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[Tracers, Array]:
+def correct(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[Tracers, Array]:
     """Correct tracers with the force `f` [6, B] at `now`; also return a mask of floored steps.
 
     Between the ends a(t) = cubic + t^2 (t - h)^2 (alpha + beta t). The correction does not change
@@ -95,12 +95,12 @@ def corrected(spec: PairedSteps, old: Tracers, f: Vector, now: Array) -> tuple[T
     known = (old.gap > 0) & (old.gap <= _REMEMBERED * h)
     given = (q[k : k + 3] for q in (old.x, old.a, old.past, f) for k in (0, 3))
     numbers = h, jnp.where(known, old.gap, h), known
-    x, v, snap, crackle, missed = each(_hermite_corrector, numbers, *given)
-    s = joined(snap, crackle)
-    error = jnp.where(known, size(missed), jnp.inf)
+    x, v, snap, crackle, missed = map_rows(_hermite_corrector, numbers, *given)
+    s = concat(snap, crackle)
+    error = jnp.where(known, norm(missed), jnp.inf)
     dt, low = next_step(spec, old.dt, _desired_step(spec, f, s, h, error), now)
     new = Tracers(
-        x=joined(x, v),
+        x=concat(x, v),
         a=f,
         s=s,
         past=old.a,
@@ -148,11 +148,11 @@ def _hermite_corrector(
 
 def _desired_step(spec: PairedSteps, f: Vector, s: Vector, h: Array, error: Array) -> Array:
     """Return the next step [B] after a step `h`; `error` is that of the cubic, inf if unknown."""
-    a, jerk, snap, crackle = (size(q[k : k + 3]) for q in (f, s) for k in (0, 3))
+    a, jerk, snap, crackle = (norm(q[k : k + 3]) for q in (f, s) for k in (0, 3))
     above, below = a * snap + jerk * jerk, jerk * crackle + snap * snap
     # without any force, up to rounding of the previous one, the step is the longest
     free = (above == 0) | (below == 0)
     aarseth = jnp.sqrt(spec.eta * above / jnp.where(free, 1, below))
-    room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, smallest(a.dtype))
+    room = _TOLERANCE * spec.eta * spec.eta * a / jnp.maximum(error, safe_tiny(a.dtype))
     longer = jnp.minimum(h * jnp.sqrt(jnp.sqrt(room)), aarseth * _CAUTION**0.5)
     return jnp.where(free, jnp.inf, jnp.where(jnp.isinf(error), aarseth, longer))

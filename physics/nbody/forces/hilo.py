@@ -19,9 +19,9 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import dot
 
+from .pair_kernels import two_sum
+from .pair_sums import pair_sum, sum_sources
 from .powers import inverse_powers
-from .sums import pair_sum, summed
-from .tiles import two_sum
 
 _CHUNK = 4096
 
@@ -37,7 +37,7 @@ def split(x: Array) -> Array:
     return jnp.stack([hi, (x - hi.astype(jnp.float64)).astype(jnp.float32)])
 
 
-def joined(x: Array) -> Array:
+def join(x: Array) -> Array:
     """Return the float64 sum [...] of the pair [2, ...]."""
     return x[0].astype(jnp.float64) + x[1].astype(jnp.float64)
 
@@ -81,7 +81,7 @@ def _pull_in_chunks(targets: list[Array], sources: list[Array], numbers: Array) 
     columns = jnp.concatenate([sources[0], sources[1][None]])
     count = -(-columns.shape[1] // _CHUNK)
     if count == 1:
-        total = summed(terms, targets, [columns], 6)
+        total = sum_sources(terms, targets, [columns], 6)
         return jnp.stack([total, jnp.zeros_like(total)])
     # padding: massless sources, distant enough for finite inverse powers (no overflow)
     spare = jnp.full((13, count * _CHUNK - columns.shape[1]), 1e18, jnp.float32).at[12].set(0)
@@ -89,7 +89,7 @@ def _pull_in_chunks(targets: list[Array], sources: list[Array], numbers: Array) 
 
     def add(i: Array, total: Array) -> Array:
         chunk = lax.dynamic_slice(columns, (0, i * _CHUNK), (13, _CHUNK))
-        return _add_compensated(total, summed(terms, targets, [chunk], 6))
+        return _add_compensated(total, sum_sources(terms, targets, [chunk], 6))
 
     start = jnp.zeros((2, 6, targets[0].shape[1]), jnp.float32)
     return lax.fori_loop(0, count, add, start)

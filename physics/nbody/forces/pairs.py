@@ -1,4 +1,4 @@
-"""Forces between pairs of points, summed (`sums`) without storing a value per pair.
+"""Forces between pairs of points, summed (`pair_sums`) without storing a value per pair.
 
 A pair of `pull` takes 38 operations, a division and a square root. It reads the 56 bytes of its
 source from cache; only the six sums are written. A core of an AMD EPYC (Zen 4, 3.66 GHz) does
@@ -7,7 +7,7 @@ source from cache; only the six sums are written. A core of an AMD EPYC (Zen 4, 
 
 A gradient costs one such pass for the targets and one for the sources: the derivative rules below
 are explicit, so no tape of N x K values is stored. On GPUs and TPUs every pass is one kernel
-(`tiles`). For devices with slow float64, see `hilo`.
+(`pair_kernels`). For devices with slow float64, see `hilo`.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from jax import Array, lax
 from jaxgpu.devices.primitive import jvp_of, primitive
 from jaxgpu.geometry.vectors import dot
 
-from .sums import check_rows, pair_sum, summed
+from .pair_sums import check_rows, pair_sum, sum_sources
 
 
 def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:
@@ -77,7 +77,7 @@ def _pull_on_cpu(targets: list[Array], sources: list[Array], numbers: Array) -> 
         p, q = s[6] * (u2 * jnp.sqrt(u2)), dot(d, w) * u2
         return [p * c for c in d] + [p * (e - q * c) for c, e in zip(d, w)]
 
-    return summed(terms, targets, [*sources[:-1], m / 27**0.5], 6)
+    return sum_sources(terms, targets, [*sources[:-1], m / 27**0.5], 6)
 
 
 @_pull.defjvp
@@ -185,7 +185,7 @@ _points_sum = pair_sum("pair_gradient_of_points", _points_terms, 6)
 _sources_sum = pair_sum("pair_gradient_of_sources", _sources_terms, 7)
 
 
-def pull_of_few(sources: Array, gm: Array, x: Array) -> Array:
+def batched_pull(sources: Array, gm: Array, x: Array) -> Array:
     """Return the acceleration [K, 3, B] at points `x` [K, 3, B] due to N sources at [K, N, 3].
 
     One variadic reduction over the sources computes all three sums in one pass, with the pair's

@@ -18,7 +18,7 @@ from jax.scipy.special import gammainc, gammaln
 
 from jaxgpu.geometry.vectors import length
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import number, pytree
 
 from .. import units
@@ -154,7 +154,7 @@ class Sum:
         return sum((part.pull(x) for part in self.parts), jnp.zeros_like(x))
 
 
-@explained
+@explain_errors
 @on_host
 def milky_way(radius: Array | float = 8.0, speed: Array | float = 220.0) -> Sum:
     """Make MWPotential2014 with the circular speed `speed` at `radius` from the centre.
@@ -187,13 +187,13 @@ def milky_way(radius: Array | float = 8.0, speed: Array | float = 220.0) -> Sum:
     )
 
 
-def milky_way_in(scale: units.Scale) -> Sum:
+def scaled_milky_way(scale: units.Scale) -> Sum:
     """Make `milky_way` in N-body units."""
     return milky_way(8000 / scale.length, 220 / scale.velocity)
 
 
-@explained
-def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+@explain_errors
+def pull_derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
     """Return the pull and its first and second time derivative along a path, each [..., 3].
 
     Args:
@@ -207,7 +207,7 @@ def derivatives(field: Field, x: Array, v: Array, a: Array) -> tuple[Array, Arra
     return pull, jerk, snap
 
 
-@explained
+@explain_errors
 def tidal_radius(mass: Array | float, enclosed: Array | float, radius: Array | float) -> Array:
     """Return R (M / 3 M_G)^(1/3), the Jacobi radius of a cluster on a circle about a point mass.
 

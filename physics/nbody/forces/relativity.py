@@ -11,14 +11,14 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from .. import bodies
+from .. import validation
 
-LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units per day
+SPEED_OF_LIGHT = 299792.458 * 86400 / 149597870.7  # astronomical units per day
 
 
-@explained
+@explain_errors
 def newton(x: Array, gm: Array) -> Array:
     """Return the acceleration [N, 3] of each body, sum_j GM_j (x_j - x_i) / r_ij^3.
 
@@ -35,7 +35,7 @@ def newton(x: Array, gm: Array) -> Array:
     return jnp.sum((gm[None] * u * u * u)[..., None] * d, 1)
 
 
-@explained
+@explain_errors
 def einstein_infeld_hoffmann(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     """Return the acceleration [N, 3] of each body by all others, to first order in 1 / light^2.
 
@@ -92,7 +92,7 @@ def schwarzschild(x: list[Array], v: list[Array], gm: Array, light: Array | floa
     return [along_x * x[k] + along_v * v[k] for k in range(3)]
 
 
-@explained
+@explain_errors
 def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     """Return the Lagrangian of the system times G, to first order in 1 / light^2.
 
@@ -114,14 +114,14 @@ def lagrangian(x: Array, v: Array, gm: Array, light: Array | float) -> Array:
     return jnp.sum(gm * v2) / 2 + jnp.sum(pair) / 2 + small / (light * light)
 
 
-@explained
-def conserved(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Array, Array, Array]:
+@explain_errors
+def invariants(x: Array, v: Array, gm: Array, light: Array | float) -> tuple[Array, Array, Array]:
     """Return energy [], momentum [3] and angular momentum [3], each times G.
 
     By Noether's theorem from `lagrangian`: p = dL/dv, E = v . p - L, sum x cross p. The equations
     of motion conserve them up to terms of order 1 / light^4.
     """
-    x, v, gm, light = _validate_bodies("relativity.conserved", x, v, gm, light)
+    x, v, gm, light = _validate_bodies("relativity.invariants", x, v, gm, light)
     value, p = jax.value_and_grad(lagrangian, 1)(x, v, gm, light)
     return jnp.sum(p * v) - value, jnp.sum(p, 0), jnp.sum(jnp.cross(x, p), 0)
 
@@ -130,14 +130,14 @@ def _validate_bodies(
     name: str, x: Array, v: Array, gm: Array, light: Array | float
 ) -> tuple[Array, Array, Array, Array | float]:
     """Return positions, velocities [N, 3], parameters [N] and the speed of light after checks."""
-    x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
-    gm = bodies.numbers(f"{name}: gm", gm, least=0)
+    x, v = validation.check_vectors(f"{name}: x", x), validation.check_vectors(f"{name}: v", v)
+    gm = validation.check_numbers(f"{name}: gm", gm, least=0)
     if gm.ndim != 1 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
         raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3]")
     ranges.numbers(f"{name}: light", light, (), above=0, infinite=True)
-    x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
-    bodies.apart(f"{name}: x", x)
+    x, v, gm = validation.one_precision(name, x=x, v=v, gm=gm)
+    validation.check_distinct(f"{name}: x", x)
     return x, v, gm, jnp.asarray(light, x.dtype)
 
 

@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import dot
 
-from .sums import check_rows, pair_sum
+from .pair_sums import check_rows, pair_sum
 
 
 def pull(points: Any, sources: Any, m: Array, softening: Array | float = 0.0) -> Array:

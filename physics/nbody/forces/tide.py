@@ -30,7 +30,7 @@ class Origin:
 
 
 @pytree
-class Alone:
+class NoTide:
     """No external field."""
 
     def begin(self, like: Array) -> Origin:
@@ -45,11 +45,11 @@ class Alone:
         """Return zeros [9, K]."""
         return jnp.zeros((9, points.shape[1]), points.dtype)
 
-    def on(self, path: Any, fraction: Array, points: Array) -> Array:
+    def force(self, path: Any, fraction: Array, points: Array) -> Array:
         """Return zeros [6, K]."""
         return jnp.zeros_like(points)
 
-    def moved(self, path: Any, origin: Origin) -> Origin:
+    def move_origin(self, path: Any, origin: Origin) -> Origin:
         """Return the origin unchanged."""
         return origin
 
@@ -84,22 +84,22 @@ class Tide:
             fraction: elapsed fraction [] of the interval.
             points: positions, velocities and accelerations [9, K] relative to the origin.
         """
-        x, v = (q[0, 0] for q in path.at(fraction[None]))
+        x, v = (q[0, 0] for q in path.evaluate(fraction[None]))
         a = self.field.pull(x)
         here = jnp.concatenate([x, v, a])[:, None]
         # The origin is one of the points, so that a body at rest there has zero acceleration
         # exactly; rounding differences between two expressions would make steps ever shorter.
         at = jnp.concatenate([points + here, here], 1)
-        by_field = potentials.derivatives(self.field, at[:3].T, at[3:6].T, at[6:].T)
+        by_field = potentials.pull_derivatives(self.field, at[:3].T, at[3:6].T, at[6:].T)
         columns = jnp.concatenate([q.T for q in by_field])
         return columns[:, :-1] - columns[:, -1:]
 
-    def on(self, path: DenseOutput, fraction: Array, points: Array) -> Array:
+    def force(self, path: DenseOutput, fraction: Array, points: Array) -> Array:
         """Return acceleration and jerk [6, K] relative to the origin, at `points` [6, K]."""
         still = jnp.zeros_like(points[:3])
         return self.pull(path, fraction, jnp.concatenate([points, still]))[:6]
 
-    def moved(self, path: DenseOutput, origin: Origin) -> Origin:
+    def move_origin(self, path: DenseOutput, origin: Origin) -> Origin:
         """Return the origin at the end of the interval."""
-        x, v = path.at(jnp.ones(1, origin.x.dtype))
+        x, v = path.evaluate(jnp.ones(1, origin.x.dtype))
         return Origin(x[0, 0], v[0, 0])

@@ -13,7 +13,7 @@ from .diagnostics import (
     energy,
     half_mass_relaxation_time,
     lagrangian_radii,
-    nearest,
+    nearest_star,
     potential,
 )
 from .segregation import segregation_ratio, tree_edges
@@ -28,7 +28,7 @@ __all__ = [
     "energy",
     "half_mass_relaxation_time",
     "lagrangian_radii",
-    "nearest",
+    "nearest_star",
     "potential",
     "segregation_ratio",
     "tree_edges",

@@ -11,14 +11,14 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree
 
-from .. import bodies
+from .. import validation
 
 
-@explained
+@explain_errors
 def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tuple[Array, Array]:
     """Return kinetic and potential energy of stars at x, v [N, 3] with masses m [N].
 
@@ -35,7 +35,7 @@ def energy(x: Array, v: Array, m: Array, softening: Array | float = 0.0) -> tupl
     return kinetic, jnp.sum(m * _potential(x, x, m, softening)) / 2
 
 
-@explained
+@explain_errors
 def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0) -> Array:
     """Return the potential [K] at `points` [K, 3] of stars at x [N, 3], except one at the point.
 
@@ -43,29 +43,29 @@ def potential(points: Array, x: Array, m: Array, softening: Array | float = 0.0)
     Array([-0.75], dtype=float32)
     """
     name = "diagnostics.potential"
-    points = bodies.numbers(f"{name}: points", points, shape=("K", 3)).T
+    points = validation.check_numbers(f"{name}: points", points, shape=("K", 3)).T
     x, m = _check_stars(name, x, m)
     ranges.numbers(f"{name}: softening", softening, (), least=0)
-    points, x, m = bodies.one_precision(name, points=points, x=x, m=m)
+    points, x, m = validation.one_precision(name, points=points, x=x, m=m)
     return _potential(points, x, m, softening)
 
 
 def _check_stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
     """Return checked positions [3, N], components first, and masses [N] of stars at x [N, 3]."""
-    x = bodies.numbers(f"{name}: x", x, shape=("N", 3))
-    m = bodies.numbers(f"{name}: m", m, least=0)
+    x = validation.check_numbers(f"{name}: x", x, shape=("N", 3))
+    m = validation.check_numbers(f"{name}: m", m, least=0)
     if m.shape != x.shape[:1] or not m.size:
         shapes = f"x {list(x.shape)}, m {list(m.shape)}"
         raise ValueError(f"{name}: {shapes}; must be [N, 3] and [N], with a star or more")
-    x, m = bodies.one_precision(name, x=x, m=m)
+    x, m = validation.one_precision(name, x=x, m=m)
     return x.T, m
 
 
 def _check_moving_stars(name: str, x: Array, v: Array, m: Array) -> tuple[Array, Array, Array]:
     """Return checked positions and velocities [3, N], components first, and masses [N]."""
     x, m = _check_stars(name, x, m)
-    v = bodies.numbers(f"{name}: v", v, shape=(m.shape[0], 3))
-    x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
+    v = validation.check_numbers(f"{name}: v", v, shape=(m.shape[0], 3))
+    x, v, m = validation.one_precision(name, x=x, v=v, m=m)
     return x, v.T, m
 
 
@@ -78,7 +78,7 @@ def _potential(points: Array, stars: Array, m: Array, softening: Array | float) 
     return -jnp.sum(jnp.where(apart, m[:, None] * u, 0), 0)
 
 
-@explained
+@explain_errors
 def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     """Return density centre [3] and core radius [] of stars at x [N, 3].
 
@@ -98,7 +98,7 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
         raise ValueError(
             f"diagnostics.core: {x.shape[1]} stars; there must be more than neighbours={neighbours}"
         )
-    bodies.apart("diagnostics.core: x", x.T)
+    validation.check_distinct("diagnostics.core: x", x.T)
 
     def find_neighbours(place: Array) -> tuple[Array, Array]:
         d = x - place[:, None]
@@ -113,7 +113,7 @@ def core(x: Array, m: Array, neighbours: int = 6) -> tuple[Array, Array]:
     return centre, jnp.sqrt(jnp.sum(weight * r2) / jnp.sum(weight))
 
 
-@explained
+@explain_errors
 def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Array:
     """Return the radii [F] about `centre` [3] that enclose mass `fractions` [F] of x [N, 3].
 
@@ -126,7 +126,7 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
     """
     x, m = _check_stars("diagnostics.lagrangian_radii", x, m)
     centre, fractions = _check_centre("diagnostics.lagrangian_radii", centre, fractions, x)
-    when_known(_refuse_massless, m)
+    defer_check(_refuse_massless, m)
     return _lagrangian_radii(x, m, centre, fractions)
 
 
@@ -136,8 +136,10 @@ def _refuse_massless(m: Array) -> None:
 
 
 def _check_centre(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:
-    centre = bodies.numbers(f"{name}: centre", centre, shape=(3,))
-    fractions = bodies.numbers(f"{name}: fractions", fractions, shape=("F",), least=0, most=1)
+    centre = validation.check_numbers(f"{name}: centre", centre, shape=(3,))
+    fractions = validation.check_numbers(
+        f"{name}: fractions", fractions, shape=("F",), least=0, most=1
+    )
     return jnp.asarray(centre, x.dtype), jnp.asarray(fractions, x.dtype)
 
 
@@ -150,7 +152,7 @@ def _lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Ar
     return r[order][place]
 
 
-@explained
+@explain_errors
 def class_radii(
     x: Array, m: Array, centre: Array, fractions: Array, edges: Array
 ) -> tuple[Array, Array]:
@@ -174,8 +176,8 @@ def class_radii(
     name = "diagnostics.class_radii"
     x, m = _check_stars(name, x, m)
     centre, fractions = _check_centre(name, centre, fractions, x)
-    edges = bodies.numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
-    when_known(partial(_refuse_order, name), edges)
+    edges = validation.check_numbers(f"{name}: edges", edges, shape=("C + 1",), infinite=True)
+    defer_check(partial(_refuse_order, name), edges)
 
     def radii_of_class(low: Array, high: Array) -> tuple[Array, Array]:
         inside = (m >= low) & (m < high)
@@ -190,7 +192,7 @@ def _refuse_order(name: str, edges: Array) -> None:
         raise ValueError(f"{name}: edges={np.asarray(edges).tolist()}; they must ascend")
 
 
-@explained
+@explain_errors
 def half_mass_relaxation_time(
     count: int, radius: Array | float, mass: Array | float = 1.0, coulomb: float = 0.11
 ) -> Array:
@@ -243,7 +245,7 @@ class Budget:
         return self.kinetic / jnp.abs(self.potential)
 
 
-@explained
+@explain_errors
 def budget(
     x: Array,
     v: Array,
@@ -271,7 +273,7 @@ def budget(
     kinetic, inner = energy(x, v, m, softening)
     _, v, m = _check_moving_stars("diagnostics.budget", x, v, m)
     if outside is not None:
-        outside = bodies.numbers("diagnostics.budget: outside", outside, shape=m.shape)
+        outside = validation.check_numbers("diagnostics.budget: outside", outside, shape=m.shape)
     mass = jnp.sum(m)
     mean = jnp.sum(m[None] * v, 1) / mass
     bulk = mass * jnp.sum(mean * mean) / 2
@@ -295,7 +297,7 @@ class Pairs:
     e: Array  # [N] eccentricity
 
 
-@explained
+@explain_errors
 def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
     """Find pairs of mutual nearest neighbours that are bound, in O(N^2) time and O(N) memory.
 
@@ -323,15 +325,15 @@ def bound_pairs(x: Array, v: Array, m: Array) -> Pairs:
     return Pairs(jnp.where(pair, near, count), energies, zero(a), zero(e))
 
 
-@explained
-def nearest(points: Array, x: Array) -> Array:
+@explain_errors
+def nearest_star(points: Array, x: Array) -> Array:
     """Return the index [K] of the star in x [N, 3] nearest to each point [K, 3], except one at it.
 
-    >>> nearest(jnp.zeros((1, 3)), jnp.array([[3.0, 0, 0], [1, 0, 0], [0, 0, 0]]))
+    >>> nearest_star(jnp.zeros((1, 3)), jnp.array([[3.0, 0, 0], [1, 0, 0], [0, 0, 0]]))
     Array([1], dtype=int32)
     """
-    points = bodies.numbers("diagnostics.nearest: points", points, shape=("K", 3))
-    x = bodies.numbers("diagnostics.nearest: x", x, shape=("N", 3))
+    points = validation.check_numbers("diagnostics.nearest: points", points, shape=("K", 3))
+    x = validation.check_numbers("diagnostics.nearest: x", x, shape=("N", 3))
     if not x.size:
         raise ValueError(f"diagnostics.nearest: x {list(x.shape)}; must be [N, 3], N above 0")
     return _nearest_star(points.T, x.T)

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 
-@explained
+@explain_errors
 def tree_edges(x: Array) -> Array:
     """Return the edge lengths [N - 1] of the minimum spanning tree of points [N, D].
 
@@ -45,7 +45,7 @@ def tree_edges(x: Array) -> Array:
     return lax.fori_loop(0, count - 1, join, start)[2]
 
 
-@explained
+@explain_errors
 def segregation_ratio(
     key: Array, x: Array, m: Array, heaviest: int, draws: int = 500, geometric: bool = False
 ) -> tuple[Array, Array]:

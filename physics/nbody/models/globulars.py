@@ -11,11 +11,11 @@ from importlib import resources
 import jax
 import numpy as np
 
-from jaxgpu.devices.precision import in_float64
+from jaxgpu.devices.precision import with_float64
 
-from . import lowered
+from . import king_models
 
-_concentration = jax.jit(lambda depth: lowered.profile(depth).concentration)
+_concentration = jax.jit(lambda depth: king_models.profile(depth).concentration)
 _PER_MAS = 4.740470463533349  # km/s per milliarcsecond per year at one kpc
 _POLE_RA, _POLE_DEC, _NODE = np.deg2rad([192.85948, 27.12825, 122.93192])  # Galactic, J2000
 
@@ -43,7 +43,7 @@ class Globular:
         return float(np.log10(self.tidal / self.core))
 
     @property
-    @in_float64
+    @with_float64
     def depth(self) -> float:
         """Central potential W0 of the King model with this concentration."""
         low, high = 0.1, 16.0

@@ -13,8 +13,8 @@ from jax import Array
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
 _KROUPA_BREAKS = (0.01, 0.08, 0.5)
@@ -29,18 +29,18 @@ class MassFunction:
     slopes: Array = number()  # [K] slope of each piece
 
 
-@explained
+@explain_errors
 def salpeter(low: float = 0.1, high: float = 100.0) -> MassFunction:
     """Return the Salpeter mass function, a single piece of slope 2.35.
 
-    >>> round(float(mean(salpeter())), 3)
+    >>> round(float(mean_mass(salpeter())), 3)
     0.351
     """
     _validate_limits("salpeter", low, high)
     return MassFunction(jnp.array([low, high], float), jnp.array([2.35], float))
 
 
-@explained
+@explain_errors
 def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
     """Return the Kroupa mass function: slopes 0.3 from 0.01, 1.3 from 0.08 and 2.3 from 0.5."""
     _validate_limits("kroupa", low, high)
@@ -53,16 +53,16 @@ def kroupa(low: float = 0.08, high: float = 100.0) -> MassFunction:
     return MassFunction(jnp.array(breaks, float), jnp.array(slopes, float))
 
 
-@explained
-@allocation.bounded
-def draw(key: Array, law: MassFunction, count: int) -> Array:
+@explain_errors
+@allocation.limit_memory
+def sample_masses(key: Array, law: MassFunction, count: int) -> Array:
     """Sample masses [count], in the default precision."""
-    ranges.numbers("draw: count", count, (), whole=True, least=0)
-    law = _validate_law("draw", law)
+    ranges.numbers("sample_masses: count", count, (), whole=True, least=0)
+    law = _validate_law("sample_masses", law)
     return quantile(law, jax.random.uniform(key, (count,), law.breaks.dtype))
 
 
-@explained
+@explain_errors
 def quantile(law: MassFunction, share: Array) -> Array:
     """Return the mass below which the fraction `share` [...] of all stars lies, 0 to 1.
 
@@ -84,10 +84,10 @@ def quantile(law: MassFunction, share: Array) -> Array:
     return jnp.where(flat, a * jnp.exp(scaled), a * (1 + power * scaled) ** (1 / power))
 
 
-@explained
-def mean(law: MassFunction) -> Array:
+@explain_errors
+def mean_mass(law: MassFunction) -> Array:
     """Return the mean mass of a star."""
-    law = _validate_law("mean", law)
+    law = _validate_law("mean_mass", law)
     return jnp.sum(_pieces(law, 1)[1]) / jnp.sum(_pieces(law, 0)[1])
 
 
@@ -102,7 +102,7 @@ def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
     safe = jnp.where(flat, 1, power)
     span = jnp.where(flat, jnp.log(high / low), (high**safe - low**safe) / safe)
     amount = height * span
-    when_known(_refuse_steep, amount, law.slopes)
+    defer_check(_refuse_steep, amount, law.slopes)
     return height, amount
 
 
@@ -127,7 +127,7 @@ def _validate_law(name: str, law: MassFunction) -> MassFunction:
     pieces = jnp.shape(law.slopes)
     breaks = ranges.numbers(f"{name}: breaks", law.breaks, (pieces[0] + 1 if pieces else 2,))
     slopes = ranges.numbers(f"{name}: slopes", law.slopes, ("K",))
-    when_known(partial(_refuse_order, name), breaks)
+    defer_check(partial(_refuse_order, name), breaks)
     is_integer = lambda a: jnp.issubdtype(a.dtype, jnp.integer)
     return MassFunction(
         *(jnp.asarray(a, float if is_integer(a) else None) for a in (breaks, slopes))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgpu.runs.files import replacing
+from jaxgpu.runs.files import replace_file
 
 
 def read(file: str | Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -49,5 +49,5 @@ def write(file: str | Path, x: np.ndarray, v: np.ndarray, m: np.ndarray) -> None
         raise ValueError("write: a number is not finite; give finite positions and masses")
     rows = np.concatenate([m[:, None], x, v], 1)
     text = "\n".join(" ".join(f"{x:.17g}" for x in row) for row in rows.tolist()) + "\n"
-    with replacing(Path(file)) as out:
+    with replace_file(Path(file)) as out:
         out.write(text)

@@ -14,16 +14,16 @@ from jax import Array, lax
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 
-from ..bodies import apart, numbers, one_precision
 from ..measure import diagnostics
+from ..validation import check_distinct, check_numbers, one_precision
 
 PLUMMER_RADIUS = 3 * np.pi / 16  # scale length in N-body units
 
 
-@explained
-@allocation.bounded
+@explain_errors
+@allocation.limit_memory
 def plummer(key: Array, count: int) -> tuple[Array, Array]:
     """Sample positions and velocities [count, 3] of equal bodies in a Plummer sphere, centred.
 
@@ -42,12 +42,12 @@ def plummer(key: Array, count: int) -> tuple[Array, Array]:
     speed = escape * _speed_over_escape(jax.random.uniform(by_speed, (count,)))
     x = PLUMMER_RADIUS * r[None] * directions(by_place, count)
     v = PLUMMER_RADIUS**-0.5 * speed[None] * directions(by_course, count)
-    return centred(x, v)
+    return center(x, v)
 
 
-@explained
+@explain_errors
 @on_host
-def virial(
+def virialize(
     x: Array, v: Array, m: Array, ratio: float = 0.5, softening: float = 0.0
 ) -> tuple[Array, Array]:
     """Scale positions and velocities [N, 3] to exactly the energy of N-body units.
@@ -65,13 +65,13 @@ def virial(
     With softening the length is found by fixed-point iteration. It is accurate to rounding after 30
     rounds for softenings well below the virial radius.
     """
-    x = numbers("virial: x", x, shape=("N", 3))
-    v = numbers("virial: v", v, shape=x.shape)
-    m = numbers("virial: m", m, shape=x.shape[:1], above=0)
-    x, v, m = one_precision("virial", x=x, v=v, m=m)
-    apart("virial", x)
-    ranges.numbers("virial: ratio", ratio, (), least=0)
-    ranges.numbers("virial: softening", softening, (), least=0)
+    x = check_numbers("virialize: x", x, shape=("N", 3))
+    v = check_numbers("virialize: v", v, shape=x.shape)
+    m = check_numbers("virialize: m", m, shape=x.shape[:1], above=0)
+    x, v, m = one_precision("virialize", x=x, v=v, m=m)
+    check_distinct("virialize", x)
+    ranges.numbers("virialize: ratio", ratio, (), least=0)
+    ranges.numbers("virialize: softening", softening, (), least=0)
     return _scale_to_units(x, v, m, ratio, softening, 30 if softening else 1)
 
 
@@ -94,7 +94,7 @@ def _scale_to_units(
     return x * length, v * speed
 
 
-def centred(x: Array, v: Array) -> tuple[Array, Array]:
+def center(x: Array, v: Array) -> tuple[Array, Array]:
     """Return positions and velocities [N, 3] of equal bodies at [3, N] relative to the mean."""
     x, v = (q - jnp.mean(q, 1, keepdims=True) for q in (x, v))
     return x.T, v.T

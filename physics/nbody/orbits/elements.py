@@ -14,11 +14,11 @@ from jax import Array, lax
 from jaxgpu.devices import allocation
 from jaxgpu.geometry.vectors import cross
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
-from .. import bodies
+from .. import validation
 from . import universal
 
 _ROUNDS = 40  # maximum iterations for Kepler's equation; 2 to 6 are needed
@@ -52,7 +52,7 @@ class Elements:
     mean: Array = number(unit="rad")  # [...] mean anomaly
 
 
-@explained
+@explain_errors
 def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
     """Return the osculating elements [...] of relative positions and velocities [..., 3].
 
@@ -86,7 +86,7 @@ def from_state(x: Array, v: Array, gm: Array | float) -> Elements:
     return Elements(a=a, e=e, i=i, node=node, peri=peri, mean=mean)
 
 
-@explained
+@explain_errors
 def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
     """Return the eccentricity vector [..., 3], which points to the pericentre and has length e.
 
@@ -99,8 +99,8 @@ def eccentricity_vector(x: Array, v: Array, gm: Array | float) -> Array:
 
 def _check_relative(name: str, x: Array, v: Array, gm: Array | float) -> tuple[Array, Array, Array]:
     """Return checked relative positions and velocities [3, ...] and the gravitational parameter."""
-    x, v = bodies.relative(name, x, v)
-    gm = bodies.per_pair(f"{name}: gm", gm, x.shape[:-1], x.dtype, above=0)
+    x, v = validation.check_relative(name, x, v)
+    gm = validation.per_pair(f"{name}: gm", gm, x.shape[:-1], x.dtype, above=0)
     return jnp.moveaxis(x, -1, 0), jnp.moveaxis(v, -1, 0), gm
 
 
@@ -109,8 +109,8 @@ def _eccentricity_vector(x: Array, v: Array, gm: Array) -> Array:
     return ((v2 - gm / r)[None] * x - xv[None] * v) / gm[None]
 
 
-@explained
-@allocation.bounded
+@explain_errors
+@allocation.limit_memory
 def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
     """Return the relative position and velocity of the elements, both [..., 3].
 
@@ -118,7 +118,7 @@ def to_state(orbit: Elements, gm: Array | float) -> tuple[Array, Array]:
         ValueError: an orbit that is not an ellipse, or angles that are not finite.
     """
     a, e, i, node, peri, mean = _check_elements("elements.to_state", orbit)
-    gm = bodies.per_pair("elements.to_state: gm", gm, a.shape, a.dtype, above=0)
+    gm = validation.per_pair("elements.to_state: gm", gm, a.shape, a.dtype, above=0)
     anomaly = eccentric_anomaly(mean, e)
     c, s = jnp.cos(anomaly), jnp.sin(anomaly)
     minor = jnp.sqrt((1 - e) * (1 + e))
@@ -144,13 +144,13 @@ def _check_elements(name: str, orbit: Elements) -> tuple[Array, ...]:
     except ValueError:
         given = ", ".join(f"{field} {list(shape)}" for field, shape in shapes.items())
         raise ValueError(f"{name}: {given}; all elements must be of one shape") from None
-    values = bodies.unified(name, **fields)
+    values = validation.unify_dtypes(name, **fields)
     return tuple(jnp.broadcast_to(value, shape) for value in values)
 
 
-@explained
-@allocation.bounded
-def uniform(
+@explain_errors
+@allocation.limit_memory
+def sample_uniform(
     key: Array, count: int, a: tuple[float, float], e: Array | float, i: Array | float
 ) -> Elements:
     """Sample orbits [count] uniformly in every element, in the default precision.
@@ -162,12 +162,12 @@ def uniform(
         e: maximum eccentricity.
         i: maximum inclination, radians.
     """
-    name = "elements.uniform"
+    name = "elements.sample_uniform"
     ranges.numbers(f"{name}: count", count, (), whole=True, least=0)
     low, high = (ranges.numbers(f"{name}: a", value, (), above=0) for value in a)
     ranges.numbers(f"{name}: e", e, (), least=0, below=1)
     ranges.numbers(f"{name}: i", i, (), least=0, most=_PI, unit="rad")
-    when_known(partial(_refuse_order, name), low, high)
+    defer_check(partial(_refuse_order, name), low, high)
     lows = jnp.array([a[0], 0, 0, 0, 0, 0], float)[:, None]
     highs = jnp.array([a[1], e, i, *[2 * jnp.pi] * 3], float)[:, None]
     drawn = lows + (highs - lows) * jax.random.uniform(key, (6, count))
@@ -179,7 +179,7 @@ def _refuse_order(name: str, low: Array | float, high: Array | float) -> None:
         raise ValueError(f"{name}: a={(low, high)}; the smallest must come first")
 
 
-@explained
+@explain_errors
 def eccentric_anomaly(mean: Array, e: Array) -> Array:
     """Solve Kepler's equation E - e sin E = M for E, to rounding, for 0 <= e < 1.
 

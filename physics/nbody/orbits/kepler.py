@@ -13,15 +13,15 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.geometry.vectors import cross, dot, length
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from .. import bodies
+from .. import validation
 from . import universal
 
 _ROUNDS = 40  # 3 to 6 reach rounding; a radial fall through the centre never converges
 
 
-@explained
+@explain_errors
 def drift(x: Array, v: Array, gm: Array | float, dt: Array | float) -> tuple[Array, Array]:
     """Return the relative position and velocity [..., 3] of two isolated bodies after a time dt.
 
@@ -42,9 +42,9 @@ def drift(x: Array, v: Array, gm: Array | float, dt: Array | float) -> tuple[Arr
     >>> jnp.round(x, 5).tolist(), jnp.round(v, 5).tolist()
     ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     """
-    x, v = bodies.relative("kepler.drift", x, v)
-    gm = bodies.per_pair("kepler.drift: gm", gm, x.shape[:-1], x.dtype, least=0)
-    dt = bodies.per_pair("kepler.drift: dt", dt, x.shape[:-1], x.dtype)
+    x, v = validation.check_relative("kepler.drift", x, v)
+    gm = validation.per_pair("kepler.drift: gm", gm, x.shape[:-1], x.dtype, least=0)
+    dt = validation.per_pair("kepler.drift: dt", dt, x.shape[:-1], x.dtype)
     x, v = drift_components(jnp.moveaxis(x, -1, 0), jnp.moveaxis(v, -1, 0), gm, dt)
     return jnp.moveaxis(x, 0, -1), jnp.moveaxis(v, 0, -1)
 
@@ -69,8 +69,8 @@ def drift_components(x: Array, v: Array, gm: Array, dt: Array) -> tuple[Array, A
     return x + (f[None] * x + g[None] * v), v + (df[None] * x + dg[None] * v)
 
 
-@explained
-def pericentre(x: Array, v: Array, gm: Array | float) -> tuple[Array, Array]:
+@explain_errors
+def pericenter(x: Array, v: Array, gm: Array | float) -> tuple[Array, Array]:
     """Return the time to the nearest pericentre, negative if past, and its distance; both [...].
 
     Args:
@@ -83,17 +83,17 @@ def pericentre(x: Array, v: Array, gm: Array | float) -> tuple[Array, Array]:
     Raises:
         ValueError: as `drift`.
 
-    >>> time, q = pericentre(jnp.array([3.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.float32(1.0))
+    >>> time, q = pericenter(jnp.array([3.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.float32(1.0))
     >>> round(float(time), 4), float(q)
     (0.0, 3.0)
     """
-    x, v = bodies.relative("kepler.pericentre", x, v)
-    gm = bodies.per_pair("kepler.pericentre: gm", gm, x.shape[:-1], x.dtype, above=0)
-    return pericentre_components(jnp.moveaxis(x, -1, 0), jnp.moveaxis(v, -1, 0), gm)
+    x, v = validation.check_relative("kepler.pericenter", x, v)
+    gm = validation.per_pair("kepler.pericenter: gm", gm, x.shape[:-1], x.dtype, above=0)
+    return pericenter_components(jnp.moveaxis(x, -1, 0), jnp.moveaxis(v, -1, 0), gm)
 
 
-def pericentre_components(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
-    """Compute `pericentre` without checks, components first: [3, ...]."""
+def pericenter_components(x: Array, v: Array, gm: Array) -> tuple[Array, Array]:
+    """Compute `pericenter` without checks, components first: [3, ...]."""
     r, radial = length(x), dot(x, v)
     beta = 2 * gm / r - dot(v, v)
     zeta = gm - beta * r

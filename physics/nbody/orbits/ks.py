@@ -14,10 +14,10 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import length
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree
 
-from .. import bodies
+from .. import validation
 from . import universal
 
 _ROUNDS = 61  # maximum iterations for Kepler's equation; 3 to 8 are needed
@@ -34,11 +34,11 @@ class Orbit:
     m: Array  # [...] mass of both
 
 
-@explained
-def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
+@explain_errors
+def from_cartesian(x: Array, v: Array, m: Array | float) -> Orbit:
     """Convert relative position and velocity [3, ...], of total mass m [...], to a KS orbit.
 
-    >>> orbit = regularised(jnp.array([2.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.array(2.0))
+    >>> orbit = from_cartesian(jnp.array([2.0, 0, 0]), jnp.array([0, 1.0, 0]), jnp.array(2.0))
     >>> float(orbit.h), round(float(period(orbit)), 3)
     (-0.5, 12.566)
 
@@ -46,8 +46,8 @@ def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
         ValueError: inconsistent shapes, values that are not finite, bodies at one position, a mass
             that is not positive, two floating types.
     """
-    x, v = bodies.relative("ks.regularised", x, v, axis=0)
-    m = bodies.per_pair("ks.regularised: m", m, x.shape[1:], x.dtype, above=0)
+    x, v = validation.check_relative("ks.from_cartesian", x, v, axis=0)
+    m = validation.per_pair("ks.from_cartesian: m", m, x.shape[1:], x.dtype, above=0)
     r = length(x)
     right = x[0] >= 0
     big = jnp.sqrt((r + jnp.abs(x[0])) / 2)
@@ -58,20 +58,20 @@ def regularised(x: Array, v: Array, m: Array | float) -> Orbit:
     return Orbit(u=u, w=_transpose_product(u, v) / 2, h=h, m=jnp.broadcast_to(m, r.shape))
 
 
-@explained
-def physical(orbit: Orbit) -> tuple[Array, Array]:
+@explain_errors
+def to_cartesian(orbit: Orbit) -> tuple[Array, Array]:
     """Convert a KS orbit to relative position and velocity, both [3, ...]."""
     r = distance(orbit)
     return _product(orbit.u, orbit.u), 2 * _product(orbit.u, orbit.w) / r[None]
 
 
-@explained
+@explain_errors
 def distance(orbit: Orbit) -> Array:
     """Return the distance [...] of the two bodies."""
     return jnp.sum(orbit.u * orbit.u, 0)
 
 
-@explained
+@explain_errors
 def period(orbit: Orbit) -> Array:
     """Return the period [...] of an ellipse; infinite if the orbit is not bound."""
     bound = orbit.h < 0
@@ -79,8 +79,8 @@ def period(orbit: Orbit) -> Array:
     return jnp.where(bound, 2 * jnp.pi * orbit.m / (size * jnp.sqrt(size)), jnp.inf)
 
 
-@explained
-def apocentre(orbit: Orbit) -> Array:
+@explain_errors
+def apocenter(orbit: Orbit) -> Array:
     """Return the maximum distance [...]; infinite if the orbit is not bound."""
     bound = orbit.h < 0
     a = -orbit.m / (2 * jnp.where(bound, orbit.h, -1))
@@ -93,7 +93,7 @@ def _eccentricity2(orbit: Orbit, a: Array) -> Array:
     return c * c + eta * eta / (orbit.m * a)
 
 
-@explained
+@explain_errors
 def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
     """Advance the orbit by the regular time `s` [...]; also return the physical time elapsed."""
     s = jnp.asarray(ranges.numbers("ks.drift: s", s), orbit.h.dtype)
@@ -111,7 +111,7 @@ def drift(orbit: Orbit, s: Array) -> tuple[Orbit, Array]:
     return later, r * g1 + eta * g2 + orbit.m * g3
 
 
-@explained
+@explain_errors
 def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
     """Apply a relative acceleration `a` [3, ...] for a regular time `s`, at constant position.
 
@@ -123,14 +123,14 @@ def kick(orbit: Orbit, s: Array, a: Array) -> Orbit:
     return Orbit(orbit.u, w, orbit.h + s * jnp.sum((orbit.w + w) * pull, 0), orbit.m)
 
 
-@explained
-def after(orbit: Orbit, t: Array) -> Orbit:
+@explain_errors
+def advance(orbit: Orbit, t: Array) -> Orbit:
     """Advance the unperturbed orbit by a physical time `t` [...] of either sign, to rounding."""
-    return drift(orbit, until(orbit, t))[0]
+    return drift(orbit, regular_time(orbit, t))[0]
 
 
-@explained
-def until(orbit: Orbit, t: Array) -> Array:
+@explain_errors
+def regular_time(orbit: Orbit, t: Array) -> Array:
     """Return the regular time [...] that corresponds to a physical time `t` [...] of either sign.
 
     Whole revolutions are removed first. `universal.solve` then solves Kepler's equation within
@@ -138,7 +138,7 @@ def until(orbit: Orbit, t: Array) -> Array:
     r'' >= m, so t >= m s^3 / 24. Far out on a hyperbola, t n >= 2 sinh(n' s / 2) - n' s with
     n' = sqrt(2 h) and n = n'^3 / m.
     """
-    t = jnp.asarray(ranges.numbers("ks.until: t", t), orbit.h.dtype)
+    t = jnp.asarray(ranges.numbers("ks.regular_time: t", t), orbit.h.dtype)
     turn = period(orbit)
     bound = jnp.isfinite(turn)
     turn = jnp.where(bound, turn, 1)

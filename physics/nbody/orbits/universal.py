@@ -24,11 +24,11 @@ _DOUBLED = 200.0  # maximum argument for the series with doubling
 # s -> (time since the start, distance, derivative of the distance by s), all [...]
 type Flight = Callable[[Array], tuple[Array, Array, Array]]
 # (s, the last step, the error of the time at s) -> mask [...] of converged lanes
-type Settled = Callable[[Array, Array, Array], Array]
+type IsConverged = Callable[[Array, Array, Array], Array]
 
 
 def solve(
-    flight: Flight, start: Array, dt: Array, most: Array, settled: Settled, rounds: int
+    flight: Flight, start: Array, dt: Array, most: Array, settled: IsConverged, rounds: int
 ) -> Array:
     """Return the `s` [...] at which the time is `dt` [...], with the sign of dt and |s| <= `most`.
 

@@ -13,10 +13,10 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import cross, dot
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import number, pytree
 
-from .. import bodies
+from .. import validation
 from ..orbits import kepler
 
 
@@ -41,15 +41,15 @@ class Log:
     count: Array  # [] int32: encounters so far; those after the first C are dropped
 
 
-def empty(capacity: int, like: Array) -> Log:
+def empty_log(capacity: int, like: Array) -> Log:
     """Return a log with capacity for `capacity` encounters, in the dtype of `like`."""
-    ranges.numbers("encounters.empty: capacity", capacity, (), whole=True, least=1)
+    ranges.numbers("encounters.empty_log: capacity", capacity, (), whole=True, least=1)
     none, index = jnp.zeros(capacity, like.dtype), jnp.zeros(capacity, jnp.int32)
     return Log(time=none, body=index, star=index, distance=none, speed=none, count=jnp.int32(0))
 
 
-@explained
-def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | float) -> Log:
+@explain_errors
+def log_stars(log: Log, before: Moment, after: Moment, m: Array, radius: Array | float) -> Log:
     """Add to the log all encounters among stars that are closer than `radius`.
 
     Args:
@@ -64,7 +64,7 @@ def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | f
     Raises:
         ValueError: inconsistent shapes, values not finite, a negative mass, a radius not positive.
     """
-    name = "encounters.watched"
+    name = "encounters.log_stars"
     stars = [_check_moment(name, "stars", moment) for moment in (before, after)]
     m = _check_masses(name, m, stars[0].shape[1], radius)
     found = _closest_encounters(stars, stars, m, m, before.t, after.t, radius)
@@ -75,8 +75,8 @@ def watched(log: Log, before: Moment, after: Moment, m: Array, radius: Array | f
     return _append_encounters(log, found, found["any"] & ~(mutual & (partner < body)))
 
 
-@explained
-def watched_tracers(
+@explain_errors
+def log_tracers(
     log: Log,
     before: Moment,
     after: Moment,
@@ -97,9 +97,9 @@ def watched_tracers(
         radius: maximum pericentre distance that is logged.
 
     Raises:
-        ValueError: as `watched`.
+        ValueError: as `log_stars`.
     """
-    name = "encounters.watched_tracers"
+    name = "encounters.log_tracers"
     stars = [_check_moment(name, "stars", moment) for moment in (before, after)]
     tracers = [_check_moment(name, "tracers", moment) for moment in (tracers_before, tracers_after)]
     m = _check_masses(name, m, stars[0].shape[1], radius)
@@ -111,8 +111,8 @@ def watched_tracers(
 def _check_moment(name: str, which: str, moment: Moment) -> Array:
     """Return checked positions over velocities [6, N], the layout of the kernel."""
     ranges.numbers(f"{name}: t", moment.t, ())
-    x = bodies.vectors(f"{name}: {which}, x", moment.x)
-    v = bodies.vectors(f"{name}: {which}, v", moment.v)
+    x = validation.check_vectors(f"{name}: {which}, x", moment.x)
+    v = validation.check_vectors(f"{name}: {which}, v", moment.v)
     if x.ndim != 2 or x.shape != v.shape:
         shapes = f"x {list(x.shape)}, v {list(v.shape)}"
         raise ValueError(f"{name}: {which}, {shapes}; they must be [N, 3], both alike")
@@ -165,7 +165,7 @@ def _closest_encounters(
         star = jnp.argmin(q).astype(jnp.int32)
         state = [jnp.where(near[star], a[star], b[star]) for a, b in zip(after, before)]
         x, v = jnp.stack(state[:3]), jnp.stack(state[3:])
-        wait, _ = kepler.pericentre_components(x, v, gm[star])
+        wait, _ = kepler.pericenter_components(x, v, gm[star])
         wait = jnp.clip(jnp.where(near[star], span + wait, wait), 0, span)
         spin = jnp.sqrt(_angular_momentum2(state))
         return {

@@ -13,11 +13,11 @@ from jax import Array, lax
 from jax.sharding import PartitionSpec
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import bodies
-from .lanes import Lanes, along, finished, loaded, step
+from .. import validation
+from .lanes import Lanes, expand_mask, init_lanes, is_finished, step
 
 _TURNS = 8  # steps between two checks of the queue
 
@@ -61,8 +61,8 @@ class Ensemble:
         """
         name = "Ensemble.init"
         ranges.check(name, self)
-        x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
-        m = bodies.numbers(f"{name}: m", m, least=0)
+        x, v = validation.check_vectors(f"{name}: x", x), validation.check_vectors(f"{name}: v", v)
+        m = validation.check_numbers(f"{name}: m", m, least=0)
         if x.ndim != 3 or x.shape[1] == 0 or v.shape != x.shape or m.shape != x.shape[:2]:
             shapes = f"x {list(x.shape)}, v {list(v.shape)}, m {list(m.shape)}"
             raise ValueError(
@@ -73,8 +73,8 @@ class Ensemble:
             raise ValueError(
                 f"{name}: dt has shape {list(jnp.shape(self.dt))}; it must be [] or [{count}]"
             )
-        x, v, m = bodies.one_precision(name, x=x, v=v, m=m)
-        when_known(lambda x, m: _refuse_meetings(name, np.asarray(x), np.asarray(m)), x, m)
+        x, v, m = validation.one_precision(name, x=x, v=v, m=m)
+        defer_check(lambda x, m: _refuse_meetings(name, np.asarray(x), np.asarray(m)), x, m)
         none = jnp.zeros(count, jnp.int32)
         return Systems(x=x, v=v, m=m, steps=none, unfinished=none.astype(bool))
 
@@ -168,7 +168,7 @@ def _advance(spec: Ensemble, state: Systems) -> Systems:
         lanes, out, queued = carry
         lanes = lax.fori_loop(0, _TURNS, lambda _, lanes: step(spec, lanes), lanes)
         return lax.cond(
-            jnp.any(finished(spec, lanes) & (lanes.owner < count)),
+            jnp.any(is_finished(spec, lanes) & (lanes.owner < count)),
             lambda: _swap_finished(spec, systems, lanes, out, queued),
             lambda: (lanes, out, queued),
         )
@@ -188,7 +188,7 @@ def _swap_finished(
 ) -> tuple[Lanes, _FinishedSystems, Array]:
     """Store the systems that have finished and load the waiting ones."""
     count = systems.dt.shape[0]
-    free = finished(spec, lanes)
+    free = is_finished(spec, lanes)
     # the owner of an idle lane is `count`, an index that is dropped, so nothing is stored twice
     place = jnp.where(free, lanes.owner, count)
     put = lambda column, new: column.at[..., place].set(new, mode="drop")
@@ -201,11 +201,11 @@ def _swap_finished(
     )
     following = queued + jnp.cumsum(free, dtype=jnp.int32) - 1
     fresh = _load_systems(systems, jnp.where(free, jnp.minimum(following, count), count))
-    lanes = jax.tree.map(lambda new, old: jnp.where(along(free, new), new, old), fresh, lanes)
+    lanes = jax.tree.map(lambda new, old: jnp.where(expand_mask(free, new), new, old), fresh, lanes)
     return lanes, out, jnp.minimum(queued + jnp.sum(free, dtype=jnp.int32), count)
 
 
 def _load_systems(systems: _SystemColumns, owner: Array) -> Lanes:
     """Return lanes with the systems `owner` [W] at their start; idle lanes repeat the last one."""
     taken = jax.tree.map(lambda q: jnp.take(q, owner, axis=-1, mode="clip"), systems)
-    return loaded(taken.x, taken.v, taken.m, taken.dt, owner)
+    return init_lanes(taken.x, taken.v, taken.m, taken.dt, owner)

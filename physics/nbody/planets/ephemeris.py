@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxgpu.inputs import ranges
 
-from .. import bodies
+from .. import validation
 
 AU = 149597870.7  # km
 J2000 = 2451545.0  # Julian date of 2000 January 1, 12 h
@@ -58,30 +58,30 @@ def de440(jd: float) -> Ephemeris:
     )
 
 
-def ecliptic(vector: np.ndarray) -> np.ndarray:
+def to_ecliptic(vector: np.ndarray) -> np.ndarray:
     """Convert components [..., 3] from the ICRF axes to the axes of the J2000 ecliptic.
 
     Raises:
         ValueError: another shape, a component that is not finite.
 
-    >>> pole = ecliptic(np.array([0, -np.sin(OBLIQUITY), np.cos(OBLIQUITY)]))
+    >>> pole = to_ecliptic(np.array([0, -np.sin(OBLIQUITY), np.cos(OBLIQUITY)]))
     >>> bool(np.abs(pole - [0, 0, 1]).max() < 1e-15)
     True
     """
-    return _rotate_about_x("ephemeris.ecliptic", vector, OBLIQUITY)
+    return _rotate_about_x("ephemeris.to_ecliptic", vector, OBLIQUITY)
 
 
-def equatorial(vector: np.ndarray) -> np.ndarray:
+def to_equatorial(vector: np.ndarray) -> np.ndarray:
     """Convert components [..., 3] from the axes of the J2000 ecliptic to the ICRF axes.
 
     Raises:
-        ValueError: as `ecliptic`.
+        ValueError: as `to_ecliptic`.
     """
-    return _rotate_about_x("ephemeris.equatorial", vector, -OBLIQUITY)
+    return _rotate_about_x("ephemeris.to_equatorial", vector, -OBLIQUITY)
 
 
 def _rotate_about_x(name: str, vector: np.ndarray, angle: float) -> np.ndarray:
     """Return the components in axes rotated about the x axis, which points to the equinox."""
     c, s = np.cos(angle), np.sin(angle)
-    x, y, z = np.moveaxis(np.asarray(bodies.vectors(f"{name}: vector", vector)), -1, 0)
+    x, y, z = np.moveaxis(np.asarray(validation.check_vectors(f"{name}: vector", vector)), -1, 0)
     return np.stack([x, c * y + s * z, c * z - s * y], -1)

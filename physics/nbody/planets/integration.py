@@ -11,10 +11,10 @@ from jax.sharding import Mesh
 
 from jaxgpu.devices import precision
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.runs import Keep, Resume, Run, run
 
-from .. import shares
+from .. import sharding
 
 
 class Integrator[S](Protocol):
@@ -40,7 +40,7 @@ class Integrator[S](Protocol):
         ...
 
 
-@explained
+@explain_errors
 @on_host
 def integrate[S](
     spec: Integrator[S],
@@ -69,7 +69,7 @@ def integrate[S](
         m: masses [M, N], for an `Ensemble`; other specs store the masses of their bodies.
         tracers: positions and velocities [M, 3] of bodies without mass, for a spec that takes them.
         measure: function of the state for the history; none by default. A method of the spec, such
-            as `WisdomHolman.inertial`, or a function of the module.
+            as `WisdomHolman.to_inertial`, or a function of the module.
         until: the run ends after the first step whose state makes this true.
         mesh: devices over which the tracers of `Planetary` or the systems of an `Ensemble` are
             distributed; it must divide their number. Massive bodies are replicated. Results are
@@ -90,7 +90,7 @@ def integrate[S](
     >>> from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
     >>> spec = WisdomHolman(gm=np.array([1.0, 1e-3]), dt=0.125)
     >>> x, v = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[0.0, 0, 0], [0, 1, 0]])
-    >>> course = integrate(spec, x, v, 1.0, measure=spec.inertial)
+    >>> course = integrate(spec, x, v, 1.0, measure=spec.to_inertial)
     >>> course.history[0].shape
     (9, 2, 3)
     """
@@ -109,7 +109,7 @@ def integrate[S](
     with precision.scope((x, v, m, tracers)):
         state, step = spec.init(x, v, **given), spec.step
         if mesh is not None:
-            state, step = shares.spread("integrate", spec, state, mesh)
+            state, step = sharding.shard_state("integrate", spec, state, mesh)
         return run(
             step,
             state,

@@ -26,7 +26,7 @@ from ..forces.powers import inverse_powers
 from ..steps import kahan, radau
 
 
-class Rule(Protocol):
+class StepControl(Protocol):
     """Settings of the step control, as in `Ensemble`."""
 
     @property
@@ -68,12 +68,12 @@ class Lanes:
     owner: Array  # [W] int32: index of the system; M for none
 
 
-def finished(rule: Rule, lanes: Lanes) -> Array:
+def is_finished(rule: StepControl, lanes: Lanes) -> Array:
     """Return a mask [W] of lanes that have covered their time or are out of steps."""
     return ~(lanes.t < lanes.span) | (lanes.tries >= rule.most)
 
 
-def loaded(x: Array, v: Array, m: Array, span: Array, owner: Array) -> Lanes:
+def init_lanes(x: Array, v: Array, m: Array, span: Array, owner: Array) -> Lanes:
     """Return lanes with systems at their start, which will cover the time `span` [W]."""
     a = _pull(m, x)
     # the first step is only a guess: step control rejects and repeats it if it is too long
@@ -104,22 +104,22 @@ def loaded(x: Array, v: Array, m: Array, span: Array, owner: Array) -> Lanes:
     )
 
 
-def step(rule: Rule, lanes: Lanes) -> Lanes:
+def step(rule: StepControl, lanes: Lanes) -> Lanes:
     """Try one step of each unfinished lane; accept it, or reject it and shorten the next."""
     dt = jnp.minimum(lanes.dt, lanes.span - lanes.t)
     ratio = dt / jnp.where(lanes.last > 0, lanes.last, 1)
     by_lane, ratio = dt[None, None], ratio[None, None]
-    guess = radau.continued(lanes.a, ratio)
-    nodes, change = radau.solve_in_turn(
+    guess = radau.extrapolate_poly(lanes.a, ratio)
+    nodes, change = radau.solve_gauss_seidel(
         lambda x, v: _pull(lanes.m, x), lanes.x, lanes.v, by_lane, guess, rule.sweeps
     )
-    a = [lax.optimization_barrier(radau.combined(row, nodes)) for row in radau.LAGRANGE]
+    a = [lax.optimization_barrier(radau.weighted_sum(row, nodes)) for row in radau.LAGRANGE]
     best, good = _judge_step(rule, (nodes[0], a[7], change), dt)
-    done = finished(rule, lanes)
+    done = is_finished(rule, lanes)
     taken = good & ~done
-    dx, dv = (radau.combined(w[8], nodes) for w in (radau.POSITION, radau.VELOCITY))
+    dx, dv = (radau.weighted_sum(w[8], nodes) for w in (radau.POSITION, radau.VELOCITY))
     dx, dv = by_lane * (lanes.v + by_lane * dx), by_lane * dv
-    moved = [kahan.added(*q) for q in ((lanes.x, lanes.low[0], dx), (lanes.v, lanes.low[1], dv))]
+    moved = [kahan.add(*q) for q in ((lanes.x, lanes.low[0], dx), (lanes.v, lanes.low[1], dv))]
     arrives = dt >= lanes.span - lanes.t
     new = replace(
         lanes,
@@ -131,12 +131,12 @@ def step(rule: Rule, lanes: Lanes) -> Lanes:
         last=dt,
         steps=lanes.steps + 1,
     )
-    kept = jax.tree.map(lambda new, old: jnp.where(along(taken, new), new, old), new, lanes)
+    kept = jax.tree.map(lambda new, old: jnp.where(expand_mask(taken, new), new, old), new, lanes)
     tries = lanes.tries + (~done).astype(jnp.int32)
     return replace(kept, dt=jnp.where(done, lanes.dt, best), tries=tries)
 
 
-def _judge_step(rule: Rule, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
+def _judge_step(rule: StepControl, vectors: tuple[Array, ...], dt: Array) -> tuple[Array, Array]:
     """Return the step to try next, and whether this one is accurate enough, for each lane.
 
     vectors: the acceleration [N, 3, W] at the start, its highest coefficient, and the last change
@@ -176,6 +176,6 @@ def _pull(m: Array, x: Array) -> Array:
     return lax.optimization_barrier(jnp.stack([functools.reduce(operator.add, q) for q in total]))
 
 
-def along(mask: Array, like: Array) -> Array:
+def expand_mask(mask: Array, like: Array) -> Array:
     """Return the mask [W] with leading axes of length one, for leaves [..., W]."""
     return mask.reshape((1,) * (like.ndim - 1) + mask.shape)

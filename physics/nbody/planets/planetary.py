@@ -17,10 +17,10 @@ from jax.sharding import PartitionSpec
 
 from jaxgpu.devices import allocation
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import bodies
+from .. import validation
 from ..forces import pairs, relativity
 from ..orbits import elements
 from ..orbits.elements import Elements
@@ -67,7 +67,7 @@ class Planetary:
     dt: Array | float = number(unit="time")  # [] time of a step; negative: backwards in time
     light: Array | float = number(
         # [] speed of light; inf: Newton's gravity
-        default=relativity.LIGHT,
+        default=relativity.SPEED_OF_LIGHT,
         above=0,
         infinite=True,
         unit="length / time",
@@ -95,11 +95,11 @@ class Planetary:
         """Advance the state by `dt`."""
 
         def substep(state: State, _: None) -> tuple[State, tuple[Array, Array, Array]]:
-            guess = radau.extrapolated(state.a, jnp.ones((1, 1), state.x.dtype))
+            guess = radau.extrapolate(state.a, jnp.ones((1, 1), state.x.dtype))
             a, change = _solve(self, state.x, state.v, guess, self.iterations)
             dx, dv = radau.increment(state.v, _substep(self, state.x), a)
-            x, low_x = kahan.added(state.x, state.low_x, dx)
-            v, low_v = kahan.added(state.v, state.low_v, dv)
+            x, low_x = kahan.add(state.x, state.low_x, dx)
+            v, low_v = kahan.add(state.v, state.low_v, dv)
             coarse = state.coarse + _count_coarse(a, change)
             passed = (state.x, state.v, a)
             return replace(state, x=x, v=v, low_x=low_x, low_v=low_v, a=a, coarse=coarse), passed
@@ -121,7 +121,7 @@ class Planetary:
         return replace(everywhere, tracers=tracers.partition(axis))
 
 
-def faults(state: State) -> list[str]:
+def error_messages(state: State) -> list[str]:
     """Return messages about inaccurate or failed steps of a run; empty if there were none.
 
     Call it at the end of a run: `step` never raises, because it is compiled.
@@ -149,7 +149,7 @@ def tracer_orbits(gm: Array | float, state: State) -> Elements:
     return elements.from_state(state.tracers.x - state.x[:1], state.tracers.v - state.v[:1], gm)
 
 
-@allocation.bounded
+@allocation.limit_memory
 @jax.jit
 def _start(spec: Planetary, x: Array, v: Array, tracer_x: Array, tracer_v: Array) -> State:
     gm, light = _cast_like(x, spec.gm, spec.light)
@@ -173,13 +173,13 @@ def _validate(
 ) -> tuple[Array, ...]:
     name = "Planetary.init"
     ranges.check(name, spec)
-    gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
-    x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
+    gm = validation.check_numbers(f"{name}: gm", spec.gm, least=0)
+    x, v = validation.check_vectors(f"{name}: x", x), validation.check_vectors(f"{name}: v", v)
     if pair is not None and not (isinstance(pair, tuple | list) and len(pair) == 2):
         raise TypeError(f"{name}: tracers={type(pair).__name__}; they must be (x [M, 3], v [M, 3])")
     tracer_x, tracer_v = (np.zeros((0, 3)),) * 2 if pair is None else pair
-    tracer_x = bodies.vectors(f"{name}: tracers, x", tracer_x)
-    tracer_v = bodies.vectors(f"{name}: tracers, v", tracer_v)
+    tracer_x = validation.check_vectors(f"{name}: tracers, x", tracer_x)
+    tracer_v = validation.check_vectors(f"{name}: tracers, v", tracer_v)
     n = gm.shape[0] if gm.ndim == 1 else 0
     if gm.ndim != 1 or x.shape != (n, 3) or v.shape != (n, 3) or n == 0:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
@@ -199,11 +199,11 @@ def _validate(
         "tracers": tracer_x,
         "velocities of tracers": tracer_v,
     }
-    x, v, gm, tracer_x, tracer_v = bodies.one_precision(name, **given)
-    bodies.apart(f"{name}: x", x)
-    bodies.clear(f"{name}: tracers", tracer_x, x)
+    x, v, gm, tracer_x, tracer_v = validation.one_precision(name, **given)
+    validation.check_distinct(f"{name}: x", x)
+    validation.check_tracers(f"{name}: tracers", tracer_x, x)
     if tracer_x.size:
-        when_known(partial(_refuse_order, name), gm, spec.light)
+        defer_check(partial(_refuse_order, name), gm, spec.light)
     return x, v, tracer_x, tracer_v
 
 
@@ -250,7 +250,7 @@ def _count_coarse(a: Array, change: Array) -> Array:
 def _force(spec: Planetary, massive_x: Array, massive_v: Array, x: Array, v: Array) -> Array:
     """Return Newton's pull of all bodies plus the Schwarzschild term of the heaviest, [K, 3, B]."""
     gm, light = _cast_like(x, spec.gm, spec.light)
-    a = pairs.pull_of_few(massive_x, gm, x)
+    a = pairs.batched_pull(massive_x, gm, x)
     r, w = (
         [p[:, k] - q[:, 0, k, None] for k in range(3)] for p, q in ((x, massive_x), (v, massive_v))
     )

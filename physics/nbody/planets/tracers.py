@@ -3,10 +3,10 @@
 A span of time is crossed in 2^k equal Gauss-Radau steps, with a level k for each tracer. Levels are
 processed in ascending order. The tracers of a level are gathered into tiles of fixed size. One
 program thus serves any number of them, and only tracers in a close encounter pay for it. On
-accelerators a tile holds `WIDE` tracers, and smaller numbers are not gathered. If its steps were
-too long, a tracer restarts the span one or more levels deeper. The step control is that of IAS15
-(Rein & Spiegel 2015, doi:10.1093/mnras/stu2164, sect. 2.4): the highest-order coefficient of the
-acceleration over the acceleration.
+accelerators a tile holds `TILE_SIZE` tracers, and smaller numbers are not gathered. If its steps
+were too long, a tracer restarts the span one or more levels deeper. The step control is that of
+IAS15 (Rein & Spiegel 2015, doi:10.1093/mnras/stu2164, sect. 2.4): the highest-order coefficient of
+the acceleration over the acceleration.
 
 Cost: 8 + 7 (iterations - 1) evaluations of N forces per step; memory O(M). Tracers do not act on
 the massive bodies, whose bits do not depend on the number of tracers. Internally, components come
@@ -27,7 +27,7 @@ from jax.sharding import PartitionSpec
 from jaxgpu.geometry.vectors import length
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import bodies
+from .. import validation
 from ..steps import radau
 from ..steps.dense_output import DenseOutput
 
@@ -36,7 +36,7 @@ Force = Callable[[Array, Array, Array, Array], Array]
 
 # Tracers per tile on accelerators: a step takes some 10^4 operations per tracer, and for a whole
 # tile half as long as its kernel launches.
-WIDE = 65536
+TILE_SIZE = 65536
 
 
 @pytree
@@ -70,12 +70,15 @@ def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
     Raises:
         ValueError: inconsistent shapes, values that are not finite.
     """
-    x, v = bodies.vectors("tracers.init: x", x), bodies.vectors("tracers.init: v", v)
+    x, v = (
+        validation.check_vectors("tracers.init: x", x),
+        validation.check_vectors("tracers.init: v", v),
+    )
     if x.ndim != 2 or x.shape != v.shape:
         raise ValueError(
             f"tracers.init: x {list(x.shape)}, v {list(v.shape)}; they must be [M, 3], both alike"
         )
-    massive = output.at(jnp.zeros(1, x.dtype))
+    massive = output.evaluate(jnp.zeros(1, x.dtype))
     a = force(*massive, x.T[None], v.T[None])
     # from a constant guess, a step of an eighth of the span still converges
     level = jnp.full(x.shape[0], 3, jnp.int32)
@@ -100,14 +103,14 @@ def advance(force: Force, control: Control, output: DenseOutput, tracers: Tracer
     """Advance the tracers to the end of the dense output."""
     if tracers.x.shape[0] == 0:
         return tracers
-    moved = partial(advance_in_tiles, force, control, output)
-    few = tracers.x.shape[0] <= WIDE
-    at_once = partial(advance_at_once, force, control, output)
-    wide = at_once if few else partial(moved, WIDE)
+    moved = partial(advance_tiles, force, control, output)
+    few = tracers.x.shape[0] <= TILE_SIZE
+    at_once = partial(advance_all, force, control, output)
+    wide = at_once if few else partial(moved, TILE_SIZE)
     return lax.platform_dependent(tracers, cpu=partial(moved, control.tile), default=wide)
 
 
-def advance_in_tiles(
+def advance_tiles(
     force: Force, control: Control, output: DenseOutput, size: int, tracers: Tracers
 ) -> Tracers:
     """Do as `advance`, with the tracers of a level gathered into tiles of `size`."""
@@ -138,9 +141,7 @@ def advance_in_tiles(
     return _transpose_axes(lax.while_loop(lambda carry: jnp.any(carry[2]), process_level, start)[1])
 
 
-def advance_at_once(
-    force: Force, control: Control, output: DenseOutput, tracers: Tracers
-) -> Tracers:
+def advance_all(force: Force, control: Control, output: DenseOutput, tracers: Tracers) -> Tracers:
     """Do as `advance`, but advance all tracers at each level and keep the results of the due ones.
 
     Where kernel launches dominate the cost, this is cheaper than gathering the due tracers.
@@ -178,9 +179,9 @@ def _cross_span(
 
     def step(s: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         x, v, a, worst = carry
-        massive = lax.optimization_barrier(output.at((s.astype(x.dtype) + nodes) * part))
+        massive = lax.optimization_barrier(output.evaluate((s.astype(x.dtype) + nodes) * part))
         accelerate = lambda first, x, v: force(massive[0][first:], massive[1][first:], x, v)
-        guess = radau.extrapolated(a, jnp.where(s == 0, ratio, 1)[None])
+        guess = radau.extrapolate(a, jnp.where(s == 0, ratio, 1)[None])
         a, change = radau.solve(accelerate, x, v, dt, guess, control.iterations)
         dx, dv = radau.increment(v, dt, a)
         return x + dx, v + dv, a, jnp.maximum(worst, error(control, a, change))
@@ -201,7 +202,7 @@ def error(control: Control, a: Array, change: Array, least: Array | float = 0.0)
     """
     pull, rounding = jnp.maximum(length(a[0]), least), float(jnp.finfo(a.dtype).eps)
     noise = rounding * float(np.abs(radau.LAGRANGE[7]).sum())
-    truncation = length(radau.weighted(radau.LAGRANGE[7:], a)[0])
+    truncation = length(radau.apply_weights(radau.LAGRANGE[7:], a)[0])
     truncation = truncation / jnp.maximum(jnp.asarray(control.tolerance, a.dtype), noise)
     convergence = jnp.maximum(jnp.asarray(control.convergence, a.dtype), 8 * rounding)
     return jnp.maximum(truncation, length(change) / convergence) / pull

@@ -16,10 +16,10 @@ from jax import Array, lax
 
 from jaxgpu.geometry.vectors import dot
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.calls import when_known
+from jaxgpu.inputs.calls import defer_check
 from jaxgpu.inputs.fields import number, pytree
 
-from .. import bodies
+from .. import validation
 from ..orbits import kepler
 
 
@@ -40,7 +40,7 @@ class WisdomHolman:
 
     >>> spec = WisdomHolman(gm=jnp.array([1.0, 1e-3]), dt=0.1)
     >>> x, v = jnp.array([[0.0, 0, 0], [1, 0, 0]]), jnp.array([[0.0, 0, 0], [0, 1, 0]])
-    >>> x, v = spec.inertial(jax.jit(spec.step)(spec.init(x, v)))
+    >>> x, v = spec.to_inertial(jax.jit(spec.step)(spec.init(x, v)))
     >>> [round(float(c), 3) for c in x[1]]
     [0.995, 0.1, 0.0]
     """
@@ -72,9 +72,9 @@ class WisdomHolman:
         v = jnp.concatenate([v[:, :1], v1], 1) + dt / 2 * a
         return State(x=x.T, v=v.T, a=a.T)
 
-    def inertial(self, state: State) -> tuple[Array, Array]:
+    def to_inertial(self, state: State) -> tuple[Array, Array]:
         """Return positions and velocities [N, 3] in the inertial frame."""
-        ranges.check("WisdomHolman.inertial", self)
+        ranges.check("WisdomHolman.to_inertial", self)
         gm = jnp.asarray(self.gm, state.x.dtype)
         return _from_jacobi(gm, state.x.T).T, _from_jacobi(gm, state.v.T).T
 
@@ -89,16 +89,16 @@ def _validate(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Arr
     """Return the masses [N], positions and velocities [N, 3] after checks."""
     name = "WisdomHolman.init"
     ranges.check(name, spec)
-    gm = bodies.numbers(f"{name}: gm", spec.gm, least=0)
-    x, v = bodies.vectors(f"{name}: x", x), bodies.vectors(f"{name}: v", v)
+    gm = validation.check_numbers(f"{name}: gm", spec.gm, least=0)
+    x, v = validation.check_vectors(f"{name}: x", x), validation.check_vectors(f"{name}: v", v)
     if gm.ndim != 1 or gm.size == 0 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
         raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with a body or more")
     if jnp.ndim(spec.dt):
         raise ValueError(f"{name}: dt has shape {list(jnp.shape(spec.dt))}; it must be one number")
-    x, v, gm = bodies.one_precision(name, x=x, v=v, gm=gm)
-    when_known(partial(_refuse_light_star, name), gm)
-    bodies.apart(f"{name}: x", x)
+    x, v, gm = validation.one_precision(name, x=x, v=v, gm=gm)
+    defer_check(partial(_refuse_light_star, name), gm)
+    validation.check_distinct(f"{name}: x", x)
     return gm, x, v
 
 

@@ -28,7 +28,7 @@ class DenseOutput:
     a: Array  # [S, 8, N, 3] acceleration at the nodes of each step
     dt: Array  # [] length of a step, time
 
-    def at(self, fraction: Array) -> tuple[Array, Array]:
+    def evaluate(self, fraction: Array) -> tuple[Array, Array]:
         """Return positions and velocities [K, N, 3] at `fraction` [K], 0 (start) to 1 (end)."""
         steps = self.x.shape[0]
         place = fraction * steps
@@ -36,8 +36,8 @@ class DenseOutput:
         h = place - s.astype(place.dtype)
         k = np.arange(1, 9)
         powers = jnp.stack([h ** int(n) for n in k])  # h, h^2, ... h^8: [8, K]
-        first = radau.weighted((radau.LAGRANGE / k[:, None]).T, powers)  # [8, K] by node
-        second = radau.weighted((radau.LAGRANGE / (k * (k + 1))[:, None]).T, powers * h[None])
+        first = radau.apply_weights((radau.LAGRANGE / k[:, None]).T, powers)  # [8, K] by node
+        second = radau.apply_weights((radau.LAGRANGE / (k * (k + 1))[:, None]).T, powers * h[None])
         a = jnp.moveaxis(self.a[s], 0, 1)  # [8, K, N, 3]
         dt = self.dt
         x = self.x[s] + dt * (

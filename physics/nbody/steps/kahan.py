@@ -8,11 +8,11 @@ rounding error. Compilers that reorder sums destroy this arithmetic: never apply
 from jax import Array
 
 
-def added(high: Array, low: Array, term: Array) -> tuple[Array, Array]:
+def add(high: Array, low: Array, term: Array) -> tuple[Array, Array]:
     """Return high + low + term as a rounded sum and its rounding error, each [...].
 
     >>> import jax.numpy as jnp
-    >>> high, low = added(jnp.float32(1.0), jnp.float32(0.0), jnp.float32(2.0**-30))
+    >>> high, low = add(jnp.float32(1.0), jnp.float32(0.0), jnp.float32(2.0**-30))
     >>> float(high), float(low) == 2.0**-30
     (1.0, True)
     """

@@ -22,7 +22,7 @@ from jax.tree_util import Partial
 from jaxgpu.inputs import ranges
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .. import bodies
+from .. import validation
 
 _HALVES = {
     2: (1.0,),
@@ -47,7 +47,7 @@ _HALVES = {
         -0.60550853383003451170,
     ),
 }
-CHAINS = {order: np.array([*half, *half[-2::-1]]) for order, half in _HALVES.items()}
+KICK_WEIGHTS = {order: np.array([*half, *half[-2::-1]]) for order, half in _HALVES.items()}
 
 # (time, positions) -> accelerations of their shape
 Force = Callable[[Array, Array], Array]
@@ -99,20 +99,20 @@ class Leapfrog:
         if not callable(self.force):
             raise TypeError(f"{name}: force={self.force!r:.40}; it must be a function of t and x")
         ranges.check(name, self)
-        if self.order not in CHAINS:
-            orders = ", ".join(map(str, CHAINS))
+        if self.order not in KICK_WEIGHTS:
+            orders = ", ".join(map(str, KICK_WEIGHTS))
             raise ValueError(f"{name}: order={self.order}; it must be one of {orders}")
         ranges.numbers(f"{name}: dt", self.dt, ())
         t = ranges.numbers(f"{name}: t", t, ())
-        x, v = bodies.numbers(f"{name}: x", x), bodies.numbers(f"{name}: v", v)
+        x, v = validation.check_numbers(f"{name}: x", x), validation.check_numbers(f"{name}: v", v)
         if x.shape != v.shape:
             raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; must be of one shape")
-        x, v = bodies.one_precision(name, x=x, v=v)
+        x, v = validation.one_precision(name, x=x, v=v)
         return State(x=x, v=v, start=jnp.asarray(t, x.dtype), steps=jnp.int32(0))
 
     def step(self, state: State) -> State:
         """Advance the state by `dt`."""
-        kicks = CHAINS[self.order]
+        kicks = KICK_WEIGHTS[self.order]
         # a drift merges the adjacent halves of two chain steps; the last half drift is not merged
         drifts = np.append((kicks[1:] + kicks[:-1]) / 2, kicks[-1] / 2)
         places = np.cumsum(np.append(kicks[0] / 2, drifts[:-1]))  # times of the kicks, in steps

@@ -88,7 +88,7 @@ def solve(
     """Return the accelerations at the nodes [8, ...] and the last change of the last one.
 
     Each iteration multiplies the error by about 0.2 (omega dt)^2 for the fastest frequency omega.
-    With `extrapolated` from the previous step, the initial error is of order (omega dt)^8.
+    With `extrapolate` from the previous step, the initial error is of order (omega dt)^8.
 
     Args:
         accelerate: `accelerate(first, x, v)` returns the acceleration [8 - first, ...] at the nodes
@@ -99,17 +99,17 @@ def solve(
         guess: initial accelerations at the nodes [8, ...].
         iterations: number of force evaluations, at least two.
     """
-    a = accelerate(0, *inside(x, v, dt, guess, 0))
+    a = accelerate(0, *node_states(x, v, dt, guess, 0))
 
     def improve(_, carry):  # the first node, the start of the step, does not change any more
         a, _ = carry
-        better = accelerate(1, *inside(x, v, dt, a, 1))
+        better = accelerate(1, *node_states(x, v, dt, a, 1))
         return jnp.concatenate([a[:1], better]), better[-1] - a[-1]
 
     return lax.fori_loop(0, iterations - 1, improve, (a, jnp.zeros_like(a[-1])))
 
 
-def solve_in_turn(
+def solve_gauss_seidel(
     accelerate: Callable[[Array, Array], Array],
     x: Array,
     v: Array,
@@ -132,23 +132,23 @@ def solve_in_turn(
     def sweep(_, carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
         a, last = list(carry[0]), carry[0][7]
         for n, h in enumerate(NODES.tolist()[1:], 1):
-            reach = x + dt * (h * v + dt * combined(POSITION[n], a))
-            speed = v + dt * combined(VELOCITY[n], a)
+            reach = x + dt * (h * v + dt * weighted_sum(POSITION[n], a))
+            speed = v + dt * weighted_sum(VELOCITY[n], a)
             a[n] = accelerate(lax.optimization_barrier(reach), speed)
         return a, a[7] - last
 
     return lax.fori_loop(0, sweeps, sweep, (a, jnp.zeros_like(x)))
 
 
-def combined(weights: np.ndarray, values: list[Array]) -> Array:
+def weighted_sum(weights: np.ndarray, values: list[Array]) -> Array:
     """Return the weighted sum of the values [...], elementwise so that it fuses with others."""
     terms = [float(w) * q for w, q in zip(weights, values)]
     return functools.reduce(operator.add, terms)
 
 
-def inside(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, Array]:
+def node_states(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, Array]:
     """Return positions and velocities [8 - first, ...] at the nodes for accelerations [8, ...]."""
-    by_node = weighted(np.concatenate([POSITION[first:8], VELOCITY[first:8]]), a)
+    by_node = apply_weights(np.concatenate([POSITION[first:8], VELOCITY[first:8]]), a)
     count = 8 - first
     h = jnp.asarray(NODES[first:], x.dtype).reshape((count,) + (1,) * x.ndim)
     dt = dt[None] if jnp.ndim(dt) else dt
@@ -157,18 +157,18 @@ def inside(x: Array, v: Array, dt: Array, a: Array, first: int) -> tuple[Array, 
 
 def increment(v: Array, dt: Array, a: Array) -> tuple[Array, Array]:
     """Return the changes of position and velocity over a step, for node accelerations [8, ...]."""
-    dx, dv = weighted(np.concatenate([POSITION[8:], VELOCITY[8:]]), a)
+    dx, dv = apply_weights(np.concatenate([POSITION[8:], VELOCITY[8:]]), a)
     return dt * (v + dt * dx), dt * dv
 
 
-def extrapolated(a: Array, ratio: Array) -> Array:
+def extrapolate(a: Array, ratio: Array) -> Array:
     """Return accelerations [8, ...] at the nodes of the next step, extrapolated from this one.
 
     Args:
         a: accelerations at the nodes of this step [8, ...].
         ratio: length of the next step over that of this one; broadcasts against `a[0]`.
     """
-    power = weighted(LAGRANGE, a)  # coefficients of h^0 ... h^7
+    power = apply_weights(LAGRANGE, a)  # coefficients of h^0 ... h^7
     h = 1 + ratio[None] * jnp.asarray(NODES, a.dtype).reshape((8,) + (1,) * ratio.ndim)
     value = power[7][None]
     for k in range(6, -1, -1):
@@ -176,8 +176,8 @@ def extrapolated(a: Array, ratio: Array) -> Array:
     return value
 
 
-def continued(coefficients: list[Array], ratio: Array) -> list[Array]:
-    """Return the values of `extrapolated` from eight polynomial coefficients."""
+def extrapolate_poly(coefficients: list[Array], ratio: Array) -> list[Array]:
+    """Return the values of `extrapolate` from eight polynomial coefficients."""
     values = []
     for h in NODES.tolist():
         value = coefficients[7]
@@ -187,7 +187,7 @@ def continued(coefficients: list[Array], ratio: Array) -> list[Array]:
     return values
 
 
-def weighted(weights: np.ndarray, values: Array) -> Array:
+def apply_weights(weights: np.ndarray, values: Array) -> Array:
     """Return weights [K, J] times values [J, ...], summed over J: [K, ...]."""
     flat = values.reshape(values.shape[0], -1)
     total = lax.dot(jnp.asarray(weights, values.dtype), flat, precision="highest")

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .convex import convex, plane_hull
-from .fields import Field, touch_field
-from .heights import ROUND, Heights, touch_heights
-from .hull import Hull, hull, reach
-from .kernels import ANY, FLOOR, KERNELS, rows
-from .shape import Shape, Touch
+from .convex import hull_hull, plane_hull
+from .height_field import ROUND_TYPES, HeightField, collide_heights
+from .hull import Hull, hull, rbound
+from .kernels import CONVEX_PAIR, KERNELS, PLANE_MESH, num_contacts
+from .sdf_contacts import DistanceField, collide_field
+from .shape import Collision, Shape
 
 
 class Batch(NamedTuple):
@@ -31,20 +31,22 @@ class Meshes(NamedTuple):
     hull: tuple[int, ...]  # [G] index of its hull, or -1
     points: Array  # [M, N, 3] vertices of the hulls, m
     field: tuple[int, ...]  # [G] index of its field, or -1
-    fields: tuple[Field, ...]  # shapes by their signed distance
+    fields: tuple[DistanceField, ...]  # shapes by their signed distance
     ground: tuple[int, ...]  # [G] index of its height field, or -1
-    heights: tuple[Heights, ...]  # height fields
+    heights: tuple[HeightField, ...]  # height fields
 
 
-class Met(NamedTuple):
+class BatchContacts(NamedTuple):
     """The contacts of a batch."""
 
-    touch: Touch  # C rows
+    touch: Collision  # C rows
     pair: Array  # [C] index of the pair in the batch
     beyond: Array  # [] number of close pairs that were skipped
 
 
-def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) -> Met:
+def collide_batch(
+    batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int
+) -> BatchContacts:
     """Return the contacts of a batch of pairs of shapes [G], with margins [P].
 
     At most `most` convex pairs without a kernel are tested: those with the closest bounding balls.
@@ -52,39 +54,41 @@ def meet(batch: Batch, shapes: Shape, meshes: Meshes, margin: Array, most: int) 
     select = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
     pairs = jnp.arange(len(batch.first), dtype=jnp.int32)
     none = jnp.zeros((), jnp.int32)
-    if batch.kinds == ANY:
+    if batch.kinds == CONVEX_PAIR:
         near, pairs, none = _select_close_hulls(batch, shapes, meshes, margin, most)
-        found = jax.vmap(convex)(*near)
+        found = jax.vmap(hull_hull)(*near)
     elif batch.kinds[0] == "hfield":
         found, none = _collide_height_field(batch, shapes, meshes, most)
     elif batch.kinds[1] == "sdf":
         one, two = (meshes.field[int(side[0])] for side in (batch.first, batch.second))
         own = meshes.fields[one] if one >= 0 else None
-        collide_pair = lambda a, b: touch_field(batch.kinds[0], a, b, own, meshes.fields[two])
+        collide_pair = lambda a, b: collide_field(batch.kinds[0], a, b, own, meshes.fields[two])
         found = jax.vmap(collide_pair)(select(batch.first), select(batch.second))
-    elif batch.kinds == FLOOR:
+    elif batch.kinds == PLANE_MESH:
         ends, where = _make_hulls(batch.second, shapes, meshes)
         found = jax.vmap(plane_hull)(select(batch.first), jax.tree.map(lambda a: a[where], ends))
     else:
         found = jax.vmap(KERNELS[batch.kinds].touch)(select(batch.first), select(batch.second))
     flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
-    return Met(flat, jnp.repeat(pairs, found.dist.shape[1]), none)
+    return BatchContacts(flat, jnp.repeat(pairs, found.dist.shape[1]), none)
 
 
-def count(batch: tuple[str, str], pairs: int, window: tuple[int, int], most: int) -> int:
+def max_contacts(batch: tuple[str, str], pairs: int, window: tuple[int, int], most: int) -> int:
     """Return the maximum number of contacts of a batch of pairs."""
-    return (rows(batch, window, most) or 0) * (min(pairs, most) if batch == ANY else pairs)
+    return (num_contacts(batch, window, most) or 0) * (
+        min(pairs, most) if batch == CONVEX_PAIR else pairs
+    )
 
 
 def _collide_height_field(
     batch: Batch, shapes: Shape, meshes: Meshes, most: int
-) -> tuple[Touch, Array]:
+) -> tuple[Collision, Array]:
     """Return the contacts of a height field and shapes of one type, and how many were dropped."""
     kind, field = batch.kinds[1], meshes.heights[meshes.ground[int(batch.first[0])]]
     select = lambda ends: jax.tree.map(lambda leaf: leaf[ends], shapes)
     one, two = select(batch.first), select(batch.second)
-    collide_pair = lambda a, b, c: touch_heights(kind, a, b, field, c, (*batch.window, most))
-    if kind in ROUND:
+    collide_pair = lambda a, b, c: collide_heights(kind, a, b, field, c, (*batch.window, most))
+    if kind in ROUND_TYPES:
         found, more = jax.vmap(lambda a, b: collide_pair(a, b, None))(one, two)
     else:
         ends, where = _make_hulls(batch.second, shapes, meshes)
@@ -100,7 +104,7 @@ def _select_close_hulls(
     first, second = np.split(where, 2)
     pairs, none = jnp.arange(len(first), dtype=jnp.int32), jnp.zeros((), jnp.int32)
     if len(first) > most:
-        radii, pos = lax.stop_gradient((jax.vmap(reach)(ends), ends.pos))
+        radii, pos = lax.stop_gradient((jax.vmap(rbound)(ends), ends.pos))
         apart = jnp.sqrt(jnp.sum((pos[first] - pos[second]) ** 2, 1))
         gap = apart - radii[first] - radii[second] - margin
         _, pairs = lax.top_k(-gap, most)

@@ -14,15 +14,28 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import Vec, dot
 
-from .planes import fixed
-from .shape import FAR, Body, Loose, Touch, kernel, minus, plus, ratio, settled, times, touch, where
+from .planes import as_vectors
+from .shape import (
+    FAR,
+    Collision,
+    VecLike,
+    VecShape,
+    barrier,
+    collision,
+    kernel,
+    minus,
+    plus,
+    ratio,
+    select,
+    times,
+)
 
 PARALLEL = 1e-16  # squared sine below which edges have no common normal, if above rounding
 EDGE_BIAS = 1e-6  # fraction by which an edge must beat the faces
 ALIAS, ALIAS_SHARE = 0.99, 0.05  # an edge axis close to the best face's must win by more
-SAME = 1e-7  # fraction of a face within which two corners are the same, if above rounding
-ROUND = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])  # [4, 2] corners of a face, in order
-ONWARD = np.roll(ROUND, -1, 0) - ROUND  # [4, 2] from each corner to the next
+SAME_POINT = 1e-7  # fraction of a face within which two corners are the same, if above rounding
+FACE_CORNERS = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])  # [4, 2] corners of a face, in order
+FACE_EDGES = np.roll(FACE_CORNERS, -1, 0) - FACE_CORNERS  # [4, 2] from each corner to the next
 
 
 class _BestAxis(NamedTuple):
@@ -34,32 +47,32 @@ class _BestAxis(NamedTuple):
     by_edge: Array  # [] whether the edges' normal separates more than the face's
 
 
-def third(k: Array, values: Loose) -> Array:
+def select_scalar(k: Array, values: VecLike) -> Array:
     """Select one of three values by its index."""
     return jnp.where(k == 0, values[0], jnp.where(k == 1, values[1], values[2]))
 
 
-def chosen(k: Array, rows: tuple[Loose, ...]) -> Vec:
+def select_vector(k: Array, rows: tuple[VecLike, ...]) -> Vec:
     """Select one of three vectors by its index."""
-    return tuple(third(k, column) for column in zip(*rows))
+    return tuple(select_scalar(k, column) for column in zip(*rows))
 
 
 @kernel
-def box_box(one: Body, two: Body) -> Touch:
+def box_box(one: VecShape, two: VecShape) -> Collision:
     """Return the contacts of two boxes, eight rows."""
     best, normal = _find_best_axis(one, two)
     gap, middle = _edge_contact(one, two, best, normal)
     dist, pos, upright = _face_contacts(one, two, best.face)
     first = jnp.arange(8) == 0
     dist = jnp.where(best.by_edge, jnp.where(first, gap, FAR), dist)
-    return touch(dist, where(best.by_edge, middle, pos), where(best.by_edge, normal, upright))
+    return collision(dist, select(best.by_edge, middle, pos), select(best.by_edge, normal, upright))
 
 
-def _find_best_axis(one: Body, two: Body) -> tuple[_BestAxis, Vec]:
+def _find_best_axis(one: VecShape, two: VecShape) -> tuple[_BestAxis, Vec]:
     """Return the best axis, and the unit normal of the best pair of edges, from box 1 to box 2."""
     apart = minus(two.pos, one.pos)
-    offset, back = one.local(apart), two.local(apart)
-    turn = tuple(one.local(axis) for axis in two.axes)  # turn[j][i]
+    offset, back = one.from_world(apart), two.from_world(apart)
+    turn = tuple(one.from_world(axis) for axis in two.axes)  # turn[j][i]
     bare = tuple(tuple(jnp.abs(x) for x in column) for column in turn)
     s, t = one.size, two.size
     faces = [
@@ -84,27 +97,27 @@ def _find_best_axis(one: Body, two: Body) -> tuple[_BestAxis, Vec]:
             better = regular & (gap - EDGE_BIAS * jnp.abs(gap) > most) & (gap > by_face)
             most, pair = jnp.where(better, gap, most), jnp.where(better, 3 * i + j, pair)
             by_edge |= better
-    face, pair, by_edge = settled((face, pair, by_edge))
+    face, pair, by_edge = barrier((face, pair, by_edge))
     i, j = pair // 3, pair % 3
-    normal = _cross_direction(i, chosen(j, turn))
+    normal = _cross_direction(i, select_vector(j, turn))
     normal = times(normal, _sign(dot(normal, offset)))
-    upright = chosen(face % 3, turn)
-    on_face = jnp.abs(jnp.where(face < 3, third(face, normal), dot(normal, upright)))
+    upright = select_vector(face % 3, turn)
+    on_face = jnp.abs(jnp.where(face < 3, select_scalar(face, normal), dot(normal, upright)))
     aliased = (on_face > ALIAS) & (most < by_face + ALIAS_SHARE * jnp.abs(by_face))
-    return settled((_BestAxis(face, i, j, by_edge & ~aliased), one.turn(normal)))
+    return barrier((_BestAxis(face, i, j, by_edge & ~aliased), one.turn(normal)))
 
 
 def _cross_direction(i: Array, v: Vec) -> Vec:
     """Return the unit vector along e_i x v, or one perpendicular to e_i if they are parallel."""
-    crossed = chosen(i, ((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
-    spare = chosen(i, ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
+    crossed = select_vector(i, ((0.0, -v[2], v[1]), (v[2], 0.0, -v[0]), (-v[1], v[0], 0.0)))
+    spare = select_vector(i, ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
     square = dot(crossed, crossed)
     regular = square > 0
     scaled = times(crossed, 1 / jnp.sqrt(jnp.where(regular, square, 1)))
-    return where(regular, scaled, spare)
+    return select(regular, scaled, spare)
 
 
-def _edge_contact(one: Body, two: Body, best: _BestAxis, normal: Vec) -> tuple[Array, Vec]:
+def _edge_contact(one: VecShape, two: VecShape, best: _BestAxis, normal: Vec) -> tuple[Array, Vec]:
     """Return the distance of the two edges farthest along the normal, and the point midway.
 
     No component of the normal across an edge is zero: it would be a face's normal, which wins.
@@ -120,63 +133,63 @@ def _edge_contact(one: Body, two: Body, best: _BestAxis, normal: Vec) -> tuple[A
     return dot(minus(q, p), normal), times(plus(p, q), 0.5)
 
 
-def _support_edge(box: Body, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
+def _support_edge(box: VecShape, k: Array, normal: Vec) -> tuple[Vec, Vec, Array]:
     """Return the edge along axis `k` farthest along a normal: direction, centre, half length."""
-    inner = box.local(normal)
+    inner = box.from_world(normal)
     middle = tuple(jnp.where(k == i, 0, _sign(inner[i]) * box.size[i]) for i in range(3))
-    return chosen(k, box.axes), box.place(middle), third(k, box.size)
+    return select_vector(k, box.axes), box.point_to_world(middle), select_scalar(k, box.size)
 
 
-def _face_contacts(one: Body, two: Body, face: Array) -> tuple[Array, Vec, Vec]:
+def _face_contacts(one: VecShape, two: VecShape, face: Array) -> tuple[Array, Vec, Vec]:
     """Return contacts of a face with the part above it of the other box's most opposed face.
 
     The result has distances and positions, components [8], and the normal.
     """
     of_one = face < 3
-    select_vectors = lambda a, b: tuple(where(of_one, x, y) for x, y in zip(a, b))
-    base = Body(
-        where(of_one, one.pos, two.pos),
+    select_vectors = lambda a, b: tuple(select(of_one, x, y) for x, y in zip(a, b))
+    base = VecShape(
+        select(of_one, one.pos, two.pos),
         select_vectors(one.axes, two.axes),
-        where(of_one, one.size, two.size),
+        select(of_one, one.size, two.size),
     )
-    over = Body(
-        where(of_one, two.pos, one.pos),
+    over = VecShape(
+        select(of_one, two.pos, one.pos),
         select_vectors(two.axes, one.axes),
-        where(of_one, two.size, one.size),
+        select(of_one, two.size, one.size),
     )
     # The axes of the face have its normal last, towards the other box.
     apart = minus(over.pos, base.pos)
     base, over = _cycle_axes(base, face % 3), _cycle_axes(over, _opposed_axis(base, over, face % 3))
-    up = times(base.along, _sign(dot(base.along, apart)))
-    base = Body(base.pos, (base.axes[0], base.axes[1], up), base.size)
-    inner = tuple(base.local(axis) for axis in over.axes)
-    centre = plus(base.local(apart), inner[2], -_sign(inner[2][2]) * over.size[2])
+    up = times(base.z_axis, _sign(dot(base.z_axis, apart)))
+    base = VecShape(base.pos, (base.axes[0], base.axes[1], up), base.size)
+    inner = tuple(base.from_world(axis) for axis in over.axes)
+    centre = plus(base.from_world(apart), inner[2], -_sign(inner[2][2]) * over.size[2])
     edges = (times(inner[0], over.size[0]), times(inner[1], over.size[1]))
-    centre, edges, base = settled((centre, edges, base))
-    (x, y, z), valid = settled(_clip_parallelogram(centre, edges, base.size))
+    centre, edges, base = barrier((centre, edges, base))
+    (x, y, z), valid = barrier(_clip_parallelogram(centre, edges, base.size))
     height = z - base.size[2]
     valid &= ~_is_repeated(
         (x, y), valid, _corner_tolerance(x) ** 2 * (base.size[0] ** 2 + base.size[1] ** 2)
     )
-    rows = settled(_pack_rows(valid, 8))
+    rows = barrier(_pack_rows(valid, 8))
     gather = lambda values: jnp.sum(jnp.where(rows, values[None], 0), 1)
-    pos = base.place((gather(x), gather(y), gather(height / 2) + base.size[2]))
+    pos = base.point_to_world((gather(x), gather(y), gather(height / 2) + base.size[2]))
     dist = jnp.where(jnp.any(rows, 1), gather(height), FAR)
-    return dist, pos, where(of_one, up, times(up, -1.0))
+    return dist, pos, select(of_one, up, times(up, -1.0))
 
 
-def _opposed_axis(base: Body, over: Body, k: Array) -> Array:
+def _opposed_axis(base: VecShape, over: VecShape, k: Array) -> Array:
     """Return the axis of the other box that is most parallel to the normal of a face."""
-    x, y, z = (jnp.abs(dot(axis, chosen(k, base.axes))) for axis in over.axes)
+    x, y, z = (jnp.abs(dot(axis, select_vector(k, base.axes))) for axis in over.axes)
     return jnp.where(x >= jnp.maximum(y, z), 0, jnp.where(y >= z, 1, 2))
 
 
-def _cycle_axes(box: Body, k: Array) -> Body:
+def _cycle_axes(box: VecShape, k: Array) -> VecShape:
     """Return the same box with axis `k` last."""
     a, s = box.axes, box.size
-    axes = tuple(chosen(k, (a[(i + 1) % 3], a[(i + 2) % 3], a[i])) for i in range(3))
-    size = tuple(third(k, (s[(i + 1) % 3], s[(i + 2) % 3], s[i])) for i in range(3))
-    return Body(box.pos, axes, size)
+    axes = tuple(select_vector(k, (a[(i + 1) % 3], a[(i + 2) % 3], a[i])) for i in range(3))
+    size = tuple(select_scalar(k, (s[(i + 1) % 3], s[(i + 2) % 3], s[i])) for i in range(3))
+    return VecShape(box.pos, axes, size)
 
 
 def _clip_parallelogram(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple[Vec, Array]:
@@ -185,11 +198,11 @@ def _clip_parallelogram(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple
     The parallelogram has a centre and two half edges, the rectangle half edges about the origin.
     At most eight corners are valid, not counting repetitions.
     """
-    (a, b), (da, db) = fixed(ROUND, centre[0]), fixed(ONWARD, centre[0])
+    (a, b), (da, db) = as_vectors(FACE_CORNERS, centre[0]), as_vectors(FACE_EDGES, centre[0])
     corner = tuple(c + a * e + b * f for c, e, f in zip(centre, *edges))
     way = tuple(da * e + db * f for e, f in zip(*edges))
     same = _corner_tolerance(a)
-    slack = max(1e-3 * SAME, 10 * float(jnp.finfo(a.dtype).eps)) * (size[0] + size[1])
+    slack = max(1e-3 * SAME_POINT, 10 * float(jnp.finfo(a.dtype).eps)) * (size[0] + size[1])
     # Find the part of each edge, from 0 to 1, within the four sides.
     enter, leave = jnp.zeros_like(corner[0]), jnp.ones_like(corner[0])
     away = jnp.zeros_like(corner[0], bool)
@@ -217,7 +230,7 @@ def _clip_parallelogram(centre: Vec, edges: tuple[Vec, Vec], size: Vec) -> tuple
 
 def _corner_tolerance(like: Array) -> float:
     """Return the fraction of a face within which two corners are the same."""
-    return max(SAME, 10 * float(jnp.finfo(like.dtype).eps))
+    return max(SAME_POINT, 10 * float(jnp.finfo(like.dtype).eps))
 
 
 def _is_repeated(points: tuple[Array, Array], valid: Array, near: Array) -> Array:

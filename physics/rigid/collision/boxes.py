@@ -8,21 +8,21 @@ from jax import Array
 
 from jaxgpu.geometry.vectors import Vec, dot
 
-from .planes import CORNERS, fixed, stacked
+from .planes import CORNERS, as_vectors, stack_points
 from .shape import (
     FAR,
-    Body,
-    Touch,
+    Collision,
+    VecShape,
+    barrier,
+    collision,
     direction,
     kernel,
+    min_length,
     minus,
     plus,
     ratio,
-    settled,
+    select,
     times,
-    tiny,
-    touch,
-    where,
 )
 
 SLACK = 1e-15  # MuJoCo's tolerance for determinants, m^4, and for squared distances, m^2
@@ -45,14 +45,14 @@ class _ClosestPoint(NamedTuple):
 
 
 @kernel
-def sphere_box(sphere: Body, box: Body) -> Touch:
+def sphere_box(sphere: VecShape, box: VecShape) -> Collision:
     """Return the contact of a sphere and a box, one row."""
-    return _spheres_box(stacked(sphere.pos), sphere.size[0], box)
+    return _spheres_box(stack_points(sphere.pos), sphere.size[0], box)
 
 
-def _spheres_box(centres: Vec, radius: Array, box: Body) -> Touch:
+def _spheres_box(centres: Vec, radius: Array, box: VecShape) -> Collision:
     """Return the contacts of a box and spheres about world points, components [k]."""
-    centre = box.local(minus(centres, box.pos))
+    centre = box.from_world(minus(centres, box.pos))
     size = box.size
     nearest = tuple(jnp.where(s > 0, jnp.clip(c, -s, s), c) for c, s in zip(centre, size))
     inward, apart = direction(minus(nearest, centre), (0.0, 0.0, 0.0))
@@ -63,29 +63,29 @@ def _spheres_box(centres: Vec, radius: Array, box: Body) -> Touch:
     x = (depths[0] <= depths[1]) & (depths[0] <= depths[2])
     y = ~x & (depths[1] <= depths[2])
     out = tuple(jnp.where(k, side, 0) for k, side in zip((x, y, ~x & ~y), sides))
-    normal = where(inside, out, inward)
+    normal = select(inside, out, inward)
     depth = jnp.minimum(jnp.minimum(depths[0], depths[1]), depths[2])
     dist = jnp.where(inside, -depth, apart) - radius
     pos = plus(centre, normal, dist / 2 + radius)
-    return touch(dist, box.place(pos), box.turn(normal))
+    return collision(dist, box.point_to_world(pos), box.turn(normal))
 
 
 @kernel
-def capsule_box(capsule: Body, box: Body) -> Touch:
+def capsule_box(capsule: VecShape, box: VecShape) -> Collision:
     """Return the contacts of a capsule and a box, two rows.
 
     They are those of two spheres: at the point of the capsule's axis closest to the box, and at the
     far end of the part of the axis next to the box.
     """
-    pos = box.local(minus(capsule.pos, box.pos))
-    half = times(box.local(capsule.along), capsule.size[1])
-    pos, half = settled((pos, half))
+    pos = box.from_world(minus(capsule.pos, box.pos))
+    half = times(box.from_world(capsule.z_axis), capsule.size[1])
+    pos, half = barrier((pos, half))
     near = _find_closest_point(pos, half, box.size)
-    step, found = settled(_second_contact_step(pos, half, box.size, near))
+    step, found = barrier(_second_contact_step(pos, half, box.size, near))
     places = jnp.stack([near.axis, near.axis + step]) * capsule.size[1]
-    result = _spheres_box(plus(capsule.pos, capsule.along, places), capsule.size[0], box)
+    result = _spheres_box(plus(capsule.pos, capsule.z_axis, places), capsule.size[0], box)
     spare = jnp.stack([jnp.asarray(False), ~found])
-    return Touch(jnp.where(spare, FAR, result.dist), result.pos, result.frame)
+    return Collision(jnp.where(spare, FAR, result.dist), result.pos, result.frame)
 
 
 def _find_closest_point(pos: Vec, half: Vec, size: Vec) -> _ClosestPoint:
@@ -96,11 +96,11 @@ def _find_closest_point(pos: Vec, half: Vec, size: Vec) -> _ClosestPoint:
     """
     low, high = _end_distance(minus(pos, half), size), _end_distance(plus(pos, half), size)
     end_square = jnp.minimum(low[0], high[0])
-    x, y, side, square = settled(_closest_on_edges(pos, half, size))
+    x, y, side, square = barrier(_closest_on_edges(pos, half, size))
     least = jnp.min(square)
-    slack = SLACK + tiny(square) * least
+    slack = SLACK + min_length(square) * least
     # Take an end, or the first of the closest edges.
-    at_end, lower, edge = settled(
+    at_end, lower, edge = barrier(
         (end_square <= least + slack, low[0] <= high[0], jnp.argmax(square <= least + slack))
     )
     mask = jnp.arange(12) == edge
@@ -114,10 +114,10 @@ def _find_closest_point(pos: Vec, half: Vec, size: Vec) -> _ClosestPoint:
         at_end=at_end,
         at_corner=side != 0,
         own=own,
-        upper=where(side > 0, tuple(a | b for a, b in zip(own, upper)), upper),
-        face=where(lower, low[1], high[1]),
+        upper=select(side > 0, tuple(a | b for a, b in zip(own, upper)), upper),
+        face=select(lower, low[1], high[1]),
     )
-    return settled(near)
+    return barrier(near)
 
 
 def _end_distance(point: Vec, size: Vec) -> tuple[Array, Vec]:
@@ -134,7 +134,7 @@ def _closest_on_edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Arr
     They are followed by the end of the edge (-1, 1, or 0 between them) and the squared distance. An
     edge parallel to the axis is excluded by an infinite distance.
     """
-    own, lower = fixed(EDGE_AXIS, pos[0]), fixed(LOWER_END * ~EDGE_AXIS, pos[0])
+    own, lower = as_vectors(EDGE_AXIS, pos[0]), as_vectors(LOWER_END * ~EDGE_AXIS, pos[0])
     length, lean = dot(own, size), dot(own, half)
     apart = tuple(low * s - p for low, s, p in zip(lower, size, pos))
     aa, bb, ab = length * length, dot(half, half), length * lean
@@ -142,7 +142,7 @@ def _closest_on_edges(pos: Vec, half: Vec, size: Vec) -> tuple[Array, Array, Arr
     # bb - lean^2 without cancellation
     across = tuple((1 - o) * h for o, h in zip(own, half))
     det = aa * dot(across, across)
-    regular = det >= SLACK + tiny(det) * aa * bb
+    regular = det >= SLACK + min_length(det) * aa * bb
     free = ratio(bb * u + ab * v, jnp.where(regular, det, 0))
     y = jnp.clip(free, -1, 1)
     x = ratio(v + ab * y, bb)
@@ -161,7 +161,7 @@ def _second_contact_step(
 ) -> tuple[Array, Array]:
     """Return the offset along the axis of the second contact, and whether there is one."""
     # Components at rounding level have no direction.
-    agree = tuple((h > tiny(h)) == upper for h, upper in zip(half, near.upper))
+    agree = tuple((h > min_length(h)) == upper for h, upper in zip(half, near.upper))
     # The span is the length along the axis that crosses the box, per axis of the box.
     span = tuple(_crossing_time(2 * s, jnp.abs(h), 1e3) for s, h in zip(size, half))
     corner = _corner_step(near.axis, agree, half, span)
@@ -190,14 +190,14 @@ def _corner_step(x: Array, agree: Vec, half: Vec, span: Vec) -> tuple[Array, Arr
     odd = tuple(a != (same == 2) for a in agree)  # axis that differs from the other two
     others = tuple(~a for a in odd)
     sign = jnp.where(same == 2, 1.0, -1.0).astype(x.dtype)
-    reach = dot(where_each(odd, half), half)
+    reach = dot(mask_vector(odd, half), half)
     edgewise = _masked_min(span, odd, 1 - sign * x)
     facewise = _masked_min(span, others, 1 + sign * x)
     step = jnp.where(reach > 0.5 * dot(half, half), sign * edgewise, -sign * facewise)
     return step, (same == 1) | (same == 2)
 
 
-def where_each(mask: Vec, v: Vec) -> Vec:
+def mask_vector(mask: Vec, v: Vec) -> Vec:
     """Return a vector with the components outside a mask set to zero."""
     return tuple(jnp.where(m, x, 0) for m, x in zip(mask, v))
 
@@ -210,7 +210,7 @@ def _edge_step(half: Vec, agree: Vec, span: Vec, near: _ClosestPoint) -> tuple[A
     across = tuple(r >= most for r in reach)
     forward = _any(tuple(a & ~b for a, b in zip(across, agree)))
     sign = jnp.where(forward, 1.0, -1.0).astype(x.dtype)
-    upward = _any(tuple(o & (h > tiny(h)) for o, h in zip(own, half)))
+    upward = _any(tuple(o & (h > min_length(h)) for o, h in zip(own, half)))
     left = jnp.where(upward == forward, 1 - near.edge, 1 + near.edge) / 2
     step = _masked_min(span, across, 1 - sign * x)
     step = _masked_min(tuple(left * s for s in span), own, step)

@@ -12,21 +12,23 @@ from jaxgpu.geometry.vectors import Vec, dot
 
 from .shape import (
     FAR,
-    Body,
-    Touch,
+    Collision,
+    VecShape,
+    barrier,
+    collision,
     direction,
     kernel,
     minus,
     plus,
     ratio,
-    settled,
+    select,
     times,
-    touch,
-    where,
 )
 
-NEAR = 2.0**-20  # fraction of a half axis within which the minimum is taken to be at a kink
-FLAT = 0.0872  # sine of the angle to a cap, 5 degrees, below which a capsule lies on it
+KINK_TOLERANCE = (
+    2.0**-20
+)  # fraction of a half axis within which the minimum is taken to be at a kink
+FLAT_SINE = 0.0872  # sine of the angle to a cap, 5 degrees, below which a capsule lies on it
 
 
 def cylinder_distance(p: Vec, radius: Array, half: Array) -> tuple[Array, Vec]:
@@ -38,19 +40,19 @@ def cylinder_distance(p: Vec, radius: Array, half: Array) -> tuple[Array, Vec]:
     rim, apart = direction(plus(times(out, jnp.maximum(side, 0)), up, jnp.maximum(cap, 0)), up)
     corner, by_cap = (side > 0) & (cap > 0), cap >= side
     distance = jnp.where(corner, apart, jnp.where(by_cap, cap, side))
-    return distance, where(corner, rim, where(by_cap, up, out))
+    return distance, select(corner, rim, select(by_cap, up, out))
 
 
 @kernel
-def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
+def capsule_cylinder(capsule: VecShape, cylinder: VecShape) -> Collision:
     """Return the contacts of a capsule and a cylinder, two rows: the second if it lies on a cap.
 
     If the capsule's axis is inside, the depth is that of its deepest point; MuJoCo returns the way
     out of the whole axis, which is longer.
     """
-    pos = cylinder.local(minus(capsule.pos, cylinder.pos))
-    half = times(cylinder.local(capsule.along), capsule.size[1])
-    pos, half = settled((pos, half))
+    pos = cylinder.from_world(minus(capsule.pos, cylinder.pos))
+    half = times(cylinder.from_world(capsule.z_axis), capsule.size[1])
+    pos, half = barrier((pos, half))
     (radius, height, _), r = cylinder.size, capsule.size[0]
     t = _deepest_axis_point(pos, half, radius, height)
     distance, normal = cylinder_distance(plus(pos, half, t), radius, height)
@@ -58,15 +60,15 @@ def capsule_cylinder(capsule: Body, cylinder: Body) -> Touch:
     low, high, above = _clip_to_disc(pos, half, radius)
     ends = jnp.stack([low, high])
     up = jnp.where(pos[2] < 0, -1.0, 1.0).astype(t.dtype)
-    slope = half[2] ** 2 <= FLAT**2 * dot(half, half)
-    flat = settled(above & slope & (jnp.abs(normal[2]) > 1 - FLAT**2))
+    slope = half[2] ** 2 <= FLAT_SINE**2 * dot(half, half)
+    flat = barrier(above & slope & (jnp.abs(normal[2]) > 1 - FLAT_SINE**2))
     place = plus(pos, half, jnp.where(flat, ends, t))
     distance = jnp.where(flat, place[2] * up - height, distance)
-    normal = where(flat, (0.0, 0.0, up), normal)
+    normal = select(flat, (0.0, 0.0, up), normal)
     dist = distance - r
-    pos = cylinder.place(plus(place, normal, -r - dist / 2))
+    pos = cylinder.point_to_world(plus(place, normal, -r - dist / 2))
     spare = jnp.stack([jnp.asarray(False), ~flat])
-    return touch(jnp.where(spare, FAR, dist), pos, cylinder.turn(times(normal, -1.0)))
+    return collision(jnp.where(spare, FAR, dist), pos, cylinder.turn(times(normal, -1.0)))
 
 
 def _clip_to_disc(pos: Vec, half: Vec, radius: Array) -> tuple[Array, Array, Array]:
@@ -105,7 +107,7 @@ def _deepest_axis_point(pos: Vec, half: Vec, radius: Array, height: Array) -> Ar
     smooth = ratio(-slope(t, pos, half, radius, height), jnp.where(bend > 0, bend, 0))
     bent, kink = _find_kink(plus(pos, half, t), half, radius, height)
     step = jnp.where(bent, kink, smooth)
-    return t + jnp.where(free & (jnp.abs(step) < NEAR), step, 0)
+    return t + jnp.where(free & (jnp.abs(step) < KINK_TOLERANCE), step, 0)
 
 
 def _find_kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, Array]:
@@ -122,6 +124,6 @@ def _find_kink(p: Vec, half: Vec, radius: Array, height: Array) -> tuple[Array, 
     divide = lambda a, b, mask: ratio(a, jnp.where(mask, jax.lax.stop_gradient(b), 0))
     edge = divide(side - cap, rise - leave, inside & (rise * leave < 0))
     middle = divide(-p[2], half[2], inside)
-    at_edge = inside & (rise * leave < 0) & (jnp.abs(edge) < NEAR)
-    at_middle = inside & (cap > side) & (half[2] != 0) & (jnp.abs(middle) < NEAR)
+    at_edge = inside & (rise * leave < 0) & (jnp.abs(edge) < KINK_TOLERANCE)
+    at_middle = inside & (cap > side) & (half[2] != 0) & (jnp.abs(middle) < KINK_TOLERANCE)
     return at_edge | at_middle, jnp.where(at_edge, edge, middle)

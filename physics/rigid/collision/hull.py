@@ -17,7 +17,7 @@ from .shape import Shape
 HIGHEST = lax.Precision.HIGHEST
 SEGMENT = ((0, 0, 1), (0, 0, -1))  # the ends of an axis, in half lengths
 # types that have a hull
-CONVEX = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+CONVEX_TYPES = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 
 
 @pytree
@@ -42,9 +42,9 @@ def hull(kind: str, shape: Shape, points: Array | None = None, count: int = 0) -
     return Hull(points=points, radii=radii, radius=radius, pos=shape.pos, rot=shape.rot)
 
 
-def reach(one: Hull) -> Array:
+def rbound(one: Hull) -> Array:
     """Return the radius of a ball about the centre that contains the shape, m."""
-    far = jnp.sqrt(jnp.max(along(one.points, one.points)))
+    far = jnp.sqrt(jnp.max(dot_rows(one.points, one.points)))
     return far + jnp.max(one.radii) + one.radius
 
 
@@ -63,17 +63,17 @@ def _primitive_hull(kind: str, size: Array) -> tuple[Array, Array, Array]:
     return ends, jnp.stack([size[0], size[0], zero[0]]), zero[0]
 
 
-def turned(rot: Array, v: Array) -> Array:
+def to_world(rot: Array, v: Array) -> Array:
     """Rotate a vector, or vectors [..., 3], from a shape's axes to the world's."""
     return jnp.einsum("ij,...j->...i", rot, v, precision=HIGHEST)
 
 
-def local(rot: Array, v: Array) -> Array:
+def from_world(rot: Array, v: Array) -> Array:
     """Rotate a vector from the world's axes to a shape's."""
     return jnp.einsum("ji,j->i", rot, v, precision=HIGHEST)
 
 
-def along(a: Array, b: Array) -> Array:
+def dot_rows(a: Array, b: Array) -> Array:
     """Return the scalar products of vectors [..., 3]."""
     return jnp.sum(a * b, -1)
 
@@ -82,29 +82,29 @@ def tangents(n: Array) -> Array:
     """Return two directions [2, 3] across a unit vector."""
     least = jax.nn.one_hot(jnp.argmin(jnp.abs(n)), 3, dtype=n.dtype)
     t = jnp.cross(n, least)
-    t = t / jnp.sqrt(along(t, t))
+    t = t / jnp.sqrt(dot_rows(t, t))
     return jnp.stack([t, jnp.cross(n, t)])
 
 
-def farthest(one: Hull, n: Array) -> Array:
+def support_index(one: Hull, n: Array) -> Array:
     """Return the index of the point that is farthest along a world direction."""
-    return jnp.argmax(jnp.einsum("kj,j->k", one.points, local(one.rot, n), precision=HIGHEST))
+    return jnp.argmax(jnp.einsum("kj,j->k", one.points, from_world(one.rot, n), precision=HIGHEST))
 
 
 def bulge(one: Hull, n: Array) -> Array:
     """Return the farthest point of the ellipsoid about its centre, in the world; 0 for a point."""
-    scaled = one.radii * local(one.rot, n)
-    square = along(scaled, scaled)
+    scaled = one.radii * from_world(one.rot, n)
+    square = dot_rows(scaled, scaled)
     there = square > 0
-    return turned(one.rot, one.radii * scaled) * jnp.where(
+    return to_world(one.rot, one.radii * scaled) * jnp.where(
         there, 1 / jnp.sqrt(jnp.where(there, square, 1)), 0
     )
 
 
-def bend(one: Hull, n: Array) -> Array:
+def curvature_radii(one: Hull, n: Array) -> Array:
     """Return the derivative [3, 3] of `bulge` by a unit direction: radii of curvature, m."""
-    scaled = one.radii * local(one.rot, n)
-    square = along(scaled, scaled)
+    scaled = one.radii * from_world(one.rot, n)
+    square = dot_rows(scaled, scaled)
     there = square > 0
     share = jnp.where(there, 1 / jnp.sqrt(jnp.where(there, square, 1)), 0)
     pull = one.radii * scaled * share

@@ -16,9 +16,9 @@ from jax import Array
 from jaxgpu.geometry.vectors import Mat, Vec, cross, dot
 from jaxgpu.inputs.fields import pytree
 
-type Loose = tuple[Array | float, ...]  # a vector, also of Python floats
+type VecLike = tuple[Array | float, ...]  # a vector, also of Python floats
 
-FAR = 1e10  # the distance in a row of `Touch` that holds no contact, m
+FAR = 1e10  # the distance in a row of `Collision` that holds no contact, m
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
@@ -36,7 +36,7 @@ class Shape:
 
 
 @pytree
-class Touch:
+class Collision:
     """The contacts of two shapes: k rows, where k depends on the types of the shapes.
 
     Every row is finite; a row without a contact has the distance `FAR`.
@@ -47,7 +47,7 @@ class Touch:
     frame: Array  # [k, 3, 3] rows: the normal from shape 1 to shape 2, and two tangents
 
 
-class Body(NamedTuple):
+class VecShape(NamedTuple):
     """A shape by its components."""
 
     pos: Vec  # 3 components of the centre, m
@@ -55,11 +55,11 @@ class Body(NamedTuple):
     size: Vec  # 3 components, m, by type
 
     @property
-    def along(self) -> Vec:
+    def z_axis(self) -> Vec:
         """The z axis."""
         return self.axes[2]
 
-    def place(self, v: Vec) -> Vec:
+    def point_to_world(self, v: Vec) -> Vec:
         """Convert a point from the shape's frame to the world's."""
         return tuple(p + dot(v, row) for p, row in zip(self.pos, zip(*self.axes)))
 
@@ -67,29 +67,29 @@ class Body(NamedTuple):
         """Rotate a vector from the shape's axes to the world's."""
         return tuple(dot(v, row) for row in zip(*self.axes))
 
-    def local(self, v: Vec) -> Vec:
+    def from_world(self, v: Vec) -> Vec:
         """Rotate a vector from the world's axes to the shape's."""
         return tuple(dot(v, axis) for axis in self.axes)
 
 
-def kernel(inner: Callable[[Body, Body], Touch]) -> Callable[[Shape, Shape], Touch]:
-    """Wrap a collision function of `Body` arguments to take `Shape` arguments."""
+def kernel(inner: Callable[[VecShape, VecShape], Collision]) -> Callable[[Shape, Shape], Collision]:
+    """Wrap a collision function of `VecShape` arguments to take `Shape` arguments."""
 
     @wraps(inner)
-    def wrapped(one: Shape, two: Shape) -> Touch:
-        return inner(body(one), body(two))
+    def wrapped(one: Shape, two: Shape) -> Collision:
+        return inner(to_vec_shape(one), to_vec_shape(two))
 
     return wrapped
 
 
-def body(shape: Shape) -> Body:
+def to_vec_shape(shape: Shape) -> VecShape:
     """Return the components of a shape."""
     n = range(3)
     axes = tuple(tuple(shape.rot[i, j] for i in n) for j in n)
-    return Body(tuple(shape.pos[i] for i in n), axes, tuple(shape.size[i] for i in n))
+    return VecShape(tuple(shape.pos[i] for i in n), axes, tuple(shape.size[i] for i in n))
 
 
-def tiny(x: Array) -> float:
+def min_length(x: Array) -> float:
     """Return the smallest length of a vector with a direction: about 1e-15 in float64 (MuJoCo)."""
     return 5 * float(jnp.finfo(x.dtype).eps)
 
@@ -109,12 +109,12 @@ def times(a: Vec, c: Array | float) -> Vec:
     return tuple(x * c for x in a)
 
 
-def where(mask: Array, a: Loose, b: Loose) -> Vec:
+def select(mask: Array, a: VecLike, b: VecLike) -> Vec:
     """Select one of two vectors by a mask."""
     return tuple(jnp.where(mask, x, y) for x, y in zip(a, b))
 
 
-def settled[T](values: T) -> T:
+def barrier[T](values: T) -> T:
     """Return the same values, but computed only once: a stage of a kernel ends here.
 
     A compiler that fused a stage into each of its consumers would compute it once for every
@@ -129,26 +129,26 @@ def ratio(a: Array, b: Array) -> Array:
     return jnp.where(regular, a / jnp.where(regular, b, 1), 0)
 
 
-def direction(v: Vec, otherwise: Loose) -> tuple[Vec, Array]:
+def direction(v: Vec, otherwise: VecLike) -> tuple[Vec, Array]:
     """Return a unit vector along `v`, or `otherwise` where `v` is too short, and the length.
 
     Both are constant where `v` is too short, so that derivatives remain finite.
     """
     square = dot(v, v)
-    long = square > tiny(square) ** 2
+    long = square > min_length(square) ** 2
     share = jnp.where(long, 1 / jnp.sqrt(jnp.where(long, square, 1)), 0)
-    return where(long, times(v, share), otherwise), square * share
+    return select(long, times(v, share), otherwise), square * share
 
 
-def touch(dist: Array, pos: Vec, normal: Vec, tangent: Vec | None = None) -> Touch:
+def collision(dist: Array, pos: Vec, normal: Vec, tangent: Vec | None = None) -> Collision:
     """Return contacts at distances [k], with MuJoCo's frames about unit normals.
 
     The first tangent is the part across the normal of `tangent`, by default of (0, 1, 0), or of
     (0, 0, 1) where the normal is less than 60 degrees from the y axis.
     """
     if tangent is None:
-        tangent = where(jnp.abs(normal[1]) >= 0.5, Z, Y)
+        tangent = select(jnp.abs(normal[1]) >= 0.5, Z, Y)
     first = direction(plus(tangent, normal, -dot(normal, tangent)), X)[0]
     rows = (normal, first, cross(normal, first))
     stack_columns = lambda v: jnp.stack([jnp.broadcast_to(x, dist.shape) for x in v], -1)
-    return Touch(dist, stack_columns(pos), jnp.stack([stack_columns(row) for row in rows], -2))
+    return Collision(dist, stack_columns(pos), jnp.stack([stack_columns(row) for row in rows], -2))

@@ -1,7 +1,7 @@
 """MuJoCo's soft constraints: contacts, limits, friction loss and equalities.
 
 Read `impedance` first (softness of a row), then `rows` and `contacts` (the constraint rows),
-`cones` (friction), `compliant` (a different contact model), `problem` (the constrained
+`cones` (friction), `compliance` (a different contact model), `problem` (the constrained
 accelerations), and `factor`.
 """
 

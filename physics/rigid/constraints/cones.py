@@ -24,11 +24,11 @@ class Cone:
     friction: Array  # [C, d - 1]
     mu: Array  # [C] of the regularised cone, elliptic only
 
-    def seen(self, a: Array) -> Array:
+    def mul_jac_vec(self, a: Array) -> Array:
         """Return J a [C, d]."""
         return jnp.einsum("ckv,v->ck", self.J, a, precision=HIGHEST)
 
-    def spread(self, f: Array) -> Array:
+    def mul_jac_t_vec(self, f: Array) -> Array:
         """Return J^T f [V]."""
         return jnp.einsum("ckv,ck->v", self.J, f, precision=HIGHEST)
 
@@ -70,7 +70,7 @@ class Cone:
         e = _find_zones(self, x)
         return jnp.stack([e.bottom, e.middle], 1)
 
-    def along(self, x: Array, way: Array) -> Array:
+    def project_force(self, x: Array, way: Array) -> Array:
         """Return the sum of the forces along directions `way` [C, d]."""
         return jnp.sum(self.forces(x) * way)
 

@@ -10,7 +10,7 @@ from jax import Array, lax
 
 from ..motion.inertia import HIGHEST
 
-UNROLLED = 10
+MAX_UNROLLED = 10
 
 
 def solve(H: Array, b: Array) -> Array:
@@ -18,15 +18,15 @@ def solve(H: Array, b: Array) -> Array:
 
     Its derivatives are dx = H^-1 (db - dH x); the factor is not differentiated.
     """
-    L = factored(lax.stop_gradient(H))
+    L = cholesky(lax.stop_gradient(H))
     multiply = lambda x: jnp.einsum("vw,w->v", H, x, precision=HIGHEST)
-    return lax.custom_linear_solve(multiply, b, lambda _, b: solved(L, b), symmetric=True)
+    return lax.custom_linear_solve(multiply, b, lambda _, b: cho_solve(L, b), symmetric=True)
 
 
-def factored(H: Array) -> Array:
+def cholesky(H: Array) -> Array:
     """Return the lower triangular factor [V, V] of a symmetric positive definite matrix."""
     n = H.shape[0]
-    if n > UNROLLED:
+    if n > MAX_UNROLLED:
         return jnp.linalg.cholesky(H)
     columns: list[list[Array]] = []  # columns of L, from the diagonal down
     for j in range(n):
@@ -42,10 +42,10 @@ def factored(H: Array) -> Array:
     return jnp.stack([jnp.stack(row) for row in rows]) if n else H
 
 
-def solved(L: Array, b: Array) -> Array:
+def cho_solve(L: Array, b: Array) -> Array:
     """Solve L L^T x = b [V] for x [V]."""
     n = L.shape[0]
-    if n > UNROLLED:
+    if n > MAX_UNROLLED:
         return jax.scipy.linalg.cho_solve((L, True), b)
     y: list[Array] = []
     for i in range(n):

@@ -8,7 +8,7 @@ the weight D = d(r) / ((1 - d(r)) A), with A its inverse inertia at qpos0: see t
 import jax.numpy as jnp
 from jax import Array
 
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 
 TINY = 1e-15
 _LEAST, _MOST = 1e-4, 1 - 1e-4

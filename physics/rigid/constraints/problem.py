@@ -28,11 +28,11 @@ from .cones import Cone
 
 # Number of line-search points along a Newton step; most searches end at the first one, 1. The slope
 # is piecewise linear with springs only (STRAIGHT), and curved with elliptic cones (BENT).
-STRAIGHT, BENT = 3, 4
+LINEAR_POINTS, CURVED_POINTS = 3, 4
 
 
 @pytree
-class Single:
+class DofRows:
     """Rows that act on one dof each: friction loss, then limits of hinges, slides."""
 
     at: tuple[int, ...] = static()  # [n] dofs
@@ -43,13 +43,13 @@ class Single:
     low: Array  # [n] minimum force
     high: Array  # [n] maximum force
 
-    def seen(self, a: Array) -> Array:
+    def mul_jac_vec(self, a: Array) -> Array:
         """Return J a [n]."""
         return self.sign * a[np.array(self.at, int)]
 
 
 @pytree
-class Dense:
+class DenseRows:
     """Rows over all dofs: equalities, rows of tendons, limits of balls."""
 
     J: Array  # [n, V]
@@ -58,7 +58,7 @@ class Dense:
     low: Array  # [n] minimum force
     high: Array  # [n] maximum force
 
-    def seen(self, a: Array) -> Array:
+    def mul_jac_vec(self, a: Array) -> Array:
         """Return J a [n]."""
         return jnp.einsum("nv,v->n", self.J, a, precision=HIGHEST)
 
@@ -69,8 +69,8 @@ class Problem:
 
     M: Array  # [V, V] mass matrix
     tau: Array  # [V] all forces except constraint forces
-    single: Single
-    dense: Dense
+    single: DofRows
+    dense: DenseRows
     cones: tuple[Cone, ...]  # contacts, one cone for each condim
 
 
@@ -98,7 +98,7 @@ def _newton_iteration(problem: Problem, a: Array) -> tuple[Array, Array]:
     quadratic. With elliptic cones the squared Newton decrement must be at rounding level, too.
     """
     gradient, H = _residual_and_hessian(problem, a)
-    step = -factor.solved(factor.factored(H), gradient)
+    step = -factor.cho_solve(factor.cholesky(H), gradient)
     t, settled = _line_search(problem, a, step)
     better = a + t * step
     if any(cone.round for cone in problem.cones):
@@ -136,7 +136,7 @@ def forces(problem: Problem, a: Array) -> Array:
     )
     out = out + jnp.einsum("nv,n->v", dense.J, _row_forces(dense, a)[0], precision=HIGHEST)
     for cone in problem.cones:
-        out = out + cone.spread(cone.forces(cone.seen(a) - cone.aref))
+        out = out + cone.mul_jac_t_vec(cone.forces(cone.mul_jac_vec(a) - cone.aref))
     return out
 
 
@@ -144,19 +144,19 @@ def cost(problem: Problem, a: Array) -> Array:
     """Return the objective [] without its constant a0^T M a0 / 2."""
     total = jnp.sum(a * (0.5 * _apply_mass_matrix(problem.M, a) - problem.tau))
     for rows in (problem.single, problem.dense):
-        x = rows.seen(a) - rows.aref
+        x = rows.mul_jac_vec(a) - rows.aref
         f, _ = _row_forces(rows, a)
         acts = rows.D > 0
         total = total - jnp.sum(f * x + jnp.where(acts, f * f / jnp.where(acts, 2 * rows.D, 1), 0))
-    return total + sum(cone.cost(cone.seen(a) - cone.aref) for cone in problem.cones)
+    return total + sum(cone.cost(cone.mul_jac_vec(a) - cone.aref) for cone in problem.cones)
 
 
-def _row_forces(rows: Single | Dense, a: Array) -> tuple[Array, Array]:
+def _row_forces(rows: DofRows | DenseRows, a: Array) -> tuple[Array, Array]:
     """Return the forces [n] of scalar rows, and D where they are not clamped, else 0."""
-    return _clamp_spring(rows, rows.seen(a) - rows.aref)
+    return _clamp_spring(rows, rows.mul_jac_vec(a) - rows.aref)
 
 
-def _clamp_spring(rows: Single | Dense, x: Array) -> tuple[Array, Array]:
+def _clamp_spring(rows: DofRows | DenseRows, x: Array) -> tuple[Array, Array]:
     raw = -rows.D * x
     free = (raw > rows.low) & (raw < rows.high)
     return jnp.clip(raw, rows.low, rows.high), jnp.where(free, rows.D, 0)
@@ -175,8 +175,8 @@ def _residual_and_hessian(problem: Problem, a: Array) -> tuple[Array, Array]:
         out = out - jnp.einsum("nv,n->v", dense.J, f, precision=HIGHEST)
         H = H + jnp.einsum("nv,n,nw->vw", dense.J, d, dense.J, precision=HIGHEST)
     for cone in problem.cones:
-        x = cone.seen(a) - cone.aref
-        out = out - cone.spread(cone.forces(x))
+        x = cone.mul_jac_vec(a) - cone.aref
+        out = out - cone.mul_jac_t_vec(cone.forces(x))
         bent = jnp.einsum("ckl,clv->ckv", cone.curvature(x), cone.J, precision=HIGHEST)
         H = H + jnp.einsum("ckv,ckw->vw", cone.J, bent, precision=HIGHEST)
     return out, H
@@ -198,12 +198,12 @@ def _line_search(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]
     square = jnp.sum(inertia * step)
     x, y, low, high = _scaled_springs(problem, a, step)
     round_cones = [cone for cone in problem.cones if cone.round]
-    start = [cone.seen(a) - cone.aref for cone in round_cones]
-    way = [cone.seen(step) for cone in round_cones]
+    start = [cone.mul_jac_vec(a) - cone.aref for cone in round_cones]
+    way = [cone.mul_jac_vec(step) for cone in round_cones]
 
     def cone_force(t: Array) -> Array:
         each = zip(round_cones, start, way)
-        return sum((cone.along(p + t * q, q) for cone, p, q in each), jnp.zeros_like(t))
+        return sum((cone.project_force(p + t * q, q) for cone, p, q in each), jnp.zeros_like(t))
 
     def slope(t: Array, of_round: Array) -> Array:
         return slope0 + t * square - jnp.sum(jnp.clip(-x - t * y, low, high) * y) - of_round
@@ -225,7 +225,7 @@ def _line_search(problem: Problem, a: Array, step: Array) -> tuple[Array, Array]
         behind = jnp.min(jnp.where(ahead & (g >= 0), ends, jnp.inf))
     middle = jnp.where(jnp.isfinite(behind), (before + behind) / 2, 2 * before)
     t = jnp.where((before < one) & (one < behind), one, middle)
-    for _ in range(BENT if round_cones else STRAIGHT):
+    for _ in range(CURVED_POINTS if round_cones else LINEAR_POINTS):
         below, above = bound_masks(-x - t * y)
         of_round, bend = jax.jvp(cone_force, (t,), (one,))
         g = slope(t, of_round)
@@ -256,11 +256,13 @@ def _scaled_springs(
         acts = rows.D > 0
         root = jnp.where(acts, jnp.sqrt(jnp.where(acts, rows.D, 1)), 0)
         ends = [jnp.where(acts, end / jnp.where(acts, root, 1), 0) for end in (rows.low, rows.high)]
-        parts.append((root * (rows.seen(a) - rows.aref), root * rows.seen(step), *ends))
+        parts.append(
+            (root * (rows.mul_jac_vec(a) - rows.aref), root * rows.mul_jac_vec(step), *ends)
+        )
     for cone in problem.cones:
         if not cone.round:
             root = jnp.sqrt(cone.D)[:, None]
-            x, y = cone.edges(cone.seen(a) - cone.aref), cone.edges(cone.seen(step))
+            x, y = cone.edges(cone.mul_jac_vec(a) - cone.aref), cone.edges(cone.mul_jac_vec(step))
             x, y = (root * x).ravel(), (root * y).ravel()
             parts.append((x, y, jnp.zeros_like(x), jnp.full_like(x, jnp.inf)))
     x, y, low, high = (jnp.concatenate(each) for each in zip(*parts))

@@ -6,17 +6,17 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 
-from ..models.model import Mechanism
-from ..motion.forces import coordinates, lengths
+from ..models.mechanism import Mechanism
+from ..motion.forces import coordinates, tendon_lengths
 from ..motion.inertia import HIGHEST, Motion
-from ..motion.poses import Poses, product
+from ..motion.poses import Poses, quat_mul
 from . import impedance
-from .problem import Dense, Single
+from .problem import DenseRows, DofRows
 
 _CONJUGATE = np.array([[1.0], [-1], [-1], [-1]])
 
 
-def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
+def dof_rows(model: Mechanism, qpos: Array, qvel: Array) -> DofRows:
     """Return rows of joint friction loss, and of hinge and slide limits, two rows each."""
     layout, free = model.layout, model.freedoms
     parts = []
@@ -35,12 +35,12 @@ def single(model: Mechanism, qpos: Array, qvel: Array) -> Single:
     if ends and "limit" not in layout.disabled:
         parts.append(_joint_limits(model, np.array(ends), qpos, qvel))
     if not parts:
-        return no_single(qvel)
+        return empty_dof_rows(qvel)
     at, *rest = zip(*parts)
     sign, aref, D, low, high = (jnp.concatenate(x) for x in rest)
     places = tuple(int(i) for i in np.concatenate(at))
     losses = len(places) - 2 * len(ends) * ("limit" not in layout.disabled)
-    return Single(at=places, losses=losses, sign=sign, aref=aref, D=D, low=low, high=high)
+    return DofRows(at=places, losses=losses, sign=sign, aref=aref, D=D, low=low, high=high)
 
 
 def _friction_loss_rows(
@@ -69,9 +69,9 @@ def _limit_rows(
 def _joint_limits(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array) -> tuple:
     """Return the rows of the lower and upper limits of joints."""
     layout, joints = model.layout, model.joints
-    at = layout.joint_v[joint]
+    at = layout.dofadr[joint]
     duplicate = lambda x: jnp.concatenate([x, x])
-    q, (low, high) = qpos[layout.joint_q[joint]], joints.range[joint].T
+    q, (low, high) = qpos[layout.qposadr[joint]], joints.range[joint].T
     sign = np.repeat([1.0, -1.0], len(joint)).astype(qpos.dtype)
     dist = jnp.concatenate([q - low, high - q])
     parameters = (
@@ -90,7 +90,7 @@ def _joint_limits(model: Mechanism, joint: np.ndarray, qpos: Array, qvel: Array)
     return np.concatenate([at, at]), jnp.asarray(sign), *row, zero, zero + jnp.inf
 
 
-def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Dense:
+def dense_rows(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> DenseRows:
     """Return rows of equalities, friction loss and limits of tendons, and limits of balls."""
     layout = model.layout
     parts = []
@@ -107,22 +107,22 @@ def dense(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -
             if kind == "ball" and layout.joint_limited[joint]:
                 parts.append(_ball_limit(model, joint, qpos, qvel))
     if not parts:
-        return no_dense(qvel)
+        return empty_dense_rows(qvel)
     J, aref, D, low, high = (jnp.concatenate(x) for x in zip(*parts))
-    return Dense(J=J, aref=aref, D=D, low=low, high=high)
+    return DenseRows(J=J, aref=aref, D=D, low=low, high=high)
 
 
-def no_single(like: Array) -> Single:
-    """Return an empty set of `Single` rows."""
+def empty_dof_rows(like: Array) -> DofRows:
+    """Return an empty set of `DofRows` rows."""
     none = jnp.zeros(0, like.dtype)
-    return Single(at=(), losses=0, sign=none, aref=none, D=none, low=none, high=none)
+    return DofRows(at=(), losses=0, sign=none, aref=none, D=none, low=none, high=none)
 
 
-def no_dense(like: Array) -> Dense:
-    """Return an empty set of `Dense` rows, over as many dofs as `like` has."""
+def empty_dense_rows(like: Array) -> DenseRows:
+    """Return an empty set of `DenseRows` rows, over as many dofs as `like` has."""
     none = jnp.zeros(0, like.dtype)
     J = jnp.zeros((0, *like.shape), like.dtype)
-    return Dense(J=J, aref=none, D=none, low=none, high=none)
+    return DenseRows(J=J, aref=none, D=none, low=none, high=none)
 
 
 def _apply_jacobian(J: Array, v: Array) -> Array:
@@ -139,7 +139,7 @@ def _tendon_friction_loss(model: Mechanism, qvel: Array) -> tuple[Array, ...]:
 def _tendon_limits(model: Mechanism, qpos: Array, qvel: Array) -> tuple[Array, ...]:
     own, t = np.array(model.layout.tendon_limited), model.tendons
     duplicate = lambda x: jnp.concatenate([x, x])
-    length, (low, high) = lengths(model, qpos)[own], t.range[own].T
+    length, (low, high) = tendon_lengths(model, qpos)[own], t.range[own].T
     J = jnp.concatenate([t.weight[own], -t.weight[own]])
     dist = jnp.concatenate([length - low, high - length])
     parameters = (
@@ -155,7 +155,7 @@ def _tendon_limits(model: Mechanism, qpos: Array, qvel: Array) -> tuple[Array, .
 def _ball_limit(model: Mechanism, joint: int, qpos: Array, qvel: Array) -> tuple[Array, ...]:
     """Return the row that limits the angle of a ball joint from its reference."""
     layout, joints = model.layout, model.joints
-    at, to = int(layout.joint_q[joint]), int(layout.joint_v[joint])
+    at, to = int(layout.qposadr[joint]), int(layout.dofadr[joint])
     w, *u = rotations.unit(qpos[at : at + 4])
     vector = jnp.stack(u)
     square = jnp.sum(vector * vector)
@@ -199,12 +199,12 @@ def _polynomial_row(model: Mechanism, i: int, kind: str, qpos: Array) -> tuple[A
     first, second = layout.equality_first[i], layout.equality_second[i]
     c = model.equalities.data[i, :5]
     if kind == "joint":
-        at = layout.joint_v
+        at = layout.dofadr
         value = coordinates(model, qpos) - coordinates(model, model.qpos0)
         rows, inverse = jnp.eye(layout.nv, dtype=qpos.dtype), model.freedoms.invweight
         first, second = int(at[first]), int(at[second]) if second >= 0 else -1
     else:
-        value, rows, inverse = lengths(model, qpos) - t.length0, t.weight, t.invweight
+        value, rows, inverse = tendon_lengths(model, qpos) - t.length0, t.weight, t.invweight
     J, seen = rows[first], inverse[first]
     x = value[second] if second >= 0 else jnp.zeros((), qpos.dtype)
     if second >= 0:
@@ -222,8 +222,8 @@ def _connect_rows(
     ends = np.array([layout.equality_first[i], layout.equality_second[i]])
     data = model.equalities.data[i]
     anchors = jnp.stack([data[3:6], data[:3]] if weld else [data[:3], data[3:6]])
-    at, _ = where.of(ends, anchors)
-    shift, turn = m.jacobian(layout, at, jnp.asarray(layout.moves[ends], qvel.dtype))
+    at, _ = where.to_world(ends, anchors)
+    shift, turn = m.jacobian(layout, at, jnp.asarray(layout.moves_body[ends], qvel.dtype))
     J, pos = shift[:, 0] - shift[:, 1], at[:, 0] - at[:, 1]
     speed, spin = _point_velocities(m, at, ends)
     bent = _point_accelerations(model, m, at, ends, qvel)
@@ -233,9 +233,9 @@ def _connect_rows(
         return J, pos, inverse, curved
     scale = data[10]
     back = where.quat[:, ends[1:]] * _CONJUGATE
-    ahead = product(where.quat[:, ends[:1]], data[6:10, None])
+    ahead = quat_mul(where.quat[:, ends[:1]], data[6:10, None])
     relative_rotation = lambda a, p=back, q=ahead: (
-        0.5 * scale * product(product(p, _to_quaternion(a)), q)[1:]
+        0.5 * scale * quat_mul(quat_mul(p, _to_quaternion(a)), q)[1:]
     )
     relative = turn[:, 0] - turn[:, 1]  # [3, V]
     n = relative.shape[1]
@@ -243,8 +243,8 @@ def _connect_rows(
     rows = relative_rotation(relative, broadcast(back), broadcast(ahead))
     spins = spin[:, :1] - spin[:, 1:]
     # The time derivative of 1/2 q2* (w1 - w2) q1 has three terms, one for each factor.
-    ahead_rate = 0.5 * product(_to_quaternion(spin[:, :1]), ahead)
-    back_rate = -0.5 * product(back, _to_quaternion(spin[:, 1:]))
+    ahead_rate = 0.5 * quat_mul(_to_quaternion(spin[:, :1]), ahead)
+    back_rate = -0.5 * quat_mul(back, _to_quaternion(spin[:, 1:]))
     changing = (
         relative_rotation(bent[1][:, :1] - bent[1][:, 1:])
         + relative_rotation(spins, back_rate)
@@ -253,7 +253,7 @@ def _connect_rows(
     turning = jnp.broadcast_to(jnp.sum(model.bodies.invweight[ends, 1]), (3,))
     return (
         jnp.concatenate([J, rows]),
-        jnp.concatenate([pos, scale * product(back, ahead)[1:, 0]]),
+        jnp.concatenate([pos, scale * quat_mul(back, ahead)[1:, 0]]),
         jnp.concatenate([inverse, turning]),
         jnp.concatenate([curved, changing[:, 0]]),
     )
@@ -273,7 +273,7 @@ def _point_accelerations(
     model: Mechanism, m: Motion, at: Array, body: np.ndarray, qvel: Array
 ) -> tuple[Array, Array]:
     """Return linear and angular accelerations [3, N] of points at zero qacc."""
-    moves = np.asarray(model.layout.moves[body], qvel.dtype)
+    moves = np.asarray(model.layout.moves_body[body], qvel.dtype)
     a = jnp.einsum("nv,kv->kn", moves, m.rates * qvel[None], precision=HIGHEST)
     arm = at - m.origin[:, body]
     speed, spin = _point_velocities(m, at, body)

@@ -1,10 +1,11 @@
 """The data of a mechanism: its static structure and its parameters.
 
-Read `layout` first (structure), then `model` (parameters), `source` and `read` (conversion from
-MuJoCo), `pairs` (geom pairs that can collide), `hulls` (of meshes) and `refusals`.
+Read `layout` first (structure), then `mechanism` (parameters), `source` and `conversion`
+(conversion from MuJoCo), `pairs` (geom pairs that can collide), `hulls` (of meshes) and
+`feature_checks`.
 """
 
 from .layout import Layout, PairGroup
-from .model import Mechanism
+from .mechanism import Mechanism
 
 __all__ = ["Layout", "Mechanism", "PairGroup"]

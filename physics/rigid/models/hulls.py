@@ -4,20 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.kernels import KINDS
+from ..collision.kernels import GEOM_TYPES
 from .layout import PairGroup
 
 
-def numbered(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
+def hull_indices(m: Any, groups: tuple[PairGroup, ...]) -> tuple[int, ...]:
     """Return the hull index of each geom; -1 unless it is a mesh that can collide."""
     ends = {i for group in groups for side in (group.first, group.second) for i in side}
-    own = [KINDS[kind] == "mesh" for kind in m.geom_type]
+    own = [GEOM_TYPES[kind] == "mesh" for kind in m.geom_type]
     mesh = [int(data) if is_mesh else -1 for data, is_mesh in zip(m.geom_dataid, own)]
     used = sorted({mesh[i] for i in ends if mesh[i] >= 0})
     return tuple(used.index(x) if i in ends and x >= 0 else -1 for i, x in enumerate(mesh))
 
 
-def corners(m: Any, which: tuple[int, ...]) -> np.ndarray:
+def hull_vertices(m: Any, which: tuple[int, ...]) -> np.ndarray:
     """Return the vertices [M, N, 3] of hulls in mesh frames, m, padded with the first vertex."""
     mesh = {hull: int(m.geom_dataid[i]) for i, hull in enumerate(which) if hull >= 0}
     points = [

@@ -105,30 +105,30 @@ class Layout:
     # there, and a program of the other precision in the same process could not use it.
 
     @cached_property
-    def joint_q(self) -> np.ndarray:
+    def qposadr(self) -> np.ndarray:
         """Index [J] of the first coordinate of each joint."""
         widths = [WIDTH_Q[kind] for kind in self.joint_kind]
         return np.cumsum([0, *widths])[:-1].astype(np.int32)
 
     @cached_property
-    def joint_v(self) -> np.ndarray:
+    def dofadr(self) -> np.ndarray:
         """Index [J] of the first dof of each joint."""
         widths = [WIDTH_V[kind] for kind in self.joint_kind]
         return np.cumsum([0, *widths])[:-1].astype(np.int32)
 
     @cached_property
-    def freedom_joint(self) -> np.ndarray:
+    def dof_joint(self) -> np.ndarray:
         """Joint [V] of each dof."""
         widths = [WIDTH_V[kind] for kind in self.joint_kind]
         return np.repeat(np.arange(len(widths)), widths).astype(np.int32)
 
     @cached_property
-    def freedom_body(self) -> np.ndarray:
+    def dof_body(self) -> np.ndarray:
         """Body [V] that each dof moves relative to its parent."""
-        return np.array(self.joint_body, np.int32)[self.freedom_joint]
+        return np.array(self.joint_body, np.int32)[self.dof_joint]
 
     @cached_property
-    def below(self) -> np.ndarray:
+    def is_descendant(self) -> np.ndarray:
         """Mask [B, B]: True if body i is body j or a descendant of it; False for the world as j."""
         out = np.eye(self.nbody, dtype=bool)
         for i, parent in enumerate(self.body_parent[1:], start=1):
@@ -137,44 +137,44 @@ class Layout:
         return out
 
     @cached_property
-    def moves(self) -> np.ndarray:
+    def moves_body(self) -> np.ndarray:
         """Mask [B, V]: True if a dof moves a body."""
-        return self.below[:, self.freedom_body]
+        return self.is_descendant[:, self.dof_body]
 
     @cached_property
-    def before(self) -> np.ndarray:
+    def ancestor_dofs(self) -> np.ndarray:
         """Mask [V, V]: True if dof j is on the path from the world to dof i, or is i."""
-        same = self.freedom_body[:, None] == self.freedom_body[None]
+        same = self.dof_body[:, None] == self.dof_body[None]
         order = np.arange(self.nv)
-        return (self.moves[self.freedom_body] & ~same) | (same & (order[None] <= order[:, None]))
+        return (self.moves_body[self.dof_body] & ~same) | (same & (order[None] <= order[:, None]))
 
     @cached_property
-    def turned_by(self) -> np.ndarray:
+    def carrier_dofs(self) -> np.ndarray:
         """Mask [V, V]: True if dof j, of an earlier joint, carries the axis of dof i.
 
         Within a joint, only the translations of a free joint carry its rotation axes.
         """
-        earlier = self.before & (self.freedom_joint[:, None] != self.freedom_joint[None])
+        earlier = self.ancestor_dofs & (self.dof_joint[:, None] != self.dof_joint[None])
         for joint, kind in enumerate(self.joint_kind):
             if kind == "free":
-                at = int(self.joint_v[joint])
+                at = int(self.dofadr[joint])
                 earlier[at + 3 : at + 6, at : at + 3] = True
         return earlier
 
     @cached_property
-    def lone(self) -> np.ndarray:
+    def lone_dofs(self) -> np.ndarray:
         """First dofs [n] of free bodies without children."""
         parents = set(self.body_parent)
         alone = [
             kind == "free" and body not in parents
             for kind, body in zip(self.joint_kind, self.joint_body)
         ]
-        return self.joint_v[np.flatnonzero(alone)]
+        return self.dofadr[np.flatnonzero(alone)]
 
     def kinds(self, kind: str) -> np.ndarray:
         """Return the joints of one type."""
         return np.array([j for j, name in enumerate(self.joint_kind) if name == kind], int)
 
-    def named(self, kind: str) -> tuple[str, ...]:
+    def element_names(self, kind: str) -> tuple[str, ...]:
         """Return the names of all bodies, joints, geoms, sites, tendons, actuators or keys."""
         return dict(self.names)[kind]

@@ -4,20 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.kernels import KINDS, kinds
-from . import grounds
+from ..collision.kernels import GEOM_TYPES, batch_types
+from . import height_fields
 from .layout import PairGroup
 
 # These types do not collide in MuJoCo either.
-NEVER = (("plane", "hfield"), ("hfield", "hfield"))
+EXCLUDED = (("plane", "hfield"), ("hfield", "hfield"))
 
 
-def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
+def group_pairs(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
     """Return groups of geom pairs with the same batch, the same fields and the same condim.
 
     `field` has the index of each geom's signed distance, or -1.
     """
-    kind = geom_kinds(m, field)
+    kind = geom_types(m, field)
     named = {tuple(sorted((int(a), int(b)))): i for i, (a, b) in enumerate(_explicit_pairs(m))}
     found: dict[tuple[str, str, int, int, int], list[tuple[int, int, int]]] = {}
     for a in range(m.ngeom):
@@ -25,23 +25,23 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
             pair = named.get((a, b), -1)
             if pair < 0 and not _can_collide(m, a, b):
                 continue
-            one, two = (a, b) if KINDS.index(kind[a]) <= KINDS.index(kind[b]) else (b, a)
+            one, two = (a, b) if GEOM_TYPES.index(kind[a]) <= GEOM_TYPES.index(kind[b]) else (b, a)
             condim = int(m.pair_dim[pair]) if pair >= 0 else _contact_dimension(m, a, b)
-            batch = kinds(kind[one], kind[two])
-            if batch in NEVER:
+            batch = batch_types(kind[one], kind[two])
+            if batch in EXCLUDED:
                 continue
             first, second = (field[one], field[two]) if batch[1] == "sdf" else (-1, -1)
             if batch[0] == "hfield":
                 first = int(m.geom_dataid[one])
             key = (*batch, condim, first, second)
             found.setdefault(key, []).append((one, two, pair))
-    place = {kind: i for i, kind in enumerate((*KINDS, "convex"))}
+    place = {kind: i for i, kind in enumerate((*GEOM_TYPES, "convex"))}
     order = sorted(found, key=lambda k: (k[2], place[k[0]], place[k[1]], k[3:]))
     groups = []
     for key in order:
         one, two, condim = key[:3]
         first, second, pairs = zip(*found[key])
-        window = grounds.window(m, found[key]) if one == "hfield" else (0, 0)
+        window = height_fields.window(m, found[key]) if one == "hfield" else (0, 0)
         groups.append(
             PairGroup(
                 kinds=(one, two),
@@ -55,9 +55,9 @@ def touching(m: Any, field: tuple[int, ...]) -> tuple[PairGroup, ...]:
     return tuple(groups)
 
 
-def geom_kinds(m: Any, field: tuple[int, ...]) -> list[str]:
+def geom_types(m: Any, field: tuple[int, ...]) -> list[str]:
     """Return the type of each geom: `sdf` if it collides by its signed distance."""
-    return [KINDS[i] if at < 0 else "sdf" for i, at in zip(m.geom_type, field)]
+    return [GEOM_TYPES[i] if at < 0 else "sdf" for i, at in zip(m.geom_type, field)]
 
 
 def _explicit_pairs(m: Any) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # sensor types by MuJoCo's number; other types are not supported
-KINDS = {
+SENSOR_TYPES = {
     0: "touch",
     1: "accelerometer",
     2: "velocimeter",
@@ -35,8 +35,8 @@ KINDS = {
     37: "subtreeangmom",
     45: "clock",
 }
-OBJECTS = {1: "body", 2: "xbody", 5: "geom", 6: "site"}  # types of objects with a frame
-FRAMED = frozenset("accelerometer velocimeter gyro force torque touch".split())  # at a site
+OBJECT_TYPES = {1: "body", 2: "xbody", 5: "geom", 6: "site"}  # types of objects with a frame
+SITE_SENSORS = frozenset("accelerometer velocimeter gyro force torque touch".split())  # at a site
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,22 @@ def sensors(m: Any) -> tuple[Sensor, ...]:
 
 def _describe_sensor(m: Any, i: int) -> Sensor:
     number, of, ref = int(m.sensor_type[i]), int(m.sensor_objtype[i]), int(m.sensor_reftype[i])
-    kind = KINDS.get(number, "")
+    kind = SENSOR_TYPES.get(number, "")
     framed = kind.startswith("frame")
     refused = ""
     if not kind:
         refused = f"a sensor of MuJoCo's kind {number}"
-    elif framed and of not in OBJECTS:
+    elif framed and of not in OBJECT_TYPES:
         refused = f"{kind} of a camera"
-    elif framed and ref and ref not in OBJECTS:
+    elif framed and ref and ref not in OBJECT_TYPES:
         refused = f"{kind} in the frame of a camera"
     elif kind in ("force", "torque") and (m.eq_type < 2).any():
         refused = f"{kind} where an equality holds bodies together"
     return Sensor(
         kind=kind,
-        of=OBJECTS.get(of, "") if framed or kind in FRAMED else "",
+        of=OBJECT_TYPES.get(of, "") if framed or kind in SITE_SENSORS else "",
         at=int(m.sensor_objid[i]),
-        ref=OBJECTS.get(ref, "") if framed else "",
+        ref=OBJECT_TYPES.get(ref, "") if framed else "",
         ref_at=int(m.sensor_refid[i]),
         width=int(m.sensor_dim[i]),
         cutoff=float(m.sensor_cutoff[i]),

@@ -9,7 +9,7 @@ import numpy as np
 _MAX_DEPTH = 64  # maximum nesting of XML elements
 
 
-def compiled(source: Any) -> Any:
+def compile_model(source: Any) -> Any:
     """Return MuJoCo's compiled model of a path, a text, an `MjSpec` or an `MjModel`."""
     mujoco: Any = importlib.import_module("mujoco")  # deferred: it takes 0.1 s
 

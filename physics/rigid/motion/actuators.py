@@ -8,17 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 from .forces import coordinates
-from .forces import lengths as tendons
+from .forces import tendon_lengths as tendons
 from .inertia import HIGHEST
 
 
-def arms(model: Mechanism) -> Array:
+def moment_arms(model: Mechanism) -> Array:
     """Return the moment arms [U, V]: derivatives of actuator lengths by dofs."""
     layout = model.layout
     joint, tendon = np.array(layout.motor_joint, int), np.array(layout.motor_tendon, int)
-    at = np.where(joint >= 0, layout.joint_v[joint], -1) if layout.nv else joint
+    at = np.where(joint >= 0, layout.dofadr[joint], -1) if layout.nv else joint
     unit = np.arange(layout.nv)[None] == at[:, None]
     rows = jnp.asarray(unit, model.qpos0.dtype)
     if (tendon >= 0).any():
@@ -38,8 +38,8 @@ def actuation(
     clamp = limited[:, 0] & ("clampctrl" not in layout.disabled)
     ctrl = jnp.where(clamp, jnp.clip(ctrl, *motors.ctrlrange.T), ctrl)
     rate, driven = _activation_rates(model, act, ctrl)
-    arm = arms(model)
-    length = lengths(model, qpos)
+    arm = moment_arms(model)
+    length = actuator_lengths(model, qpos)
     speed = jnp.einsum("uv,v->u", arm, qvel, precision=HIGHEST)
     reads = jnp.stack([jnp.ones_like(length), length, speed], 1)
     gain = jnp.sum(motors.gainprm * reads, 1)
@@ -52,11 +52,11 @@ def actuation(
     return force, rate, slope
 
 
-def lengths(model: Mechanism, qpos: Array) -> Array:
+def actuator_lengths(model: Mechanism, qpos: Array) -> Array:
     """Return the lengths [U] of the actuators."""
     layout = model.layout
     joint, tendon = np.array(layout.motor_joint, int), np.array(layout.motor_tendon, int)
-    at = np.where(joint >= 0, layout.joint_v[joint], 0)
+    at = np.where(joint >= 0, layout.dofadr[joint], 0)
     length = jnp.where(joint >= 0, coordinates(model, qpos)[at], 0)
     if (tendon >= 0).any():
         pulled = tendons(model, qpos)[np.maximum(tendon, 0)]

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 from .inertia import HIGHEST, Motion
-from .poses import Poses, cross, matrices, product
+from .poses import Poses, cross, quat_mul, quat_to_mat
 
 
 @dataclass(frozen=True)
-class Wet:
+class FluidPoints:
     """N points at which the fluid exerts a force."""
 
     body: np.ndarray | slice  # [N]
@@ -31,14 +31,14 @@ class Wet:
         """Return angular and linear velocity [6, N] relative to the fluid, in the frame."""
         turn, shift = m.velocity[:3, self.body], m.velocity[3:, self.body]
         shift = shift + cross(turn, self.at - m.origin[:, self.body]) - wind[:, None]
-        return jnp.concatenate([self.own(turn), self.own(shift)])
+        return jnp.concatenate([self.from_world(turn), self.from_world(shift)])
 
     def slope(self, v: Array) -> Array:
         """Return the derivative [6, 6, N] of torque and force by angular and linear velocity."""
         seeds = jnp.broadcast_to(jnp.eye(6, dtype=v.dtype)[:, :, None], (6, *v.shape))
         return jax.vmap(lambda seed: jax.jvp(self.law, (v,), (seed,))[1], out_axes=1)(seeds)
 
-    def own(self, a: Array) -> Array:
+    def from_world(self, a: Array) -> Array:
         """Rotate world vectors [3, N, ...] into the frame."""
         frame = self.frame.reshape(*self.frame.shape, *(1,) * (a.ndim - 2))
         return jnp.sum(frame * a[:, None], 0)
@@ -50,7 +50,9 @@ def forces(model: Mechanism, where: Poses, m: Motion) -> Array:
     for wet in _fluid_points(model, where):
         moment, force = jnp.split(wet.law(wet.velocity(m, model.option.wind)), 2)
         to_world = lambda a, wet=wet: jnp.sum(wet.frame * a[None], 1)
-        total = total + m.spread(model.layout, wet.body, wet.at, to_world(moment), to_world(force))
+        total = total + m.dof_forces(
+            model.layout, wet.body, wet.at, to_world(moment), to_world(force)
+        )
     return total
 
 
@@ -61,19 +63,19 @@ def resistance(model: Mechanism, where: Poses, m: Motion) -> Array:
     without children.
     """
     layout = model.layout
-    alone = np.isin(np.arange(layout.nbody), layout.freedom_body[layout.lone])
+    alone = np.isin(np.arange(layout.nbody), layout.dof_body[layout.lone_dofs])
     total = jnp.zeros((layout.nv, layout.nv), where.pos.dtype)
     for wet in _fluid_points(model, where):
         v = wet.velocity(m, model.option.wind)
         B = wet.slope(v)
         B = jnp.where(alone[wet.body], B, (B + B.swapaxes(0, 1)) / 2)
-        shift, turn = m.jacobian(layout, wet.at, jnp.asarray(layout.moves[wet.body], v.dtype))
-        J = jnp.concatenate([wet.own(turn), wet.own(shift)])
+        shift, turn = m.jacobian(layout, wet.at, jnp.asarray(layout.moves_body[wet.body], v.dtype))
+        J = jnp.concatenate([wet.from_world(turn), wet.from_world(shift)])
         total = total - jnp.einsum("knv,kln,lnw->vw", J, B, J, precision=HIGHEST)
     return total
 
 
-def _fluid_points(model: Mechanism, where: Poses) -> list[Wet]:
+def _fluid_points(model: Mechanism, where: Poses) -> list[FluidPoints]:
     """Return the boxes of bodies, and the geoms as ellipsoids, if there are any."""
     layout, geoms, bodies = model.layout, model.geoms, model.bodies
     shapes = np.array(layout.geom_wet, int)
@@ -81,13 +83,19 @@ def _fluid_points(model: Mechanism, where: Poses) -> list[Wet]:
     out = []
     boxes = np.setdiff1d(np.arange(layout.nbody), of_shape) if shapes.size else slice(None)
     if layout.nbody > len(set(of_shape)) + 1:  # the world has no box
-        frame = matrices(product(where.quat[:, boxes], bodies.iquat[boxes].T))
+        frame = quat_to_mat(quat_mul(where.quat[:, boxes], bodies.iquat[boxes].T))
         out.append(
-            Wet(boxes, where.centre[:, boxes], frame, lambda v: _box_forces(model, boxes, v))
+            FluidPoints(
+                boxes, where.centre[:, boxes], frame, lambda v: _box_forces(model, boxes, v)
+            )
         )
     if shapes.size:
-        at, quat = where.of(of_shape, geoms.pos[shapes], geoms.quat[shapes])
-        out.append(Wet(of_shape, at, matrices(quat), lambda v: _ellipsoid_forces(model, shapes, v)))
+        at, quat = where.to_world(of_shape, geoms.pos[shapes], geoms.quat[shapes])
+        out.append(
+            FluidPoints(
+                of_shape, at, quat_to_mat(quat), lambda v: _ellipsoid_forces(model, shapes, v)
+            )
+        )
     return out
 
 

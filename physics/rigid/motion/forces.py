@@ -6,13 +6,13 @@ from jax import Array
 
 from jaxgpu.geometry import rotations
 
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 from . import fluid
-from .inertia import HIGHEST, Motion, weight
-from .poses import Poses, product
+from .inertia import HIGHEST, Motion, gravity
+from .poses import Poses, quat_mul
 
 
-def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Array:
+def passive_forces(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array) -> Array:
     """Return the passive forces [V]: springs, dampers, tendons, gravcomp and the fluid."""
     layout = model.layout
     total = jnp.zeros_like(qvel)
@@ -22,11 +22,11 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
         total = total + springs(model, qpos)
     if "damper" not in layout.disabled:
         total = total - model.freedoms.damping * qvel
-    if layout.named("tendon"):
+    if layout.element_names("tendon"):
         total = total + _tendon_forces(model, qpos, qvel)
     if "gravcomp" in layout.has and "gravity" not in layout.disabled:
-        lift = -weight(model)[:, None] * (model.bodies.gravcomp * model.bodies.mass)[None]
-        total = total + m.spread(layout, slice(None), where.centre, jnp.zeros_like(lift), lift)
+        lift = -gravity(model)[:, None] * (model.bodies.gravcomp * model.bodies.mass)[None]
+        total = total + m.dof_forces(layout, slice(None), where.centre, jnp.zeros_like(lift), lift)
     if "fluid" in layout.has:
         total = total + fluid.forces(model, where, m)
     return total
@@ -35,20 +35,20 @@ def passive(model: Mechanism, where: Poses, m: Motion, qpos: Array, qvel: Array)
 def coordinates(model: Mechanism, qpos: Array) -> Array:
     """Return the coordinates [V] of hinges and slides; zero for ball and free joints."""
     layout = model.layout
-    one = np.array([kind in ("hinge", "slide") for kind in layout.joint_kind])[layout.freedom_joint]
-    at = layout.joint_q[layout.freedom_joint]
+    one = np.array([kind in ("hinge", "slide") for kind in layout.joint_kind])[layout.dof_joint]
+    at = layout.qposadr[layout.dof_joint]
     return jnp.where(one, qpos[at], 0)
 
 
 def springs(model: Mechanism, qpos: Array) -> Array:
     """Return the forces [V] of joint springs."""
     layout = model.layout
-    stiffness = model.joints.stiffness[layout.freedom_joint]
+    stiffness = model.joints.stiffness[layout.dof_joint]
     out = -stiffness * (coordinates(model, qpos) - coordinates(model, model.qpos_spring))
     for joint, (kind, springy) in enumerate(zip(layout.joint_kind, layout.joint_springy)):
         if kind in ("hinge", "slide") or not springy:
             continue
-        at, to = int(layout.joint_q[joint]), int(layout.joint_v[joint])
+        at, to = int(layout.qposadr[joint]), int(layout.dofadr[joint])
         k = model.joints.stiffness[joint]
         if kind == "free":
             away = qpos[at : at + 3] - model.qpos_spring[at : at + 3]
@@ -62,7 +62,7 @@ def springs(model: Mechanism, qpos: Array) -> Array:
 
 def rotation_between(rest: Array, turn: Array) -> Array:
     """Return the rotation vector [3, ...] from one unit quaternion to another, in its frame."""
-    w, *u = product(rest * jnp.array([1.0, -1, -1, -1], rest.dtype), turn)
+    w, *u = quat_mul(rest * jnp.array([1.0, -1, -1, -1], rest.dtype), turn)
     vector = jnp.stack(u)
     square = jnp.sum(vector * vector, 0)
     turning = square > 1e-30
@@ -72,7 +72,7 @@ def rotation_between(rest: Array, turn: Array) -> Array:
     return vector * jnp.where(turning, angle / length, 2 * jnp.sign(w))
 
 
-def lengths(model: Mechanism, qpos: Array) -> Array:
+def tendon_lengths(model: Mechanism, qpos: Array) -> Array:
     """Return the lengths [T] of the fixed tendons."""
     return jnp.einsum("tv,v->t", model.tendons.weight, coordinates(model, qpos), precision=HIGHEST)
 
@@ -80,7 +80,7 @@ def lengths(model: Mechanism, qpos: Array) -> Array:
 def _tendon_forces(model: Mechanism, qpos: Array, qvel: Array) -> Array:
     """Return the forces [V] of tendon springs and dampers."""
     t = model.tendons
-    length = lengths(model, qpos)
+    length = tendon_lengths(model, qpos)
     speed = jnp.einsum("tv,v->t", t.weight, qvel, precision=HIGHEST)
     low, high = t.lengthspring.T
     stretch = jnp.where(length > high, high - length, jnp.where(length < low, low - length, 0))

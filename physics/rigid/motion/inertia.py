@@ -16,8 +16,8 @@ from jaxgpu.geometry import vectors
 from jaxgpu.inputs.fields import pytree
 
 from ..models.layout import Layout
-from ..models.model import Mechanism
-from .poses import Poses, cross, matrices, product
+from ..models.mechanism import Mechanism
+from .poses import Poses, cross, quat_mul, quat_to_mat
 
 HIGHEST = lax.Precision.HIGHEST
 
@@ -38,17 +38,17 @@ class Motion:
         sign: [N, V] 1 where the dof moves the point's body, -1 for another body whose motion is
             subtracted.
         """
-        arm = at[:, :, None] - self.origin[:, layout.freedom_body][:, None]
+        arm = at[:, :, None] - self.origin[:, layout.dof_body][:, None]
         turn, shift = self.axes[:3, None], self.axes[3:, None]
         carried = jnp.stack(vectors.cross(jnp.broadcast_to(turn, arm.shape), arm))
         return sign[None] * (shift + carried), sign[None] * turn
 
-    def spread(
+    def dof_forces(
         self, layout: Layout, body: np.ndarray | slice, at: Array, moment: Array, force: Array
     ) -> Array:
         """Return the forces [V] of torques and forces [3, N] at points [3, N] on bodies."""
         about = moment + cross(at - self.origin[:, body], force)
-        moves = np.asarray(layout.moves[body], force.dtype)
+        moves = np.asarray(layout.moves_body[body], force.dtype)
         pushed = jnp.concatenate([about, force])
         gathered = jnp.einsum("nv,kn->kv", moves, pushed, precision=HIGHEST)
         return jnp.sum(self.axes * gathered, 0)
@@ -61,13 +61,13 @@ def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
     inertia = _body_inertias(model, where, origin)
     axes = _dof_axes(layout, where, origin)
     swept = axes * qvel[None]
-    velocity = _masked_sum("bv,kv->kb", layout.moves, swept)
-    carried = _masked_sum("wv,kv->kw", layout.turned_by, swept)
+    velocity = _masked_sum("bv,kv->kb", layout.moves_body, swept)
+    carried = _masked_sum("wv,kv->kw", layout.carrier_dofs, swept)
     return Motion(
         origin=origin,
         inertia=inertia,
         axes=axes,
-        rates=moved(carried, axes),
+        rates=cross_motion(carried, axes),
         velocity=velocity,
     )
 
@@ -75,10 +75,10 @@ def motion(model: Mechanism, where: Poses, qvel: Array) -> Motion:
 def mass_matrix(model: Mechanism, m: Motion) -> Array:
     """Return the joint-space mass matrix [V, V], including armature."""
     layout = model.layout
-    composite = _masked_sum("bv,kb->kv", layout.moves, m.inertia)
-    force = weighed(composite, m.axes)
+    composite = _masked_sum("bv,kb->kv", layout.moves_body, m.inertia)
+    force = mul_inert_vec(composite, m.axes)
     half = jnp.einsum("ki,kj->ij", m.axes, force, precision=HIGHEST)
-    upper = np.asarray(layout.before.T, half.dtype)  # i before j
+    upper = np.asarray(layout.ancestor_dofs.T, half.dtype)  # i before j
     strict = upper - np.eye(layout.nv, dtype=half.dtype)
     full = half * upper + (half * strict).T
     return full + jnp.diag(model.freedoms.armature)
@@ -86,43 +86,46 @@ def mass_matrix(model: Mechanism, m: Motion) -> Array:
 
 def accelerations(model: Mechanism, m: Motion, qvel: Array, qacc: Array) -> Array:
     """Return body accelerations [6, B] minus gravity, as accelerometers at the origins read."""
-    layout, g = model.layout, weight(model)
+    layout, g = model.layout, gravity(model)
     rise = jnp.concatenate([jnp.zeros_like(g), -g])[:, None]
-    return _masked_sum("bv,kv->kb", layout.moves, m.rates * qvel[None] + m.axes * qacc[None]) + rise
+    return (
+        _masked_sum("bv,kv->kb", layout.moves_body, m.rates * qvel[None] + m.axes * qacc[None])
+        + rise
+    )
 
 
 def bias(model: Mechanism, m: Motion, qvel: Array) -> Array:
     """Return the bias forces [V]: Coriolis, centrifugal and gravitational, `qfrc_bias`."""
     acceleration = accelerations(model, m, qvel, jnp.zeros_like(qvel))
-    gathered = _masked_sum("bv,kb->kv", model.layout.moves, forces(m, acceleration))
+    gathered = _masked_sum("bv,kb->kv", model.layout.moves_body, forces(m, acceleration))
     return jnp.sum(m.axes * gathered, 0)
 
 
 def forces(m: Motion, acceleration: Array) -> Array:
     """Return the forces [6, B] that give bodies accelerations [6, B] at their velocities."""
-    momentum = weighed(m.inertia, m.velocity)
-    return weighed(m.inertia, acceleration) + pushed(m.velocity, momentum)
+    momentum = mul_inert_vec(m.inertia, m.velocity)
+    return mul_inert_vec(m.inertia, acceleration) + cross_force(m.velocity, momentum)
 
 
-def weight(model: Mechanism) -> Array:
+def gravity(model: Mechanism) -> Array:
     """Return the gravitational acceleration [3], m/s^2; zero if gravity is disabled."""
     g = model.option.gravity
     return jnp.zeros_like(g) if "gravity" in model.layout.disabled else g
 
 
-def moved(velocity: Array, a: Array) -> Array:
+def cross_motion(velocity: Array, a: Array) -> Array:
     """Return the rates of change of motions [6, N] carried along at velocities [6, N]."""
     turn = cross(velocity[:3], a[:3])
     return jnp.concatenate([turn, cross(velocity[:3], a[3:]) + cross(velocity[3:], a[:3])])
 
 
-def pushed(velocity: Array, f: Array) -> Array:
+def cross_force(velocity: Array, f: Array) -> Array:
     """Return the rates of change of forces or momenta [6, N] carried along at velocities [6, N]."""
     moment = cross(velocity[:3], f[:3]) + cross(velocity[3:], f[3:])
     return jnp.concatenate([moment, cross(velocity[:3], f[3:])])
 
 
-def weighed(inertia: Array, v: Array) -> Array:
+def mul_inert_vec(inertia: Array, v: Array) -> Array:
     """Return the momenta [6, N] of inertias [10, N] with velocities [6, N]."""
     xx, yy, zz, xy, xz, yz, *rest = inertia
     h, mass = inertia[6:9], rest[3]
@@ -140,7 +143,7 @@ def weighed(inertia: Array, v: Array) -> Array:
 def _tree_origins(layout: Layout, mass: Array, where: Poses) -> Array:
     """Return the centre of mass [3, B] of each body's tree; of its root if it has no mass."""
     root = np.array(layout.body_root)
-    tree = np.asarray(layout.below[:, root].T, mass.dtype)  # [B, B] body j in the tree of i
+    tree = np.asarray(layout.is_descendant[:, root].T, mass.dtype)  # [B, B] body j in the tree of i
     whole = jnp.einsum("ij,j->i", tree, mass, precision=HIGHEST)
     heavy = whole > 1e-15
     sums = jnp.einsum("ij,kj->ki", tree, mass[None] * where.centre, precision=HIGHEST)
@@ -150,7 +153,7 @@ def _tree_origins(layout: Layout, mass: Array, where: Poses) -> Array:
 def _body_inertias(model: Mechanism, where: Poses, origin: Array) -> Array:
     """Return the inertias [10, B] about the origins, in world axes."""
     bodies = model.bodies
-    own = matrices(product(where.quat, bodies.iquat.T))  # principal axes are columns
+    own = quat_to_mat(quat_mul(where.quat, bodies.iquat.T))  # principal axes are columns
     scaled = own * bodies.inertia.T[None]
     rotated_entry = lambda i, j: jnp.sum(scaled[i] * own[j], 0)
     c, mass = where.centre - origin, bodies.mass
@@ -179,7 +182,7 @@ def _dof_axes(layout: Layout, where: Poses, origin: Array) -> Array:
             axis = where.axis[:, own]
             parts.append(jnp.concatenate([axis, cross(axis, arm)]))
             continue
-        frame = matrices(where.quat[:, body])  # [3, 3, n], columns are the body's axes
+        frame = quat_to_mat(where.quat[:, body])  # [3, 3, n], columns are the body's axes
         if kind == "free":
             arm = origin[:, body] - where.pos[:, body]
             for k in range(3):
@@ -195,7 +198,7 @@ def _dof_order(layout: Layout) -> np.ndarray:
     for kind, width in (("hinge", 1), ("slide", 1), ("ball", 3), ("free", 6)):
         own = layout.kinds(kind)
         for k in range(width):
-            place[layout.joint_v[own] + k] = at + np.arange(own.size)
+            place[layout.dofadr[own] + k] = at + np.arange(own.size)
             at += own.size
     return place
 

@@ -16,7 +16,7 @@ from jaxgpu.geometry import rotations, vectors
 from jaxgpu.inputs.fields import pytree
 
 from ..models.layout import Layout
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 
 
 @pytree
@@ -29,11 +29,13 @@ class Poses:
     anchor: Array  # [3, J] of the joints, m
     axis: Array  # [3, J] of the joints
 
-    def of(self, body: np.ndarray, pos: Array, quat: Array | None = None) -> tuple[Array, Array]:
+    def to_world(
+        self, body: np.ndarray, pos: Array, quat: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return world poses [3, N], [4, N] of body-fixed frames `pos` [N, 3], `quat` [N, 4]."""
         here = self.quat[:, body]
-        place = self.pos[:, body] + turned(here, pos.T)
-        return place, here if quat is None else product(here, quat.T)
+        place = self.pos[:, body] + rotate(here, pos.T)
+        return place, here if quat is None else quat_mul(here, quat.T)
 
 
 @dataclass(frozen=True)
@@ -91,17 +93,17 @@ def poses(model: Mechanism, qpos: Array, mocap: tuple[Array, Array] | None = Non
     shift, turn = _joint_motions(model, qpos)
     shift, turn = shift[:, tree.source], turn[:, tree.source]
     begin = quat[:, tree.offset]
-    pos, quat = pos.T[:, tree.offset] + turned(begin, shift), product(begin, turn)
+    pos, quat = pos.T[:, tree.offset] + rotate(begin, shift), quat_mul(begin, turn)
     for above in tree.rounds:
         pos, quat = (
-            pos[:, above] + turned(quat[:, above], pos),
-            product(quat[:, above], quat),
+            pos[:, above] + rotate(quat[:, above], pos),
+            quat_mul(quat[:, above], quat),
         )
     x, q = pos[:, tree.body], quat[:, tree.body]
-    centre = x + turned(q, model.bodies.ipos.T)
+    centre = x + rotate(q, model.bodies.ipos.T)
     at, frame = pos[:, tree.joint], quat[:, tree.joint]
-    anchor = at + turned(frame, model.joints.pos.T)
-    axis = turned(frame, model.joints.axis.T)
+    anchor = at + rotate(frame, model.joints.pos.T)
+    axis = rotate(frame, model.joints.axis.T)
     return Poses(pos=x, quat=q, centre=centre, anchor=anchor, axis=axis)
 
 
@@ -112,14 +114,14 @@ def _joint_motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
     still = jnp.zeros((4, 1), qpos.dtype).at[0].set(1)
     shifts, turns = [zero], [still]
     hinge, slide = layout.kinds("hinge"), layout.kinds("slide")
-    at = layout.joint_q
+    at = layout.qposadr
     if hinge.size:
         half = 0.5 * (qpos[at[hinge]] - model.qpos0[at[hinge]])
         axis = joints.axis[hinge].T
         turn = jnp.concatenate([jnp.cos(half)[None], jnp.sin(half)[None] * axis])
         arm = joints.pos[hinge].T
         turns.append(turn)
-        shifts.append(arm - turned(turn, arm))
+        shifts.append(arm - rotate(turn, arm))
     if slide.size:
         move = (qpos[at[slide]] - model.qpos0[at[slide]])[None] * joints.axis[slide].T
         shifts.append(move)
@@ -131,19 +133,19 @@ def _joint_motions(model: Mechanism, qpos: Array) -> tuple[Array, Array]:
         turn = rotations.unit(qpos[at[own] + skip + np.arange(4)[:, None]])
         arm = joints.pos[own].T
         free = kind == "free"
-        shifts.append(qpos[at[own] + np.arange(3)[:, None]] if free else arm - turned(turn, arm))
+        shifts.append(qpos[at[own] + np.arange(3)[:, None]] if free else arm - rotate(turn, arm))
         turns.append(turn)
     return jnp.concatenate(shifts, 1), jnp.concatenate(turns, 1)
 
 
-def turned(quat: Array, a: Array) -> Array:
+def rotate(quat: Array, a: Array) -> Array:
     """Rotate vectors [3, N] by unit quaternions [4, N]."""
     w, u = quat[0], quat[1:]
     t = 2 * jnp.stack(vectors.cross(u, a))
     return a + w[None] * t + jnp.stack(vectors.cross(u, t))
 
 
-def product(a: Array, b: Array) -> Array:
+def quat_mul(a: Array, b: Array) -> Array:
     """Return the products of quaternions [4, N]."""
     return jnp.stack(rotations.product(a, b))
 
@@ -153,6 +155,6 @@ def cross(a: Array, b: Array) -> Array:
     return jnp.stack(vectors.cross(a, b))
 
 
-def matrices(quat: Array) -> Array:
+def quat_to_mat(quat: Array) -> Array:
     """Return the rotation matrices [3, 3, N] of unit quaternions [4, N], world axis first."""
     return jnp.stack([jnp.stack(row) for row in rotations.matrix(quat)])

@@ -4,17 +4,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 from ..constraints.contacts import Contacts
 from ..forward import Dynamics
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 from ..motion import inertia
 from ..motion.inertia import HIGHEST
 from ..motion.poses import cross
 
 
-@explained
+@explain_errors
 def contact_forces(model: Mechanism, d: Dynamics) -> Array:
     """Return torques and forces [B, 6] of contacts on bodies, N m and N, in world axes.
 
@@ -60,5 +60,5 @@ def joint_forces(model: Mechanism, qvel: Array, d: Dynamics) -> Array:
     """
     acceleration = inertia.accelerations(model, d.motion, qvel, d.qacc)
     needed = inertia.forces(d.motion, acceleration) - contact_forces(model, d).T
-    below = jnp.asarray(model.layout.below, needed.dtype)
+    below = jnp.asarray(model.layout.is_descendant, needed.dtype)
     return jnp.einsum("ij,ki->kj", below, needed, precision=HIGHEST)

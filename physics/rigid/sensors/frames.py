@@ -8,9 +8,9 @@ import numpy as np
 from jax import Array
 
 from ..forward import Dynamics
-from ..models.model import Mechanism
+from ..models.mechanism import Mechanism
 from ..motion import inertia
-from ..motion.poses import cross, product, turned
+from ..motion.poses import cross, quat_mul, rotate
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Frames:
     pos: Array  # [3, N] m
     quat: Array  # [4, N]
 
-    def inward(self, a: Array) -> Array:
+    def from_world(self, a: Array) -> Array:
         """Rotate world vectors [3, N] into the frames."""
-        return turned(conjugate(self.quat), a)
+        return rotate(conjugate(self.quat), a)
 
     def velocity(self, d: Dynamics) -> tuple[Array, Array]:
         """Return angular and linear velocities [3, N] of the frame origins, in world axes."""
@@ -54,7 +54,7 @@ def frames(model: Mechanism, d: Dynamics, of: Sequence[str], at: Sequence[int]) 
     rows = np.array([begin[word] + (i if word else 0) for word, i in zip(of, at)], int)
     body = np.concatenate([each[0] for each in offsets.values()])[rows]
     pos, quat = (jnp.concatenate([each[k] for each in offsets.values()])[rows] for k in (1, 2))
-    where, turn = d.where.of(body, pos, quat)
+    where, turn = d.where.to_world(body, pos, quat)
     return Frames(body=body, pos=where, quat=turn)
 
 
@@ -63,19 +63,19 @@ def conjugate(quat: Array) -> Array:
     return quat * jnp.array([1, -1, -1, -1], quat.dtype)[:, None]
 
 
-def seen(frame: Frames, ref: Frames, d: Dynamics) -> dict[str, Array]:
+def frame_readings(frame: Frames, ref: Frames, d: Dynamics) -> dict[str, Array]:
     """Return readings of frame sensors relative to `ref`: [3, N], and `framequat` [4, N]."""
     turn, shift = frame.velocity(d)
     ref_turn, ref_shift = ref.velocity(d)
     away = frame.pos - ref.pos
-    quat = product(conjugate(ref.quat), frame.quat)
+    quat = quat_mul(conjugate(ref.quat), frame.quat)
     axes = {
-        f"frame{name}axis": turned(quat, jnp.zeros_like(away).at[i].set(1))
+        f"frame{name}axis": rotate(quat, jnp.zeros_like(away).at[i].set(1))
         for i, name in enumerate("xyz")
     }
     return axes | {
-        "framepos": ref.inward(away),
+        "framepos": ref.from_world(away),
         "framequat": quat,
-        "framelinvel": ref.inward(shift - ref_shift - cross(ref_turn, away)),
-        "frameangvel": ref.inward(turn - ref_turn),
+        "framelinvel": ref.from_world(shift - ref_shift - cross(ref_turn, away)),
+        "frameangvel": ref.from_world(turn - ref_turn),
     }

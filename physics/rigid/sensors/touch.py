@@ -5,12 +5,12 @@ import numpy as np
 from jax import Array
 
 from ..forward import Dynamics
-from ..models.model import Mechanism
-from ..motion.poses import turned
+from ..models.mechanism import Mechanism
+from ..motion.poses import rotate
 from .frames import Frames, conjugate
 
 
-def touch(model: Mechanism, site: Frames, which: np.ndarray, d: Dynamics) -> Array:
+def touch_readings(model: Mechanism, site: Frames, which: np.ndarray, d: Dynamics) -> Array:
     """Return the readings [N] of touch sensors: sums over the contacts of each site's body, N.
 
     A contact counts if the ray from it along its normal, out of the site's body, meets the site's
@@ -24,8 +24,8 @@ def touch(model: Mechanism, site: Frames, which: np.ndarray, d: Dynamics) -> Arr
             of = body[c.geoms[:, side]]
             for n, i in enumerate(which):
                 turn = conjugate(site.quat[:, n : n + 1])
-                begin = turned(turn, c.pos.T - site.pos[:, n : n + 1])
-                along = turned(turn, sign * c.frame[:, 0].T)
+                begin = rotate(turn, c.pos.T - site.pos[:, n : n + 1])
+                along = rotate(turn, sign * c.frame[:, 0].T)
                 met = _is_site_hit(model.layout.site_kind[i], model.sites.size[i], begin, along)
                 own = (of == int(site.body[n])) & met
                 total = total.at[n].add(jnp.sum(jnp.where(own, pressed, 0)))

@@ -92,6 +92,6 @@ class CartPole:
 
 
 @register("cartpole-masked")
-def cartpole_masked(**parameters: Any) -> CartPole:
+def make_cartpole_masked(**parameters: Any) -> CartPole:
     """Make a CartPole that hides the velocities."""
     return CartPole(masked=True, **parameters)

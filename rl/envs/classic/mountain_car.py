@@ -12,7 +12,7 @@ from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, STEEL
 
-from ...environment import Step, register, whole_actions
+from ...environment import Step, check_actions, register
 from ...spaces import Box, Discrete
 from .drawing import draw_rods, goal_color
 
@@ -90,7 +90,7 @@ class MountainCarContinuous:
         """Return the hill, the car, and the flag, green once it is reached."""
         return _draw_hill(state.x[0], self.goal)
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one step."""
         x, arrived = _advance_car(state.x, action[0] * self.power, self.gravity, self.goal)

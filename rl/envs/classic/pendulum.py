@@ -9,7 +9,7 @@ from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, STEEL
 
-from ...environment import Step, register, whole_actions
+from ...environment import Step, check_actions, register
 from ...spaces import Box
 from .drawing import draw_rods, goal_color
 
@@ -58,7 +58,7 @@ class Pendulum:
         hub = ((0.0, 0.0), (0.0, 0.0), 0.09, BLUE)
         return draw_rods([((0.0, 0.0), top, 0.06, STEEL), hub, (top, top, 0.13, color)], -1.3, 0.5)
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one step of semi-implicit Euler; the cost is that of the previous state."""
         u = self.max_torque * action[0]

@@ -12,7 +12,7 @@ from jaxgpu.physics.rigid.model import Model
 from jaxgpu.physics.rigid.sensors import contact_forces
 
 from ...environment import register
-from .robot import Parts, Robot, Seen, State, robot, share, square
+from .robot import Measurements, RewardTerms, Robot, State, healthy_bonus, model_field, sum_squares
 
 
 @register("ant")
@@ -28,7 +28,7 @@ class Ant(Robot):
     (105,)
     """
 
-    model: Model = robot("ant.xml")
+    model: Model = model_field("ant.xml")
     forward_reward_weight: Array | float = number(default=1.0)  # [] s/m
     ctrl_cost_weight: Array | float = number(default=0.5, least=0)  # []
     contact_cost_weight: Array | float = number(default=5e-4, least=0)  # [] per N^2 and (N m)^2
@@ -38,11 +38,11 @@ class Ant(Robot):
     def _sample_start(self, key: Array) -> tuple[Array, Array]:
         return self._sample_near_rest(key, self.reset_noise_scale, normal=True)
 
-    def _measure(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Measurements:
         forces = jnp.clip(contact_forces(self.model, d), -1, 1)
         return {"place": d.where.pos[:2, 1], "contact": forces}
 
-    def _initial_measurements(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Measurements:
         where = self.model.poses(body)
         forces = jnp.zeros((self.model.layout.nbody, 6), where.pos.dtype)
         return {"place": where.pos[:2, 1], "contact": forces}
@@ -56,13 +56,13 @@ class Ant(Robot):
         forces = state.seen["contact"][1:].ravel()
         return jnp.concatenate([state.body.qpos[2:], state.body.qvel, forces])
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         speed = (after.seen["place"][0] - before.seen["place"][0]) / self._dt()
         parts = {
             "reward_forward": self.forward_reward_weight * speed,
-            "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
-            "reward_contact": -self.contact_cost_weight * square(after.seen["contact"]),
-            "reward_survive": share(self._is_healthy(after), self.healthy_reward),
+            "reward_ctrl": -self.ctrl_cost_weight * sum_squares(ctrl),
+            "reward_contact": -self.contact_cost_weight * sum_squares(after.seen["contact"]),
+            "reward_survive": healthy_bonus(self._is_healthy(after), self.healthy_reward),
         }
         gains = parts["reward_forward"] + parts["reward_survive"]
         return parts, [gains, parts["reward_ctrl"] + parts["reward_contact"]]

@@ -9,7 +9,7 @@ from jaxgpu.physics.rigid import forward
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import Parts, Robot, Seen, State, robot, share
+from .robot import Measurements, RewardTerms, Robot, State, healthy_bonus, model_field
 
 
 @register("inverted-double-pendulum")
@@ -26,19 +26,19 @@ class InvertedDoublePendulum(Robot):
     (9,)
     """
 
-    model: Model = robot("inverted_double_pendulum.xml")
+    model: Model = model_field("inverted_double_pendulum.xml")
     healthy_reward: Array | float = number(default=10.0)  # []
     reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
     def _sample_start(self, key: Array) -> tuple[Array, Array]:
         return self._sample_near_rest(key, self.reset_noise_scale, normal=True)
 
-    def _measure(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Measurements:
         sites, body = self.model.sites, np.array(self.model.layout.site_body)
-        tip = d.where.of(body, sites.pos)[0][:, 0]
+        tip = d.where.to_world(body, sites.pos)[0][:, 0]
         return {"tip": tip, "constraint": d.constraint[0]}
 
-    def _initial_measurements(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Measurements:
         return self._measure(self.model.forward(body))
 
     def _observation_size(self) -> int:
@@ -50,10 +50,10 @@ class InvertedDoublePendulum(Robot):
         speed = jnp.clip(state.body.qvel, -10, 10)
         return jnp.concatenate([qpos[:1], jnp.sin(qpos[1:]), jnp.cos(qpos[1:]), speed, force[None]])
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         x, _, z = after.seen["tip"]
         _, v1, v2 = after.body.qvel
-        bonus = share(self._is_healthy(after), self.healthy_reward)
+        bonus = healthy_bonus(self._is_healthy(after), self.healthy_reward)
         parts = {
             "reward_survive": bonus,
             "distance_penalty": -(0.01 * x**2 + (z - 2) ** 2),

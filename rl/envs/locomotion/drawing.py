@@ -7,7 +7,7 @@ from jaxgpu.physics.rigid import Model, State
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, STEEL
 
-THICK = 0.1  # radius of a link, relative to the longest link
+LINK_RADIUS = 0.1  # radius of a link, relative to the longest link
 
 
 def draw_links(model: Model, state: State) -> Capsules:
@@ -20,7 +20,7 @@ def draw_links(model: Model, state: State) -> Capsules:
     hangs = np.append(np.array(model.layout.body_parent)[1:] > 0, np.ones(count, bool))
     start, end = start[hangs], end[hangs]
     long = jnp.sqrt(jnp.max(jnp.sum((end - start) ** 2, -1)))
-    thick = THICK * jnp.where(long > 0, long, 1.0)
+    thick = LINK_RADIUS * jnp.where(long > 0, long, 1.0)
     ink = np.where(np.arange(2 * count)[hangs, None] < count, STEEL, BLUE)
     lowest = jnp.min(jnp.minimum(start, end)[:, 2]) - thick
     return Capsules(

@@ -9,7 +9,7 @@ from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import robot
+from .robot import model_field
 from .runner import Runner
 
 
@@ -26,7 +26,7 @@ class HalfCheetah(Runner):
     (17,)
     """
 
-    model: Model = robot("half_cheetah.xml")
+    model: Model = model_field("half_cheetah.xml")
     reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s
 
     def _sample_start(self, key: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import Parts, State, robot, square
+from .robot import RewardTerms, State, model_field, sum_squares
 from .runner import UprightRunner
 
 
@@ -28,13 +28,17 @@ class Hopper(UprightRunner):
     (11,)
     """
 
-    model: Model = robot("hopper.xml")
+    model: Model = model_field("hopper.xml")
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         parts = self._upright_reward_terms(before, after, ctrl)
         bonus = parts["reward_survive"]
         rise = after.body.qpos[1] - self.model.qpos0[1]
-        return parts, [parts["reward_forward"] + bonus, 10 * rise + bonus, bonus - square(ctrl)]
+        return parts, [
+            parts["reward_forward"] + bonus,
+            10 * rise + bonus,
+            bonus - sum_squares(ctrl),
+        ]
 
     def _is_healthy(self, state: State) -> Array:
         """Return whether z > 0.7 m, |tilt| < 0.2 rad, and all other states are within 100."""

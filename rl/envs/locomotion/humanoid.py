@@ -16,7 +16,7 @@ from jaxgpu.physics.rigid.sensors import contact_forces
 
 from ...environment import register
 from ...spaces import Box
-from .robot import Parts, Robot, Seen, State, robot, share, square
+from .robot import Measurements, RewardTerms, Robot, State, healthy_bonus, model_field, sum_squares
 
 
 @pytree
@@ -28,20 +28,20 @@ class _HumanoidTask(Robot):
         """Box of the actuators' controls; their gears give each joint its torque."""
         return Box(-0.4, 0.4, (self.model.layout.nu,))
 
-    def _measure(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Measurements:
         forces = contact_forces(self.model, d)
         return self._body_measurements(d.where, d.motion) | {
             "actuator": d.actuator,
             "contact": forces,
         }
 
-    def _initial_measurements(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Measurements:
         where = self.model.poses(body)
         seen = self._body_measurements(where, inertia.motion(self.model, where, body.qvel))
         forces = jnp.zeros((self.model.layout.nbody, 6), body.qvel.dtype)
         return seen | {"actuator": jnp.zeros_like(body.qvel), "contact": forces}
 
-    def _body_measurements(self, where: Poses, motion: inertia.Motion) -> Seen:
+    def _body_measurements(self, where: Poses, motion: inertia.Motion) -> Measurements:
         mass = self.model.bodies.mass
         place = jnp.sum(mass[None] * where.centre[:2], 1) / jnp.sum(mass)
         return {"place": place, "inertia": motion.inertia.T, "velocity": motion.velocity.T}
@@ -76,7 +76,7 @@ class Humanoid(_HumanoidTask):
     (348,)
     """
 
-    model: Model = robot("humanoid.xml")
+    model: Model = model_field("humanoid.xml")
     forward_reward_weight: Array | float = number(default=1.25)  # [] s/m
     ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
     contact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] per N^2 and (N m)^2
@@ -86,16 +86,16 @@ class Humanoid(_HumanoidTask):
     def _sample_start(self, key: Array) -> tuple[Array, Array]:
         return self._sample_near_rest(key, self.reset_noise_scale)
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         speed = (after.seen["place"][0] - before.seen["place"][0]) / self._dt()
-        bonus = share(self._is_healthy(after), self.healthy_reward)
+        bonus = healthy_bonus(self._is_healthy(after), self.healthy_reward)
         parts = {
             "reward_forward": self.forward_reward_weight * speed,
-            "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
+            "reward_ctrl": -self.ctrl_cost_weight * sum_squares(ctrl),
             "reward_contact": -_contact_cost(self.contact_cost_weight, after),
             "reward_survive": bonus,
         }
-        return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]
+        return parts, [parts["reward_forward"] + bonus, bonus - sum_squares(ctrl)]
 
     def _is_healthy(self, state: State) -> Array:
         """Return whether the torso's height is in 1 ... 2 m."""
@@ -116,7 +116,7 @@ class HumanoidStandup(_HumanoidTask):
     (348,)
     """
 
-    model: Model = robot("humanoidstandup.xml")
+    model: Model = model_field("humanoidstandup.xml")
     ctrl_cost_weight: Array | float = number(default=0.1, least=0)  # []
     impact_cost_weight: Array | float = number(default=5e-7, least=0)  # [] per N^2 and (N m)^2
     reset_noise_scale: Array | float = number(default=1e-2, least=0)  # [] m, rad and per s
@@ -124,11 +124,11 @@ class HumanoidStandup(_HumanoidTask):
     def _sample_start(self, key: Array) -> tuple[Array, Array]:
         return self._sample_near_rest(key, self.reset_noise_scale)
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         rise = after.body.qpos[2] / self.model.option.timestep
         parts = {
             "reward_linup": rise,
-            "reward_quadctrl": -self.ctrl_cost_weight * square(ctrl),
+            "reward_quadctrl": -self.ctrl_cost_weight * sum_squares(ctrl),
             "reward_impact": -_contact_cost(self.impact_cost_weight, after),
             "reward_survive": jnp.ones_like(rise),
         }
@@ -137,4 +137,4 @@ class HumanoidStandup(_HumanoidTask):
 
 def _contact_cost(weight: Array | float, state: State) -> Array:
     """Return the contact cost, at most 10."""
-    return jnp.minimum(weight * square(state.seen["contact"]), 10)
+    return jnp.minimum(weight * sum_squares(state.seen["contact"]), 10)

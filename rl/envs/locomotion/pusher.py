@@ -9,7 +9,7 @@ from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
 from ...spaces import Box
-from .robot import Parts, Robot, State, distance, robot, square
+from .robot import RewardTerms, Robot, State, distance, model_field, sum_squares
 
 _TRIES = 32  # of placing the object; all fail with probability 1e-13
 
@@ -27,7 +27,7 @@ class Pusher(Robot):
     (23,)
     """
 
-    model: Model = robot("pusher_v5.xml")
+    model: Model = model_field("pusher_v5.xml")
     max_steps: Array | int = number(default=100, least=1, whole=True, unit="steps")  # [] steps
     reward_near_weight: Array | float = number(default=0.5, least=0)  # [] 1/m
     reward_dist_weight: Array | float = number(default=1.0, least=0)  # [] 1/m
@@ -61,8 +61,8 @@ class Pusher(Robot):
         arm = [state.body.qpos[:7], state.body.qvel[:7]]
         return jnp.concatenate([*arm, *(state.seen[name] for name in ("tip", "object", "goal"))])
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        seen, effort = after.seen, square(ctrl)
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
+        seen, effort = after.seen, sum_squares(ctrl)
         near, way = (distance(seen["object"], seen[name]) for name in ("tip", "goal"))
         parts = {
             "reward_dist": -self.reward_dist_weight * way,

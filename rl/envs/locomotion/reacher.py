@@ -9,7 +9,7 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import Parts, Robot, State, distance, robot, square
+from .robot import RewardTerms, Robot, State, distance, model_field, sum_squares
 
 
 @register("reacher")
@@ -24,7 +24,7 @@ class Reacher(Robot):
     (10,)
     """
 
-    model: Model = robot("reacher.xml")
+    model: Model = model_field("reacher.xml")
     frame_skip: int = size(default=2, least=1)  # steps of the model per step of the task
     max_steps: Array | int = number(default=50, least=1, whole=True, unit="steps")  # [] steps
     reward_dist_weight: Array | float = number(default=1.0, least=0)  # [] 1/m
@@ -53,8 +53,8 @@ class Reacher(Robot):
         way = (state.seen["tip"] - state.seen["target"])[:2]
         return jnp.concatenate([jnp.cos(angles), jnp.sin(angles), target, state.body.qvel[:2], way])
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
-        way, effort = distance(after.seen["tip"], after.seen["target"]), square(ctrl)
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
+        way, effort = distance(after.seen["tip"], after.seen["target"]), sum_squares(ctrl)
         parts = {
             "reward_dist": -self.reward_dist_weight * way,
             "reward_ctrl": -self.reward_control_weight * effort,

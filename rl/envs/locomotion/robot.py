@@ -14,16 +14,16 @@ from jax import Array, lax
 from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
-from jaxgpu.physics.rigid.models.source import compiled
+from jaxgpu.physics.rigid.models.source import compile_model
 from jaxgpu.physics.rigid.motion.poses import Poses
 from jaxgpu.render import Capsules
 
-from ...environment import Step, whole_actions
+from ...environment import Step, check_actions
 from ...spaces import Box
 from .drawing import draw_links
 
-Seen = dict[str, Array]
-Parts = dict[str, Array]
+Measurements = dict[str, Array]
+RewardTerms = dict[str, Array]
 
 
 @pytree
@@ -31,7 +31,7 @@ class State:
     """State of a robot, and measurements of it."""
 
     body: forward.State  # state of the model
-    seen: Seen  # from the last evaluation of forces, before the last model step ends
+    seen: Measurements  # from the last evaluation of forces, before the last model step ends
     t: Array  # [] steps since the start
 
 
@@ -70,14 +70,14 @@ class Robot(ABC):
         body = self.model.init(qpos, qvel)
         return State(body, self._initial_measurements(body), jnp.int32(0))
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one step, during which the actuators hold the action."""
         ctrl = jnp.asarray(action, state.body.qpos.dtype)
         none = jnp.zeros_like(state.body.qvel)
 
-        def substep(known: tuple[forward.State, Seen], _: None) -> tuple[tuple, None]:
-            return integrators.seen(self.model, known[0], ctrl, none, self._measure), None
+        def substep(known: tuple[forward.State, Measurements], _: None) -> tuple[tuple, None]:
+            return integrators.step_and_look(self.model, known[0], ctrl, none, self._measure), None
 
         (body, seen), _ = lax.scan(substep, (state.body, state.seen), None, length=self.frame_skip)
         after = State(body, seen, state.t + 1)
@@ -112,15 +112,15 @@ class Robot(ABC):
     def _sample_start(self, key: Array) -> tuple[Array, Array]:
         """Sample initial coordinates [Q] and velocities [V]."""
 
-    def _measure(self, d: forward.Dynamics) -> Seen:
+    def _measure(self, d: forward.Dynamics) -> Measurements:
         """Return the measurements taken when forces are evaluated."""
         return self._body_positions(d.where)
 
-    def _initial_measurements(self, body: forward.State) -> Seen:
+    def _initial_measurements(self, body: forward.State) -> Measurements:
         """Return the measurements at the start of an episode."""
         return self._body_positions(self.model.poses(body)) if self.seen_bodies else {}
 
-    def _body_positions(self, where: Poses) -> Seen:
+    def _body_positions(self, where: Poses) -> Measurements:
         index = lambda body: self.model.index("body", body)
         return {name: where.pos[:, index(body)] for name, body in self.seen_bodies.items()}
 
@@ -133,7 +133,7 @@ class Robot(ABC):
         """Return the observation [O]."""
 
     @abstractmethod
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         """Return the terms of the reward, and the objectives."""
 
     def _is_healthy(self, state: State) -> Array:
@@ -147,26 +147,26 @@ class Robot(ABC):
 
 @lru_cache(maxsize=16)
 def _compile_asset(file: str) -> Any:
-    return compiled(Path(__file__).parent / "assets" / file)
+    return compile_model(Path(__file__).parent / "assets" / file)
 
 
-def robot(file: str, **options: Any) -> Any:
+def model_field(file: str, **options: Any) -> Any:
     """Return a dataclass field whose default is the model of an asset file."""
     return dataclasses.field(default_factory=lambda: load(_compile_asset(file), **options))
 
 
-def square(a: Array) -> Array:
+def sum_squares(a: Array) -> Array:
     """Return the sum of squares."""
     return jnp.sum(a * a)
 
 
 def distance(a: Array, b: Array) -> Array:
     """Return the distance of two points; its derivative is zero if they coincide."""
-    far = square(a - b)
+    far = sum_squares(a - b)
     apart = far > 0
     return jnp.where(apart, jnp.sqrt(jnp.where(apart, far, 1)), 0)
 
 
-def share(healthy: Array, bonus: Array | float) -> Array:
+def healthy_bonus(healthy: Array, bonus: Array | float) -> Array:
     """Return the bonus if healthy, else zero."""
     return jnp.where(healthy, bonus, jnp.zeros_like(bonus))

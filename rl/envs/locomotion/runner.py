@@ -5,7 +5,7 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree, size
 
-from .robot import Parts, Robot, State, share, square
+from .robot import RewardTerms, Robot, State, healthy_bonus, sum_squares
 
 
 @pytree
@@ -25,17 +25,17 @@ class Runner(Robot):
         """Return the observed coordinates, and velocities."""
         return jnp.concatenate([state.body.qpos[self.unobserved :], state.body.qvel])
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         parts = self._reward_terms(self._forward_velocity(before, after), ctrl)
         return parts, [*parts.values()]
 
     def _forward_velocity(self, before: State, after: State) -> Array:
         return (after.body.qpos[0] - before.body.qpos[0]) / self._dt()
 
-    def _reward_terms(self, speed: Array, ctrl: Array) -> Parts:
+    def _reward_terms(self, speed: Array, ctrl: Array) -> RewardTerms:
         return {
             "reward_forward": self.forward_reward_weight * speed,
-            "reward_ctrl": -self.ctrl_cost_weight * square(ctrl),
+            "reward_ctrl": -self.ctrl_cost_weight * sum_squares(ctrl),
         }
 
 
@@ -55,12 +55,12 @@ class UprightRunner(Runner):
         """Return all coordinates except x, and velocities clipped to 10."""
         return jnp.concatenate([state.body.qpos[1:], jnp.clip(state.body.qvel, -10, 10)])
 
-    def _upright_reward_terms(self, before: State, after: State, ctrl: Array) -> Parts:
+    def _upright_reward_terms(self, before: State, after: State, ctrl: Array) -> RewardTerms:
         speed = self._forward_velocity(before, after)
-        bonus = share(self._is_healthy(after), self.healthy_reward)
+        bonus = healthy_bonus(self._is_healthy(after), self.healthy_reward)
         return self._reward_terms(speed, ctrl) | {"reward_survive": bonus}
 
-    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[Parts, list[Array]]:
+    def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
         parts = self._upright_reward_terms(before, after, ctrl)
         bonus = parts["reward_survive"]
-        return parts, [parts["reward_forward"] + bonus, bonus - square(ctrl)]
+        return parts, [parts["reward_forward"] + bonus, bonus - sum_squares(ctrl)]

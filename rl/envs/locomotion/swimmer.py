@@ -9,7 +9,7 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import robot
+from .robot import model_field
 from .runner import Runner
 
 
@@ -26,7 +26,7 @@ class Swimmer(Runner):
     (8,)
     """
 
-    model: Model = robot("swimmer.xml")
+    model: Model = model_field("swimmer.xml")
     frame_skip: int = size(default=4, least=1)  # steps of the model per step of the task
     ctrl_cost_weight: Array | float = number(default=1e-4, least=0)  # []
     reset_noise_scale: Array | float = number(default=0.1, least=0)  # [] m, rad and per s

@@ -7,7 +7,7 @@ from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.rigid.model import Model
 
 from ...environment import register
-from .robot import State, robot
+from .robot import State, model_field
 from .runner import UprightRunner
 
 
@@ -24,7 +24,7 @@ class Walker2d(UprightRunner):
     (17,)
     """
 
-    model: Model = robot("walker2d_v5.xml")
+    model: Model = model_field("walker2d_v5.xml")
 
     def _is_healthy(self, state: State) -> Array:
         """Return whether the height is in 0.8 ... 2 m and the tilt is below 1 rad."""

@@ -30,7 +30,7 @@ SIZES = {"small": (2, 32, 1.5, 50), "full": (3, 48, 2.0, 120)}  # dimensions, ce
 def make_scene(
     size: str, start: Any, milk: Callable[[Any, Any], Any]
 ) -> tuple[Scene, dict[str, Any]]:
-    """Return the scene, and the common parameters of all tasks of `Matter` in a cup.
+    """Return the scene, and the common parameters of all tasks of `MatterTask` in a cup.
 
     Args:
         size: "small" is 2-D, "full" is 3-D.
@@ -46,7 +46,7 @@ def make_scene(
     at = place(MIDDLE + start[0], DEPTH + ROD + 0.004, MIDDLE + start[1])
     centre = place(MIDDLE, 0.0, MIDDLE)
     upper = place(2 * MIDDLE, DEPTH, 2 * MIDDLE)
-    wet = sdf.Intersection((sdf.Moved(full, centre), sdf.Outside(sdf.Moved(rod, at))))
+    wet = sdf.Intersection((sdf.Moved(full, centre), sdf.Complement(sdf.Moved(rod, at))))
     x = fill_box((0.0,) * d, upper, dx / 2, wet)
     white = milk(*(np.asarray(x)[:, i] - MIDDLE for i in axes))
     if d == 3:
@@ -58,7 +58,7 @@ def make_scene(
     bodies = tuple(Body(x[i], liquid, (dx / 2) ** d, DENSITY) for i in split)
     tools = (
         Collider(rod, at, stick=True),
-        Collider(sdf.Outside(full), centre, stick=True),
+        Collider(sdf.Complement(full), centre, stick=True),
     )
     box = (cells,) * 2 if d == 2 else (cells, cells * 5 // 12, cells)
     gravity = () if d == 2 else (0.0, -9.81, 0.0)
@@ -76,6 +76,6 @@ def make_scene(
     return scene.prepare(), shared
 
 
-def strokes(*moves: tuple[float, float, int]) -> np.ndarray:
+def stroke_actions(*moves: tuple[float, float, int]) -> np.ndarray:
     """Return actions [T, 2] of straight strokes (fractions of the maximum velocity, frames)."""
     return np.concatenate([np.tile(np.array([[x, y]], np.float32), (n, 1)) for x, y, n in moves])

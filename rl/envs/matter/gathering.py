@@ -26,7 +26,7 @@ from jaxgpu.physics.continuum import (
 )
 
 from ...environment import register
-from .task import Matter, Play, masked_mean
+from .task import MatterTask, Play, masked_mean
 from .workspace import BoxWorkspace
 
 LENGTH, DEPTH = 0.4, 0.056  # m, of the tank and of the water in it
@@ -39,13 +39,13 @@ FRAME, SPEED, LIFT = 0.04, 0.25, 0.06  # s, m/s of the plate, m lifted
 
 
 @pytree
-class Gather:
+class GatherGoal:
     """Goal of a body at a position along the first axis.
 
     >>> from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene
     >>> drops = (Body([[0.5, 0.4]], Liquid(), 1e-3), Body([[0.3, 0.4]], Liquid(), 1e-3))
     >>> start = Scene(drops, Grid(0.1, (10, 10))).init()
-    >>> goal = Gather(goal=0.2, tolerance=0.05)
+    >>> goal = GatherGoal(goal=0.2, tolerance=0.05)
     >>> of = goal.reference(start, None)
     >>> round(float(goal.loss(start, of)), 2), bool(goal.success(start, of))
     (0.1, False)
@@ -74,7 +74,7 @@ class Gather:
 
 
 @register("matter/gathering-easy")
-def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
+def make_gathering_easy(size: str = "small", **parameters: Any) -> MatterTask:
     """Make the task of pushing two ducks in two strokes; `size` is "small" (2-D) or "full"."""
     d, cells, substeps = {"small": (2, 50, 60), "full": (3, 100, 120)}[size]
     dx = LENGTH / cells
@@ -83,7 +83,7 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     duck_shape = lambda i: sdf.Moved(sdf.Ball(DUCK), _duck_center(d, PLACES[i], i, wide))
     ducks = sdf.Union(tuple(duck_shape(i) for i in range(len(PLACES))))
     plate = Collider(sdf.Box((0.006, 0.03, 0.03)[:d]), (0.05, DEPTH + 0.004, wide / 2)[:d])
-    wet = sdf.Outside(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
+    wet = sdf.Complement(sdf.Union((ducks, sdf.Moved(plate.shape, plate.x))))
     spacing, volume = dx / 2, (dx / 2) ** d
     water = fill_box((0.0,) * d, (LENGTH, DEPTH, wide)[:d], spacing, wet)
     foam = fill_box((0.0,) * d, grid.upper, spacing, ducks)
@@ -97,9 +97,9 @@ def make_gathering_easy(size: str = "small", **parameters: Any) -> Matter:
     script = _lift_schedule(d, 2)
     margin = (0.03, 0.0, 0.04)[:d]
     workspace = BoxWorkspace(margin, tuple(a - b for a, b in zip(grid.upper, margin)))
-    return Matter(
+    return MatterTask(
         scene.prepare(),
-        Gather(GOAL, 0.06),
+        GatherGoal(GOAL, 0.06),
         speed=(SPEED,) * (d - 1),
         initial_plan=_stroke_actions(d, 2),
         script=script,

@@ -16,9 +16,9 @@ from jaxgpu.physics.continuum import Collider, Grid, Injector, Scene, VonMises
 
 from ...environment import register
 from .inflow import empty_body, nozzle_layer
-from .matching import Match
+from .matching import MatchGoal
 from .shapes import glass
-from .task import Matter
+from .task import MatterTask
 from .workspace import BoxWorkspace
 
 WIDTH, HEIGHT = 0.096, 0.108  # m, of the box
@@ -32,7 +32,7 @@ TURNS, WIDE, RISE = 2.5, 0.015, 0.03  # of the demonstration; its initial radius
 
 
 @register("matter/ice-cream-static")
-def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
+def make_ice_cream_static(size: str = "small", **parameters: Any) -> MatterTask:
     """Make the task of laying ice cream in 1.8 s; `size` is "small" (2-D) or "full" (3.6 s)."""
     d, cells, frames, substeps = {"small": (2, 32, 45, 100), "full": (3, 64, 90, 200)}[size]
     dx = WIDTH / cells
@@ -63,9 +63,9 @@ def make_ice_cream_static(size: str = "small", **parameters: Any) -> Matter:
     )
     lower = place(0.02, tip + NOZZLE, 0.02)
     upper = place(WIDTH - 0.02, HEIGHT - NOZZLE, WIDTH - 0.02)
-    return Matter(
+    return MatterTask(
         scene.prepare(),
-        Match(demo, FRAME, every=1 if d == 2 else 8),
+        MatchGoal(demo, FRAME, every=1 if d == 2 else 8),
         speed=(SPEED,) * d,
         workspace=BoxWorkspace(lower, upper),
         max_steps=frames,

@@ -31,10 +31,10 @@ class Demonstration:
 
 
 @pytree
-class Match:
+class MatchGoal:
     """Goal of particles at their positions in a demonstration at the same time.
 
-    >>> goal = Match(jnp.zeros((2, 2)), frame=0.02)
+    >>> goal = MatchGoal(jnp.zeros((2, 2)), frame=0.02)
     >>> goal.demo.shape, goal.tolerance
     ((2, 2), 0.1)
     """

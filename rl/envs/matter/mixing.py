@@ -17,12 +17,12 @@ from jaxgpu.physics.continuum import Particles, State
 
 from ...environment import register
 from . import cup
-from .task import Matter, Play
+from .task import MatterTask, Play
 
 PATCH = 0.013  # m, radius of the milk at the start
 START = (-0.024, 0.0)  # m from the axis
 # Back and forth through the milk, twice, and a rest.
-STROKES = cup.strokes(
+STROKES = cup.stroke_actions(
     (1, 0, 8),
     (0, -0.6, 4),
     (-1, 0, 8),
@@ -35,10 +35,10 @@ STROKES = cup.strokes(
 
 
 @pytree
-class Spread:
+class SpreadGoal:
     """Goal of milk that is spread as far as in an even mixture.
 
-    >>> Spread().tolerance
+    >>> SpreadGoal().tolerance
     0.3
     """
 
@@ -79,9 +79,9 @@ def mean_pair_distance(bodies: tuple[Particles, ...]) -> Array:
 
 
 @register("matter/mixing")
-def make_mixing(size: str = "small", **parameters: Any) -> Matter:
+def make_mixing(size: str = "small", **parameters: Any) -> MatterTask:
     """Make the task of spreading milk in 2 s; `size` is "small" (2-D) or "full"."""
     scene, shared = cup.make_scene(size, START, lambda x, y: x * x + y * y < PATCH**2)
-    return Matter(
-        scene, Spread(), initial_plan=STROKES, max_steps=len(STROKES), **shared, **parameters
+    return MatterTask(
+        scene, SpreadGoal(), initial_plan=STROKES, max_steps=len(STROKES), **shared, **parameters
     )

@@ -27,7 +27,7 @@ from jaxgpu.physics.continuum import (
 
 from ...environment import register
 from .shapes import glass
-from .task import Matter, Play, masked_mean
+from .task import MatterTask, Play, masked_mean
 
 WATER, MILK = 1000.0, 1290.0  # kg/m^3
 THICK = 20.0  # Pa s, of milk boiled down to caramel
@@ -39,10 +39,10 @@ FRAMES = 75
 
 
 @pytree
-class Pour:
+class PourGoal:
     """Goal of water on the floor, with the milk in place.
 
-    >>> Pour(height=0.1, half=(0.03, 0.04)).milk  # the share of the milk in the loss
+    >>> PourGoal(height=0.1, half=(0.03, 0.04)).milk  # the share of the milk in the loss
     1.0
     """
 
@@ -76,7 +76,7 @@ class Pour:
         return (inside_fraction(milk, of_milk) > 0.9) & (inside_fraction(water, of_water) < 0.1)
 
     def _is_inside_glass(self, p: Particles, tool: Any) -> Array:
-        local = pose.unturned(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x.T)))
+        local = pose.rotate_inverse(tool.turn, tuple(a - tool.x[i] for i, a in enumerate(p.x.T)))
         within = p.m > 0
         for i, a in enumerate(local):
             within = within & (jnp.abs(a) < self.half[i])
@@ -84,7 +84,7 @@ class Pour:
 
 
 @register("matter/pouring")
-def make_pouring(size: str = "small", **parameters: Any) -> Matter:
+def make_pouring(size: str = "small", **parameters: Any) -> MatterTask:
     """Make the task of pouring the water off the milk in 1.5 s.
 
     `size` is "small" (2-D), "full" (3-D), or "coarse": 2-D with cells of 11 mm, an episode of which
@@ -116,8 +116,8 @@ def make_pouring(size: str = "small", **parameters: Any) -> Matter:
     scene = Scene(
         bodies, grid, gravity=gravity, colliders=(tool,), dt=jnp.float32(dt), sources=sinks
     ).prepare()
-    goal = Pour(height=HEIGHT, half=(radius, half, radius)[:d])
-    return Matter(
+    goal = PourGoal(height=HEIGHT, half=(radius, half, radius)[:d])
+    return MatterTask(
         scene,
         goal,
         speed=(0.1, 0.1, 4.0),

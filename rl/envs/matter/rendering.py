@@ -8,12 +8,12 @@ from jax import Array
 
 from jaxgpu.physics.continuum import Grid, Scene, State
 from jaxgpu.physics.continuum.pictures import points
-from jaxgpu.physics.continuum.tools.collide import Tool
-from jaxgpu.render import Balls, Camera, Look
+from jaxgpu.physics.continuum.tools.contact import Tool
+from jaxgpu.render import Balls, Camera, ParticleStyle
 
 from .shapes import Prism
 
-COLOURS = {
+COLORS = {
     "milk": (0.93, 0.90, 0.84),
     "water": (0.16, 0.46, 0.80),
     "coffee": (0.36, 0.20, 0.10),
@@ -21,14 +21,14 @@ COLOURS = {
     "cream": (0.95, 0.80, 0.78),
 }
 SLICES = 6  # of a slab
-ANGLE = 0.62  # rad, of the field of view
+FIELD_ANGLE = 0.62  # rad, of the field of view
 
 
 def fit_camera(grid: Grid, direction: tuple[float, ...], width: int, height: int) -> Camera:
     """Return the camera in `direction` from the center whose image contains the whole grid."""
     middle, away = _grid_center(grid), _camera_distance(grid, width, height)
     eye = middle + away * np.array(direction)
-    return Camera(eye, middle, angle=ANGLE, width=width, height=height)
+    return Camera(eye, middle, angle=FIELD_ANGLE, width=width, height=height)
 
 
 def draw_matter(
@@ -41,7 +41,7 @@ def draw_matter(
     filled = jnp.concatenate([b.m.ravel() > 0 for b in matter.bodies])
     paint = jnp.concatenate(
         [
-            jnp.zeros((b.m.size, 3)) + jnp.array([COLOURS[name]])
+            jnp.zeros((b.m.size, 3)) + jnp.array([COLORS[name]])
             for b, name in zip(matter.bodies, body_names)
         ]
     )
@@ -50,8 +50,8 @@ def draw_matter(
         x = jnp.concatenate([x + jnp.array([[0.0, 0.0, z]]) for z in depths])
         paint, filled = jnp.tile(paint, (SLICES, 1)), jnp.tile(filled, SLICES)
     away = _camera_distance(grid, camera.width, camera.height)
-    pixels = camera.height / 2 / np.tan(ANGLE / 2) / away
-    look = Look(
+    pixels = camera.height / 2 / np.tan(FIELD_ANGLE / 2) / away
+    look = ParticleStyle(
         jnp.where(filled, 1.15 * spacing, 0.0),
         reach=int(np.ceil(1.4 * spacing * pixels)) + 1,
         smoothing=10,

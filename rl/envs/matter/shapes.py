@@ -32,7 +32,7 @@ def glass(d: int, half: float, radius: float, wall: float) -> Any:
     solid = sdf.Box if d == 2 else lambda half: sdf.Cylinder(half[1], half[0], axis=1)
     outer = sdf.Moved(solid((radius + wall, half + wall / 2)), _vertical_offset(d, -wall / 2))
     inner = sdf.Moved(solid((radius, half + wall)), _vertical_offset(d, wall))
-    return sdf.Intersection((outer, sdf.Outside(inner)))
+    return sdf.Intersection((outer, sdf.Complement(inner)))
 
 
 def _vertical_offset(d: int, y: float) -> tuple[float, ...]:

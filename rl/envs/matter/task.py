@@ -19,15 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.arguments import shown
-from jaxgpu.inputs.calls import when_known
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.arguments import format_value
+from jaxgpu.inputs.calls import defer_check
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics import continuum
-from jaxgpu.physics.continuum import Scene, Soft, rollout
+from jaxgpu.physics.continuum import Scene, SoftContact, rollout
 from jaxgpu.render import Balls, Camera
 
-from ...environment import Step, whole_actions
+from ...environment import Step, check_actions
 from ...spaces import Box
 from .rendering import draw_matter, fit_camera
 from .workspace import Unbounded
@@ -77,13 +77,13 @@ class State:
 
 
 @pytree
-class Matter:
+class MatterTask:
     """Environment in which actions move the first tool of a scene towards a goal.
 
     >>> from jaxgpu import rl
     >>> task = rl.make("matter/mixing")
     >>> task.initial_actions().shape, type(task.goal).__name__
-    ((50, 2), 'Spread')
+    ((50, 2), 'SpreadGoal')
     """
 
     simulation: Scene  # with dt; the first collider is the tool
@@ -161,7 +161,7 @@ class Matter:
         camera = self.camera(width, height)
         return draw_matter(self.simulation, matter, self.body_names, camera).picture(camera)
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one frame with the tool at the velocity of `action`."""
         action = action.astype(state.baseline.dtype)  # the dtype is that of the scene
@@ -220,9 +220,11 @@ class Matter:
         return jnp.concatenate(parts)
 
 
-@explained
+@explain_errors
 @on_host
-def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 100.0) -> Matter:
+def with_soft_contact(
+    env: MatterTask, length: Array | float, rate: Array | float = 100.0
+) -> MatterTask:
     """Return the task with soft contact of its first tool, as FluidLab plans (arXiv:2303.02346).
 
     It serves for planning, not for scoring: states are the same, so that a plan found here can be
@@ -231,7 +233,7 @@ def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 
     Args:
         env: any task of matter.
         length: range of the tool's soft contact, m; a cell or two.
-        rate: strength, 1/s; see `continuum.Soft`.
+        rate: strength, 1/s; see `continuum.SoftContact`.
 
     >>> from jaxgpu import rl
     >>> soft = with_soft_contact(rl.make("matter/mixing"), length=0.003)
@@ -239,7 +241,7 @@ def with_soft_contact(env: Matter, length: Array | float, rate: Array | float = 
     0.003
     """
     led, *others = env.simulation.colliders
-    tools = (dataclasses.replace(led, soft=Soft(length, rate)), *others)
+    tools = (dataclasses.replace(led, soft=SoftContact(length, rate)), *others)
     return dataclasses.replace(env, simulation=dataclasses.replace(env.simulation, colliders=tools))
 
 
@@ -251,8 +253,10 @@ def masked_mean(quantity: Array, filled: Array) -> Array:
         ValueError: the mask is empty.
     """
     if not jnp.issubdtype(jnp.result_type(filled), jnp.bool_):
-        raise TypeError(f"masked_mean: filled={shown(filled)}; it must be an array of truth values")
-    when_known(_check_not_empty, filled)
+        raise TypeError(
+            f"masked_mean: filled={format_value(filled)}; it must be an array of truth values"
+        )
+    defer_check(_check_not_empty, filled)
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)
 
 

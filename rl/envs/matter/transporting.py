@@ -26,7 +26,7 @@ from jaxgpu.physics.continuum import (
 
 from ...environment import register
 from .inflow import empty_body, nozzle_layer
-from .task import Matter, Play
+from .task import MatterTask, Play
 from .workspace import BoxWorkspace
 
 BOX = 0.36, 0.18  # m, length and height
@@ -40,10 +40,10 @@ FRAME, MARGIN = 0.02, (0.018, 0.018, 0.006)  # s, m
 
 
 @pytree
-class Transport:
+class TransportGoal:
     """Goal of a free tool at a position along the first axis, with water close to it.
 
-    >>> Transport(goal=0.3, tolerance=0.01).attraction
+    >>> TransportGoal(goal=0.3, tolerance=0.01).attraction
     0.1
     """
 
@@ -75,7 +75,7 @@ class Transport:
 
 
 @register("matter/transporting")
-def make_transporting(size: str = "small", **parameters: Any) -> Matter:
+def make_transporting(size: str = "small", **parameters: Any) -> MatterTask:
     """Make the task of pushing the block in 1 s; `size` is "small" (2-D) or "full"."""
     d, cells, substeps = {"small": (2, 60, 50), "full": (3, 120, 100)}[size]
     dx, frames = BOX[0] / cells, 48
@@ -93,7 +93,7 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
     inner = tuple(a - b for a, b in zip(middle, MARGIN))
     sources = (
         Injector(layer, place(JET, 0.0, 0.0), interval, body=0, tool=0),
-        Collector(sdf.Outside(sdf.Moved(sdf.Box(inner), middle)), body=0),
+        Collector(sdf.Complement(sdf.Moved(sdf.Box(inner), middle)), body=0),
     )
     scene = Scene(
         (water,),
@@ -103,9 +103,9 @@ def make_transporting(size: str = "small", **parameters: Any) -> Matter:
         sources=sources,
     )
     away = place(0.04, 0.04, 0.0)
-    return Matter(
+    return MatterTask(
         scene.prepare(),
-        Transport(GOAL, 0.03),
+        TransportGoal(GOAL, 0.03),
         speed=(0.2, 0.2, 5.0),
         initial_plan=_rise_and_turn_actions(frames),
         workspace=BoxWorkspace(away, tuple(a - b for a, b in zip(grid.upper, away))),

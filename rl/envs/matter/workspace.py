@@ -19,7 +19,7 @@ class Unbounded:
 
     def project(self, x: Array) -> Array:
         """Return the position [D] itself, m."""
-        ranges.finite("project", x=x)
+        ranges.check_finite("project", x=x)
         return x
 
 
@@ -36,7 +36,7 @@ class BoxWorkspace:
 
     def project(self, x: Array) -> Array:
         """Return the closest position [D] in the box, m."""
-        ranges.finite("project", x=x)
+        ranges.check_finite("project", x=x)
         return jnp.clip(x, jnp.asarray(self.lower, x.dtype), jnp.asarray(self.upper, x.dtype))
 
 
@@ -54,7 +54,7 @@ class CylinderWorkspace:
 
     def project(self, x: Array) -> Array:
         """Return the closest position [D], m; coordinates off the disc's plane do not change."""
-        ranges.finite("project", x=x)
+        ranges.check_finite("project", x=x)
         arm = [x[i] - self.middle[k] for k, i in enumerate(self.axes)]
         square = arm[0] * arm[0] + arm[1] * arm[1]
         out = square > self.radius**2

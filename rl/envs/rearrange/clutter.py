@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .furnish import Placed, turned
 from .furnishings import Statistics
-from .templates import built
+from .placement import PlacedPiece, to_house_frame
+from .templates import build_parts
 
-HIGHEST = 1.6  # m, maximum height of a surface that a robot can reach
-MOST_ALIKE, TRIES, APART = 3, 8, 0.01  # per receptacle; positions tried; m between discs
-BEARING = 0.2  # bias of a receptacle, except for
-BEARERS = {"Chair": 0.0, "ArmChair": 0.0, "ShelvingUnit": 0.4}
-LIKED = {
+MAX_HEIGHT = 1.6  # m, maximum height of a surface that a robot can reach
+MAX_ALIKE, TRIES, DISC_GAP = 3, 8, 0.01  # per receptacle; positions tried; m between discs
+BIAS = 0.2  # bias of a receptacle, except for
+TYPE_BIASES = {"Chair": 0.0, "ArmChair": 0.0, "ShelvingUnit": 0.4}
+OBJECT_BIASES = {
     "BaseballBat": 0.1,
     "BasketBall": 0.2,
     "Bowl": 0.05,
@@ -32,7 +32,7 @@ LIKED = {
 class Surface:
     """Level rectangle that supports objects."""
 
-    of: Placed
+    of: PlacedPiece
     middle: np.ndarray  # [2] in the frame of the furniture, m
     half: np.ndarray  # [2] m
     height: float  # m above the floor
@@ -41,7 +41,7 @@ class Surface:
 
 
 @dataclass(frozen=True)
-class Small:
+class SmallObject:
     """Small object to carry."""
 
     type: str  # as "Mug"
@@ -52,14 +52,14 @@ class Small:
     surface: int  # index of the supporting surface
 
 
-def surfaces(placed: list[Placed]) -> list[Surface]:
+def find_surfaces(placed: list[PlacedPiece]) -> list[Surface]:
     """Return all surfaces of the furniture within reach, with the discs of pieces on them."""
     found = []
     for one in placed:
-        for top in built(one.item.type, *one.item.size).tops:
+        for top in build_parts(one.item.type, *one.item.size).tops:
             height = one.place[2] + top[4]
             half = np.array([top[2] - top[0], top[3] - top[1]]) / 2
-            if height < HIGHEST and half.min() > 0.05:
+            if height < MAX_HEIGHT and half.min() > 0.05:
                 middle = np.array([top[0] + top[2], top[1] + top[3]]) / 2
                 row = {"of": one, "middle": middle, "half": half}
                 found.append(Surface(**row, height=height, clear=top[5]))
@@ -71,12 +71,12 @@ def surfaces(placed: list[Placed]) -> list[Surface]:
     return found
 
 
-def strewn(
+def scatter_objects(
     rng: np.random.Generator, tables: Statistics, rooms: tuple[str, ...], tops: list[Surface]
-) -> list[Small]:
+) -> list[SmallObject]:
     """Sample small objects on the surfaces; each surface records the discs in use."""
     bias = 0.4 * rng.beta(3.5, 1.9) - 0.3
-    found: list[Small] = []
+    found: list[SmallObject] = []
     for group in sorted({top.of.group for top in tops}):
         places = [k for k, top in enumerate(tops) if top.of.group == group]
         name, room = tops[places[0]].of.item.type, tops[places[0]].of.room
@@ -84,9 +84,9 @@ def strewn(
         for child, odds in tables.odds.get(name, {}).items():
             if child not in tables.flags["carried"] or not weights.get(child):
                 continue
-            chance = odds + BEARERS.get(name, BEARING) + LIKED.get(child, 0.0) + bias
+            chance = odds + TYPE_BIASES.get(name, BIAS) + OBJECT_BIASES.get(child, 0.0) + bias
             count = 0
-            while count < MOST_ALIKE and rng.random() <= (chance if count == 0 else odds):
+            while count < MAX_ALIKE and rng.random() <= (chance if count == 0 else odds):
                 k = places[rng.integers(len(places))]
                 sizes = tables.sizes[child]
                 _place_object(rng, child, sizes[rng.integers(len(sizes))], tops[k], k, found)
@@ -100,21 +100,21 @@ def _place_object(
     size: np.ndarray,
     top: Surface,
     index: int,
-    found: list[Small],
+    found: list[SmallObject],
 ) -> None:
     """Place the object on the surface if it finds a free position."""
     radius = float(np.hypot(size[0], size[1]) / 2)
-    room = top.half - radius - APART
-    if (room < 0).any() or size[2] > top.clear - APART:
+    room = top.half - radius - DISC_GAP
+    if (room < 0).any() or size[2] > top.clear - DISC_GAP:
         return
     for _ in range(TRIES):
         at = rng.uniform(-room, room)
-        if all(np.hypot(*(at - x)) > radius + r + APART for x, r in top.discs):
+        if all(np.hypot(*(at - x)) > radius + r + DISC_GAP for x, r in top.discs):
             top.discs.append((at, radius))
-            xy = turned(top.of, top.middle + at)
+            xy = to_house_frame(top.of, top.middle + at)
             yaw = top.of.yaw + rng.uniform(0, 2 * np.pi)
             found.append(
-                Small(
+                SmallObject(
                     type=name,
                     size=size,
                     place=np.array([*xy, top.height]),
@@ -126,7 +126,7 @@ def _place_object(
             return
 
 
-def _to_furniture_frame(placed: Placed, xy: np.ndarray) -> np.ndarray:
+def _to_furniture_frame(placed: PlacedPiece, xy: np.ndarray) -> np.ndarray:
     """Transform a point of the house into the frame of a piece, m."""
     c, s = np.cos(placed.yaw), np.sin(placed.yaw)
     x, y = xy - placed.place[:2]

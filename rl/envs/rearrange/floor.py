@@ -7,8 +7,8 @@ free cells crosses none of them.
 
 import numpy as np
 
-from .house import CELL, CELLS, ROBOT
-from .plan import Plan
+from .floor_plan import Plan
+from .house import CELL, CELLS, ROBOT_RADIUS
 
 
 class Floor:
@@ -21,13 +21,13 @@ class Floor:
         self.y = (np.arange(depth) + 0.5)[None] * CELL
         self.gates: list[list[tuple[int, int]]] = [[] for _ in plan.rooms]
 
-    def gate(self, rooms: tuple[int, int], x: float, y: float) -> None:
+    def add_gate(self, rooms: tuple[int, int], x: float, y: float) -> None:
         """Add the center of a door between two rooms."""
         cell = (int(x / CELL), int(y / CELL))
         for room in rooms:
             self.gates[room].append(cell)
 
-    def blocked(self, free: np.ndarray, rectangle: np.ndarray) -> np.ndarray:
+    def block(self, free: np.ndarray, rectangle: np.ndarray) -> np.ndarray:
         """Return `free` without the cells where the robot would touch a rectangle.
 
         Args:
@@ -35,11 +35,13 @@ class Floor:
             rectangle: [5] middle x and y, half width and half depth, m, and yaw, rad.
         """
         x, y, width, depth, yaw = rectangle
-        reach = np.hypot(width + ROBOT, depth + ROBOT)
+        reach = np.hypot(width + ROBOT_RADIUS, depth + ROBOT_RADIUS)
         part = self._cells_in_rectangle(x - reach, y - reach, x + reach, y + reach)
         c, s = np.cos(yaw), np.sin(yaw)
         dx, dy = self.x[part[0]] - x, self.y[:, part[1]] - y
-        hit = (np.abs(c * dx + s * dy) < width + ROBOT) & (np.abs(c * dy - s * dx) < depth + ROBOT)
+        hit = (np.abs(c * dx + s * dy) < width + ROBOT_RADIUS) & (
+            np.abs(c * dy - s * dx) < depth + ROBOT_RADIUS
+        )
         free = free.copy()
         free[part] &= ~hit
         return free
@@ -52,7 +54,9 @@ class Floor:
         last_index = lambda a: max(int(np.ceil(a / CELL)) + 1, 0)
         return slice(first_index(x0), last_index(x1)), slice(first_index(y0), last_index(y1))
 
-    def reached(self, free: np.ndarray, room: int, corners: np.ndarray) -> np.ndarray | None:
+    def reachable_cells(
+        self, free: np.ndarray, room: int, corners: np.ndarray
+    ) -> np.ndarray | None:
         """Return the cells [w, d] of a room, padded by one cell, that are reachable from its doors.
 
         Return None if its doors are not connected through it. Without doors: the largest component.
@@ -68,7 +72,7 @@ class Floor:
             found = {int(counts.argmax())}
         return parts == found.pop() if len(found) == 1 and 0 not in found else None
 
-    def navigable(self) -> np.ndarray:
+    def navigable_cells(self) -> np.ndarray:
         """Return all cells [CELLS, CELLS] that are reachable from the doors."""
         parts = _label_components(self.free)
         gates = [cell for room in self.gates for cell in room]

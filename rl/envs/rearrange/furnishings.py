@@ -82,10 +82,10 @@ def statistics() -> Statistics:
     )
 
 
-def types() -> tuple[str, ...]:
+def object_types() -> tuple[str, ...]:
     """Return the names of the object types, in the order of the numbers in a `House`.
 
-    >>> types()[:3]
+    >>> object_types()[:3]
     ('AlarmClock', 'AluminumFoil', 'Apple')
     """
     return statistics().types

@@ -15,14 +15,14 @@ import numpy as np
 from jax import Array, lax
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 from .house import CELL
 
 ROUNDS = 4  # relaxations between two tests for convergence
 
 
-@explained
+@explain_errors
 def distances(free: Array, goal: Array) -> Array:
     """Return the shortest path length from the center of each cell to a set of cells, [C, C] m.
 
@@ -48,7 +48,7 @@ def distances(free: Array, goal: Array) -> Array:
     return _distances(free, goal)
 
 
-@explained
+@explain_errors
 def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
     """Return the free cells [C, C] whose center is within `reach` of a position in the plane.
 
@@ -76,10 +76,10 @@ def cells_near(free: Array, place: Array, reach: Array | float) -> Array:
 
 @jax.jit
 def _distances(free: Array, goal: Array) -> Array:
-    return spread(free, jnp.where(free & goal, 0.0, jnp.inf), CELL)
+    return shortest_paths(free, jnp.where(free & goal, 0.0, jnp.inf), CELL)
 
 
-def spread(free: Array, start: Array, width: float) -> Array:
+def shortest_paths(free: Array, start: Array, width: float) -> Array:
     """Return the shortest path length from each cell to the start values, in 2-D or 3-D.
 
     A step goes to a neighbour across a face, an edge or a corner, if all cells between are free.
@@ -91,7 +91,8 @@ def spread(free: Array, start: Array, width: float) -> Array:
         width: m, of a cell.
 
     >>> start = jnp.full((3, 3, 3), jnp.inf).at[0, 0, 0].set(0.0)
-    >>> round(float(spread(jnp.ones((3, 3, 3), bool), start, 0.1)[2, 2, 2]), 3)  # across corners
+    >>> lengths = shortest_paths(jnp.ones((3, 3, 3), bool), start, 0.1)
+    >>> round(float(lengths[2, 2, 2]), 3)  # across corners
     0.346
     """
     steps = [step for step in itertools.product((-1, 0, 1), repeat=free.ndim) if any(step)]

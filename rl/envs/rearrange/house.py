@@ -13,22 +13,22 @@ from jax import Array
 
 from jaxgpu.geometry.solids import Boxes, Solids
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import on_host
+from jaxgpu.inputs.explanations import on_host
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Surface, View
 
-from . import colours
+from . import colors
 
 CELL = 0.1  # m, of the grid
 CELLS = 256  # of the grid along each side
-ROBOT = 0.30  # m, radius of the robot for which the grid is made
+ROBOT_RADIUS = 0.30  # m, radius of the robot for which the grid is made
 ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
 
 
-class Kind:
+class BoxType:
     """Types of a house's boxes; -1 marks an empty row.
 
-    >>> Kind.LINTEL
+    >>> BoxType.LINTEL
     3
     """
 
@@ -81,7 +81,7 @@ class House:
     centre: Array = number(unit="m")  # [N, 3] center of each box, m
     half: Array = number(unit="m")  # [N, 3] half size along its own axes, m
     yaw: Array = number(unit="rad")  # [N] about z, rad
-    kind: Array = number(whole=True)  # [N] a `Kind`
+    kind: Array = number(whole=True)  # [N] a `BoxType`
     room: Array = number(whole=True)  # [N] index of the room
     type: Array = number(whole=True)  # [N] index in `furnishings.types()`, or -1
     group: Array = number(whole=True)  # [N] piece of furniture to which a part belongs, or -1
@@ -104,7 +104,7 @@ class House:
         >>> bool(house.free(jnp.array([-1.0, 2.0])))
         False
         """
-        ranges.finite("House.free", x=x)
+        ranges.check_finite("House.free", x=x)
         cell = jnp.floor(jnp.asarray(x) / CELL).astype(jnp.int32)
         i, j = cell[..., 0], cell[..., 1]
         inside = (i >= 0) & (i < self.nav.shape[0]) & (j >= 0) & (j < self.nav.shape[1])
@@ -134,15 +134,15 @@ class House:
         )
         return Solids(boxes)
 
-    def colours(self) -> Array:
-        """Return colours [N + M, 3] in 0 ... 1 of the rows of `solids`, for `render.Sight.shaded`.
+    def colors(self) -> Array:
+        """Return colors [N + M, 3] in 0 ... 1 of `solids`, for `render.CameraImages.render`.
 
         >>> from jaxgpu.rl.envs.rearrange import houses
-        >>> houses.generate(0).colours().shape
+        >>> houses.generate(0).colors().shape
         (704, 3)
         """
         kind = jnp.concatenate([self.kind, jnp.full_like(self.objects.room, -1)])
-        return colours.of_boxes(kind, jnp.concatenate([self.type, self.objects.type]))
+        return colors.box_colors(kind, jnp.concatenate([self.type, self.objects.type]))
 
     @on_host
     def view(self) -> View:
@@ -154,11 +154,11 @@ class House:
         """
         boxes = self.solids().boxes
         kind = np.concatenate([np.asarray(self.kind), np.full(self.objects.type.shape, 8)])
-        here = np.asarray(boxes.there) & (kind != Kind.CEILING)
+        here = np.asarray(boxes.is_present) & (kind != BoxType.CEILING)
         parts = []
         for one in np.unique(kind[here]):
             x, faces = _triangles(boxes, np.flatnonzero(here & (kind == one)))
-            colour = (*colours.SHELL, colours.SMALL)[one]
+            colour = (*colors.SHELL_COLORS, colors.OBJECT_COLOR)[one]
             ink = "#" + "".join(f"{round(255 * c):02x}" for c in colour)
             parts.append(Surface(x[None], faces, ink))
         return View(surfaces=tuple(parts))

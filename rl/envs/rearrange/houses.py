@@ -12,24 +12,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
-from . import clutter, furnish, plan
+from . import clutter, floor_plan, placement
 from .floor import Floor
 from .furnishings import Statistics, statistics
-from .house import ROOMS, House, Kind, Objects, Surfaces
-from .rows import Rows
-from .templates import built
+from .house import ROOMS, BoxType, House, Objects, Surfaces
+from .padded_table import PaddedTable
+from .templates import build_parts
 
-MOST_ROOMS, MOST_DOORS = 16, 24
-THICK = 0.1  # m, of walls
-SLAB = 0.1  # m, of floor and ceiling
-LEAF = 0.04  # m thick, doors and panes
-GONE = (0.0, 0.0, -1000.0)  # center of an empty row
-ABSENT = (-1.0, -1.0, -1.0)  # half sizes of an empty row
+MAX_ROOMS, MAX_DOORS = 16, 24
+WALL_THICK = 0.1  # m, of walls
+SLAB_THICK = 0.1  # m, of floor and ceiling
+LEAF_THICK = 0.04  # m thick, doors and panes
+EMPTY_CENTER = (0.0, 0.0, -1000.0)  # center of an empty row
+EMPTY_HALF = (-1.0, -1.0, -1.0)  # half sizes of an empty row
 
 
-@explained
+@explain_errors
 def generate(
     seed: int,
     *,
@@ -57,7 +57,7 @@ def generate(
     return jax.tree.map(jnp.asarray, made)
 
 
-@explained
+@explain_errors
 def generate_many(
     seeds: Iterable[int],
     *,
@@ -80,7 +80,9 @@ def generate_many(
     """
     name = "houses.generate_many: seeds"
     if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
-        raise TypeError(f"{name}={arguments.shown(seeds)}; it must be numbers, as range(100)")
+        raise TypeError(
+            f"{name}={arguments.format_value(seeds)}; it must be numbers, as range(100)"
+        )
     checked = [_check_seed(name, one) for one in seeds]
     if not checked:
         raise ValueError(f"{name} is empty; give at least one, as range(100)")
@@ -94,7 +96,9 @@ def plans() -> dict[str, tuple[str, ...]]:
     >>> plans()["4-room"]
     ('Bedroom', 'Bathroom', 'Kitchen', 'LivingRoom')
     """
-    return {name: tuple(plan.leaves(tree)) for name, (_, tree) in statistics().plans.items()}
+    return {
+        name: tuple(floor_plan.leaf_rooms(tree)) for name, (_, tree) in statistics().plans.items()
+    }
 
 
 def _check_seed(name: str, seed: Any) -> int:
@@ -110,23 +114,23 @@ def _sample_house(seed: int, name: str | None, rows: int, objects: int, surfaces
     if name is not None:
         arguments.word("houses.generate: plan", name, tuple(tables.plans))
     rng = np.random.default_rng(seed)
-    drawn = plan.drawn(rng, tables, name)
+    drawn = floor_plan.sample_plan(rng, tables, name)
     boxes = _empty_table("rows", rows, kind=np.int8(-1), type=np.int16(-1), group=np.int16(-1))
     floor = Floor(drawn)
     doors = _build_walls(drawn, boxes, floor)
-    placed = furnish.furnished(rng, tables, drawn, floor)
+    placed = placement.furnish_rooms(rng, tables, drawn, floor)
     for one in placed:
         _add_furniture(tables, one, boxes)
-    tops = clutter.surfaces(placed)
-    small = clutter.strewn(rng, tables, drawn.rooms, tops)
-    nav: Any = floor.navigable()
+    tops = clutter.find_surfaces(placed)
+    small = clutter.scatter_objects(rng, tables, drawn.rooms, tops)
+    nav: Any = floor.navigable_cells()
     return House(
         **boxes.arrays(),
-        rooms=_pad_rows(drawn.corners / 10, MOST_ROOMS, np.float32(0)),
+        rooms=_pad_rows(drawn.corners / 10, MAX_ROOMS, np.float32(0)),
         room_type=_pad_rows(
-            np.array([ROOMS.index(r) for r in drawn.rooms]), MOST_ROOMS, np.int8(-1)
+            np.array([ROOMS.index(r) for r in drawn.rooms]), MAX_ROOMS, np.int8(-1)
         ),
-        doors=_pad_rows(np.array(doors).reshape(-1, 5), MOST_DOORS, np.float32(-1)),
+        doors=_pad_rows(np.array(doors).reshape(-1, 5), MAX_DOORS, np.float32(-1)),
         nav=nav,
         ceiling=_pad_rows(np.array([drawn.ceiling]), 1, np.float32(0))[0],
         objects=_object_arrays(tables, small, objects),
@@ -134,86 +138,89 @@ def _sample_house(seed: int, name: str | None, rows: int, objects: int, surfaces
     )
 
 
-def _empty_table(name: str, most: int, **more: Any) -> Rows:
+def _empty_table(name: str, most: int, **more: Any) -> PaddedTable:
     """Return an empty table of boxes."""
     absent = {
-        "centre": np.array(GONE, np.float32),
-        "half": np.array(ABSENT, np.float32),
+        "centre": np.array(EMPTY_CENTER, np.float32),
+        "half": np.array(EMPTY_HALF, np.float32),
         "yaw": np.float32(0),
         "room": np.int8(-1),
     }
-    return Rows(name, most, absent | more)
+    return PaddedTable(name, most, absent | more)
 
 
-def _build_walls(drawn: plan.Plan, boxes: Rows, floor: Floor) -> list[list[float]]:
+def _build_walls(drawn: floor_plan.Plan, boxes: PaddedTable, floor: Floor) -> list[list[float]]:
     """Add floor, ceiling and walls, block the floor under them, and return the doors."""
     width, depth = (a / 10 for a in drawn.size)
-    half = (width / 2 + THICK, depth / 2 + THICK, SLAB / 2)
-    for kind, z in ((Kind.FLOOR, -SLAB / 2), (Kind.CEILING, drawn.ceiling + SLAB / 2)):
+    half = (width / 2 + WALL_THICK, depth / 2 + WALL_THICK, SLAB_THICK / 2)
+    for kind, z in (
+        (BoxType.FLOOR, -SLAB_THICK / 2),
+        (BoxType.CEILING, drawn.ceiling + SLAB_THICK / 2),
+    ):
         _add_box(boxes, (width / 2, depth / 2, z), half, kind)
     doors = []
     for side in drawn.sides:
         at, along = side.at / 10, side.low / 10
         wall = _WallBuilder(side, boxes, floor)
         for hole in sorted(side.holes, key=lambda hole: hole.low):
-            wall.part(along, hole.low, 0.0, drawn.ceiling, Kind.WALL)
-            wall.part(hole.low, hole.high, hole.top, drawn.ceiling, Kind.LINTEL)
-            wall.part(hole.low, hole.high, 0.0, hole.bottom, Kind.SILL)
+            wall.part(along, hole.low, 0.0, drawn.ceiling, BoxType.WALL)
+            wall.part(hole.low, hole.high, hole.top, drawn.ceiling, BoxType.LINTEL)
+            wall.part(hole.low, hole.high, 0.0, hole.bottom, BoxType.SILL)
             along = hole.high
             if hole.kind == "door":
                 middle = (hole.low + hole.high) / 2
                 xy = (at, middle) if side.axis == 0 else (middle, at)
-                floor.gate((side.room, side.other), *xy)
+                floor.add_gate((side.room, side.other), *xy)
                 doors.append([side.axis, at, hole.low, hole.high, hole.top])
             else:
-                leaf = Kind.PANE if hole.kind == "window" else Kind.DOOR
+                leaf = BoxType.PANE if hole.kind == "window" else BoxType.DOOR
                 wall.part(hole.low, hole.high, hole.bottom, hole.top, leaf)
-        wall.part(along, side.high / 10, 0.0, drawn.ceiling, Kind.WALL)
+        wall.part(along, side.high / 10, 0.0, drawn.ceiling, BoxType.WALL)
     return doors
 
 
 class _WallBuilder:
     """Wall built from boxes."""
 
-    def __init__(self, side: plan.Side, boxes: Rows, floor: Floor) -> None:
+    def __init__(self, side: floor_plan.WallSection, boxes: PaddedTable, floor: Floor) -> None:
         self.side, self.boxes, self.floor = side, boxes, floor
 
     def part(self, low: float, high: float, bottom: float, top: float, kind: int) -> None:
         """Add a box from `low` to `high` along the wall, unless it has no extent."""
         if high - low < 1e-3 or top - bottom < 1e-3:
             return
-        thick = LEAF if kind in (Kind.PANE, Kind.DOOR) else THICK
+        thick = LEAF_THICK if kind in (BoxType.PANE, BoxType.DOOR) else WALL_THICK
         axis = self.side.axis
         centre, half = np.zeros(3), np.zeros(3)
         centre[[axis, 1 - axis, 2]] = self.side.at / 10, (low + high) / 2, (bottom + top) / 2
         half[[axis, 1 - axis, 2]] = thick / 2, (high - low) / 2, (top - bottom) / 2
         _add_box(self.boxes, centre, half, kind, self.side.room)
-        if kind != Kind.LINTEL:
+        if kind != BoxType.LINTEL:
             block = np.array([*centre[:2], *half[:2], 0.0])
-            self.floor.free = self.floor.blocked(self.floor.free, block)
+            self.floor.free = self.floor.block(self.floor.free, block)
 
 
-def _add_box(boxes: Rows, centre: Any, half: Any, kind: int, room: int = -1) -> None:
+def _add_box(boxes: PaddedTable, centre: Any, half: Any, kind: int, room: int = -1) -> None:
     boxes.add(centre=centre, half=half, yaw=0.0, kind=kind, room=room, type=-1, group=-1)
 
 
-def _add_furniture(tables: Statistics, one: furnish.Placed, boxes: Rows) -> None:
+def _add_furniture(tables: Statistics, one: placement.PlacedPiece, boxes: PaddedTable) -> None:
     """Add the parts of a piece of furniture."""
-    for part in built(one.item.type, *one.item.size).parts:
+    for part in build_parts(one.item.type, *one.item.size).parts:
         low, high = np.array(part[:3]), np.array(part[3:])
         middle = (low + high) / 2
         boxes.add(
-            centre=(*furnish.turned(one, middle[:2]), one.place[2] + middle[2]),
+            centre=(*placement.to_house_frame(one, middle[:2]), one.place[2] + middle[2]),
             half=(high - low) / 2,
             yaw=one.yaw,
-            kind=Kind.FURNITURE,
+            kind=BoxType.FURNITURE,
             room=one.room,
             type=tables.index(one.item.type),
             group=one.group,
         )
 
 
-def _object_arrays(tables: Statistics, small: list[clutter.Small], most: int) -> Objects:
+def _object_arrays(tables: Statistics, small: list[clutter.SmallObject], most: int) -> Objects:
     table = _empty_table("objects", most, type=np.int16(-1), surface=np.int16(-1))
     for one in small:
         table.add(
@@ -232,10 +239,10 @@ def _surface_arrays(
 ) -> Surfaces:
     more = {"group": np.int16(-1), "clear": np.float32(0), "gap": np.float32(np.inf)}
     table = _empty_table("surfaces", most, type=np.int16(-1), **more)
-    table.absent["half"] = np.array(ABSENT[:2], np.float32)
+    table.absent["half"] = np.array(EMPTY_HALF[:2], np.float32)
     cells = (np.argwhere(nav) + 0.5) / 10
     for top in tops:
-        xy = furnish.turned(top.of, top.middle)
+        xy = placement.to_house_frame(top.of, top.middle)
         c, s = np.cos(top.of.yaw), np.sin(top.of.yaw)
         dx, dy = (cells - xy).T
         local = np.stack([c * dx + s * dy, c * dy - s * dx], 1)

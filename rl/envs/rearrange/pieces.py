@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .furnishings import Group, Statistics
-from .templates import built
+from .templates import build_parts
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Piece:
         return max(one.place[2] + one.size[2] for one in self.items)
 
 
-def single(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
+def sample_piece(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
     """Return a piece of furniture of this type with a size sampled from the published ones."""
     size = tables.sizes[name][rng.integers(len(tables.sizes[name]))]
     where = tuple(spot for spot in ("corner", "edge", "middle") if name in tables.flags[spot])
@@ -41,7 +41,7 @@ def single(rng: np.random.Generator, tables: Statistics, name: str) -> Piece:
     return Piece(items, size[:2] / 2, where or ("edge",))
 
 
-def grouped(rng: np.random.Generator, group: Group) -> Piece:
+def sample_group(rng: np.random.Generator, group: Group) -> Piece:
     """Return a group with sampled sizes and rotations."""
     chosen: dict[str, np.ndarray] = {}
     items: list[Item] = []
@@ -72,7 +72,7 @@ def _half_extent(size: np.ndarray, yaw: float) -> np.ndarray:
 
 def _support_height(item: Item) -> float:
     """Return the height at which an item supports others."""
-    made = built(item.type, *item.size)
+    made = build_parts(item.type, *item.size)
     return max([top[4] for top in made.tops] or [part[5] for part in made.parts])
 
 

@@ -1,7 +1,7 @@
 """Surgical arms: reaching, tracking, picking and placing with the da Vinci arms and STAR.
 
 Read `arms` (the chains and their joint limits) and `kinematics` first, then `arm_task`, the base of
-the joint-space tasks `reach`, `track`, `centre`, and `dynamic_reach`, whose arms have the masses
+the joint-space tasks `reach`, `track`, `center`, and `dynamic_reach`, whose arms have the masses
 and servos of `dynamics`. `pick_place` is the base of `needle_pick` and `peg_transfer`, where a rule
 decides about grasps; in the tasks of `contact` friction does. `surgical_gym` has the published
 tasks of Surgical Gym, on the arms of `surgical_gym_arms`. `drawing` renders all of them. By name
@@ -9,7 +9,7 @@ they are `rl.make("surgical/<arm or object>-<task>")`.
 """
 
 from .arms import ECM, PSM, STAR, Arm
-from .centre import Centre
+from .center import Center
 from .contact import ContactTask, NeedlePickContact, PegTransferContact
 from .dynamic_reach import DynamicReach
 from .dynamics import ArmDynamics
@@ -28,7 +28,7 @@ __all__ = [
     "STAR",
     "Arm",
     "ArmDynamics",
-    "Centre",
+    "Center",
     "ContactTask",
     "DynamicReach",
     "GymArm",

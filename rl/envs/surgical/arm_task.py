@@ -10,7 +10,7 @@ from jaxgpu.inputs.fields import number, pytree, static
 from jaxgpu.render import Capsules
 
 from ...environment import Step
-from ...spaces import Box, real
+from ...spaces import Box, float_dtype
 from .arms import PSM, Arm
 from .drawing import draw_reach
 
@@ -35,7 +35,7 @@ class ArmTask:
 
     def random_joints(self, key: Array, count: int) -> Array:
         """Sample joint positions in the working range, [count, J]."""
-        low, high = self.arm.working_range(real())
+        low, high = self.arm.working_range(float_dtype())
         return low[None] + (high - low)[None] * jax.random.uniform(key, (count, len(low)))
 
     def scene(self, state: Any, radius: Array | float = 0.006) -> Capsules:

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 _HALF = np.pi / 2
 
@@ -26,7 +26,7 @@ class Arm:
     """Serial arm of rows (alpha, a, theta, d); the joint's value is added to theta, or to d.
 
     >>> import jax.numpy as jnp
-    >>> isinstance(PSM, Arm), PSM.normalised(jnp.zeros(6)).shape
+    >>> isinstance(PSM, Arm), PSM.normalize(jnp.zeros(6)).shape
     (True, (6,))
     """
 
@@ -47,16 +47,16 @@ class Arm:
         """Return lower and upper joint positions of the tasks, [J] each."""
         return jnp.asarray(self.working_lower, dtype), jnp.asarray(self.working_upper, dtype)
 
-    @explained
-    def moved(self, q: Array, action: Array, speed: Array | float) -> Array:
+    @explain_errors
+    def step_joints(self, q: Array, action: Array, speed: Array | float) -> Array:
         """Return joints [J] after an action in -1 ... 1; 1 means `speed` of the working range."""
         low, high = self.working_range(q.dtype)
         return jnp.clip(q + speed * (high - low) * jnp.clip(action, -1, 1), low, high)
 
-    @explained
-    def normalised(self, q: Array) -> Array:
+    @explain_errors
+    def normalize(self, q: Array) -> Array:
         """Scale joints [J] to -1 ... 1 over the working range."""
-        ranges.finite("Arm.normalised", q=q)
+        ranges.check_finite("Arm.normalize", q=q)
         low, high = self.working_range(q.dtype)
         return (q - low) / (high - low) * 2 - 1
 

@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.inputs.fields import number, pytree
 
-from ...environment import Step, register, whole_actions
+from ...environment import Step, check_actions, register
 from ...spaces import Box
 from . import arm_task, dynamics
 from .arms import ECM, STAR
@@ -61,10 +61,10 @@ class DynamicReach(arm_task.ArmTask):
         )
         return state, self._observe(state, forward_kinematics(self.arm, q)[0])
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`, within their range, and let the arm follow."""
-        target = self.arm.moved(state.target, action, self.speed)
+        target = self.arm.step_joints(state.target, action, self.speed)
         arm = dynamics.mechanism(self.arm, self.dynamics, self.dt / SUBSTEPS, state.q.dtype)
         body = arm.init(state.q, state.v)
         for _ in range(SUBSTEPS):
@@ -75,18 +75,18 @@ class DynamicReach(arm_task.ArmTask):
 
     def _observe(self, state: State, tip: Array) -> Array:
         low, high = self.arm.working_range(state.q.dtype)
-        joints = [self.arm.normalised(x) for x in (state.q, state.target)]
+        joints = [self.arm.normalize(x) for x in (state.q, state.target)]
         ways = [20 * (state.goal - tip), 5 * tip]
         return jnp.concatenate([*joints, state.v / (high - low), *ways])
 
 
 @register("surgical/ecm-reach-dynamic")
-def ecm_reach_dynamic(**parameters: Any) -> DynamicReach:
+def make_ecm_reach_dynamic(**parameters: Any) -> DynamicReach:
     """Make the reaching task of the endoscope manipulator, with four joints."""
     return DynamicReach(**{"arm": ECM, "dynamics": ECM_DYNAMICS, **parameters})
 
 
 @register("surgical/star-reach-dynamic")
-def star_reach_dynamic(**parameters: Any) -> DynamicReach:
+def make_star_reach_dynamic(**parameters: Any) -> DynamicReach:
     """Make the reaching task of STAR, with seven joints."""
     return DynamicReach(**{"arm": STAR, "dynamics": STAR_DYNAMICS, **parameters})

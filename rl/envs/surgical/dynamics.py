@@ -87,7 +87,7 @@ STAR_DYNAMICS = _make_dynamics(_STAR, np.zeros(7), np.full(7, 2000.0), np.full(7
 
 
 @lru_cache(maxsize=16)
-def description(arm: Arm) -> str:
+def mjcf_text(arm: Arm) -> str:
     """Return the MJCF text of `arm`: links, joints and servos, with unit masses and gains."""
     opened, closed = [], []
     for i, ((alpha, a, theta, d), slides) in enumerate(zip(arm.dh, arm.prismatic)):
@@ -143,14 +143,14 @@ def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
         freedoms=replace(model.freedoms, armature=cast(dynamics.armature)),
         actuators=replace(model.actuators, gainprm=gains, biasprm=bias),
     )
-    return rigid.reweighed(model)
+    return rigid.update_invweight(model)
 
 
 @lru_cache(maxsize=16)
 def _load_model(arm: Arm, dtype: str) -> rigid.Model:
     """Return the mechanism of the description, as constants even during tracing."""
     with jax.ensure_compile_time_eval():
-        return rigid.load(description(arm), dtype=dtype)
+        return rigid.load(mjcf_text(arm), dtype=dtype)
 
 
 def _format_numbers(numbers: Any) -> str:

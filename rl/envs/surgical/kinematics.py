@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 
 from .arms import PSM, Arm
 
@@ -15,7 +15,7 @@ _SHAFT_LENGTH = PSM.dh[2][3] + PSM.dh[3][3]  # length of the shaft at zero inser
 _LINK, _JAW = PSM.dh[5][1], PSM.tip[1]  # m
 
 
-@explained
+@explain_errors
 def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
     """Return the tip's position [3] and the last frame's rotation [3, 3] at the joints `q` [J].
 
@@ -31,19 +31,19 @@ def forward_kinematics(arm: Arm, q: Array) -> tuple[Array, Array]:
     return jnp.stack(p), jnp.stack([jnp.stack(row) for row in R])
 
 
-@explained
+@explain_errors
 def frame_origins(arm: Arm, q: Array) -> Array:
     """Return the origins of all frames, then the tip, [J + 1, 3] at the joints `q` [J].
 
     >>> frame_origins(PSM, jnp.zeros(6)).shape
     (7, 3)
     """
-    ranges.finite("frame_origins", q=q, dh=arm.dh)
+    ranges.check_finite("frame_origins", q=q, dh=arm.dh)
     origins = [jnp.stack(p) for p, _ in _frames(arm, q)]
     return jnp.stack([*origins, forward_kinematics(arm, q)[0]])
 
 
-@explained
+@explain_errors
 def inverse_kinematics(tip: Array, R: Array) -> Array:
     """Return the PSM's joints [6] for the tip at `tip` [3], m, and the jaw's rotation `R` [3, 3].
 
@@ -58,7 +58,7 @@ def inverse_kinematics(tip: Array, R: Array) -> Array:
     >>> bool(jnp.allclose(inverse_kinematics(tip, R), q, atol=1e-5))
     True
     """
-    ranges.finite("inverse_kinematics", tip=tip, R=R)
+    ranges.check_finite("inverse_kinematics", tip=tip, R=R)
     yaw_axis = R[:, 2]
     jaw = tip - _JAW * R[:, 1]
     along = jaw - jnp.sum(jaw * yaw_axis) * yaw_axis

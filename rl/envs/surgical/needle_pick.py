@@ -13,9 +13,9 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree
 
 from ...environment import register
-from ...spaces import real
+from ...spaces import float_dtype
 from .arm_task import distance
-from .pick_place import FLOOR, HALF, PickPlace, State, turned
+from .pick_place import FLOOR, HALF, PickPlace, State, rotate_z
 
 RADIUS, WIRE = 0.02, 0.0005  # m
 
@@ -41,10 +41,10 @@ class NeedlePick(PickPlace):
         position_key, yaw_key, goal_key = jax.random.split(key, 3)
         centre = jax.random.uniform(position_key, (2,), minval=-HALF, maxval=HALF)
         yaw = jax.random.uniform(yaw_key, (), minval=-np.pi / 2, maxval=np.pi / 2)
-        position = jnp.append(centre, FLOOR + WIRE).astype(real())
-        near = self.goal_spread * jax.random.normal(goal_key, (2,), real())
-        goal = jnp.append(near, jnp.asarray(FLOOR + self.lift, real()))
-        return self.first_state(position, yaw.astype(real()), goal)
+        position = jnp.append(centre, FLOOR + WIRE).astype(float_dtype())
+        near = self.goal_spread * jax.random.normal(goal_key, (2,), float_dtype())
+        goal = jnp.append(near, jnp.asarray(FLOOR + self.lift, float_dtype()))
+        return self.first_state(position, yaw.astype(float_dtype()), goal)
 
     def rest_position(self, position: Array) -> Array:
         """Return the position on the tray."""
@@ -63,7 +63,7 @@ class NeedlePick(PickPlace):
         angles = np.linspace(-np.pi / 2, np.pi / 2, pieces + 1)
         arc = RADIUS * np.stack([1 - np.cos(angles), np.sin(angles), 0 * angles], 1)
         arc = jnp.asarray(arc, state.position.dtype)
-        return state.position[None] + jax.vmap(turned, (0, None))(arc, state.object_yaw)
+        return state.position[None] + jax.vmap(rotate_z, (0, None))(arc, state.object_yaw)
 
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Return the wire, twice its real thickness."""

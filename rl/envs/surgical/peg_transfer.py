@@ -18,8 +18,8 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree
 
 from ...environment import register
-from ...spaces import real
-from .pick_place import FLOOR, PickPlace, State, carried, turned
+from ...spaces import float_dtype
+from .pick_place import FLOOR, PickPlace, State, held_position, rotate_z
 
 PEGS = np.array(  # [12, 2] m: the first six are goals
     [
@@ -37,11 +37,11 @@ PEGS = np.array(  # [12, 2] m: the first six are goals
         (0.0015, -0.046919),
     ]
 )
-PEG, TOP = 0.001, 0.025  # radius, and height above the board, m
-OUTER, HOLE, HALF_HEIGHT = 0.010, 0.004, 0.00725  # of the block, m
+PEG_RADIUS, PEG_HEIGHT = 0.001, 0.025  # radius, and height above the board, m
+BLOCK_RADIUS, HOLE, HALF_HEIGHT = 0.010, 0.004, 0.00725  # of the block, m
 GOAL_HEIGHT = 0.011  # m above the board, of the goal: center of a peg in SurRoL's model
 GRASP = (0.0025, 0.00433, 0.003)  # grasp position relative to the block's center, m
-ASLANT = -2 * np.pi / 3  # yaw of the jaw there relative to the block's, rad
+GRASP_YAW = -2 * np.pi / 3  # yaw of the jaw there relative to the block's, rad
 
 
 @register("surgical/peg-transfer")
@@ -60,15 +60,15 @@ class PegTransfer(PickPlace):
     def reset(self, key: Array) -> tuple[State, Array]:
         """Start with the block over a random peg, yaw up to 30 degrees, and a random goal."""
         from_key, to_key, yaw_key = jax.random.split(key, 3)
-        pegs = jnp.asarray(PEGS, real())
+        pegs = jnp.asarray(PEGS, float_dtype())
         peg = pegs[jax.random.randint(from_key, (), 6, 12)]
-        position = jnp.append(peg, jnp.asarray(FLOOR + HALF_HEIGHT, real()))
+        position = jnp.append(peg, jnp.asarray(FLOOR + HALF_HEIGHT, float_dtype()))
         goal = pegs[jax.random.randint(to_key, (), 0, 6)]
-        goal = jnp.append(goal, jnp.asarray(FLOOR + GOAL_HEIGHT, real()))
+        goal = jnp.append(goal, jnp.asarray(FLOOR + GOAL_HEIGHT, float_dtype()))
         yaw = jax.random.uniform(yaw_key, (), minval=-np.pi / 6, maxval=np.pi / 6)
-        return self.first_state(position, yaw.astype(real()), goal)
+        return self.first_state(position, yaw.astype(float_dtype()), goal)
 
-    def feasible(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
+    def limit_pose(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
         """Limit a move by the board, and by pegs from the side and from above."""
         rest = FLOOR + HALF_HEIGHT
         lowest = rest + state.tip[2] - state.position[2]
@@ -83,16 +83,16 @@ class PegTransfer(PickPlace):
     def rest_position(self, position: Array) -> Array:
         """Return the position on the board, or on the pegs that block the way."""
         low = position.at[2].set(FLOOR + HALF_HEIGHT)
-        return jnp.where(blocked(low), position.at[2].set(FLOOR + TOP + HALF_HEIGHT), low)
+        return jnp.where(is_blocked(low), position.at[2].set(FLOOR + PEG_HEIGHT + HALF_HEIGHT), low)
 
     def grasp_pose(self, position: Array, yaw: Array) -> tuple[Array, Array]:
         """Return the center of a side of the block; the jaw closes on the wall from both sides."""
-        grasp = turned(jnp.asarray(GRASP, position.dtype), yaw)
-        return position + grasp, yaw + ASLANT
+        grasp = rotate_z(jnp.asarray(GRASP, position.dtype), yaw)
+        return position + grasp, yaw + GRASP_YAW
 
     def is_success(self, state: State) -> Array:
         """Return whether the block is over its peg, held or not."""
-        return on_peg(state.position - state.goal, self.tolerance, self.height_tolerance)
+        return is_on_peg(state.position - state.goal, self.tolerance, self.height_tolerance)
 
     def solids(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Return pegs, and the block as a triangle of round bars through its corners."""
@@ -100,16 +100,18 @@ class PegTransfer(PickPlace):
             state.position.dtype
         )
         angles = np.array([np.pi, np.pi / 3, -np.pi / 3])
-        corner = (HOLE + OUTER) / 2 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
-        corner = jax.vmap(turned, (0, None))(
+        corner = (
+            (HOLE + BLOCK_RADIUS) / 2 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
+        )
+        corner = jax.vmap(rotate_z, (0, None))(
             jnp.asarray(corner, state.position.dtype), state.object_yaw
         )
         corner = state.position[None] + corner
-        radius = [PEG] * 12 + [(OUTER - HOLE) / 2] * 3
+        radius = [PEG_RADIUS] * 12 + [(BLOCK_RADIUS - HOLE) / 2] * 3
         return (
             jnp.concatenate([base, corner]),
             jnp.concatenate(
-                [base + jnp.array([[0.0, 0.0, TOP]], base.dtype), jnp.roll(corner, 1, 0)]
+                [base + jnp.array([[0.0, 0.0, PEG_HEIGHT]], base.dtype), jnp.roll(corner, 1, 0)]
             ),
             jnp.asarray(radius, state.position.dtype),
             jnp.arange(15) >= 12,
@@ -120,17 +122,17 @@ def _is_path_blocked(state: State, tip: Array, yaw: Array) -> Array:
     """Return whether the held block hits a peg on its path; a step may jump over a wall."""
     parts = [k / 4 for k in range(1, 5)]
     interpolate = lambda k: (state.tip + k * (tip - state.tip), state.yaw + k * (yaw - state.yaw))
-    return jnp.any(jnp.stack([blocked(carried(state, *interpolate(k))) for k in parts]))
+    return jnp.any(jnp.stack([is_blocked(held_position(state, *interpolate(k))) for k in parts]))
 
 
-def on_peg(off: Array, aside: Any, height: Any) -> Array:
+def is_on_peg(off: Array, aside: Any, height: Any) -> Array:
     """Return whether a block at the offset `off` [3] from its goal is within both tolerances, m."""
     return (jnp.sqrt(off[0] ** 2 + off[1] ** 2) < aside) & (jnp.abs(off[2]) < height)
 
 
-def blocked(position: Array) -> Array:
+def is_blocked(position: Array) -> Array:
     """Return whether a peg is in the walls of a block at `position` [3]."""
     off = jnp.asarray(PEGS, position.dtype) - position[None, :2]
     away = jnp.sqrt(jnp.sum(off**2, 1))
-    through = (away > HOLE - PEG) & (away < OUTER + PEG)
-    return (position[2] - HALF_HEIGHT < FLOOR + TOP) & jnp.any(through)
+    through = (away > HOLE - PEG_RADIUS) & (away < BLOCK_RADIUS + PEG_RADIUS)
+    return (position[2] - HALF_HEIGHT < FLOOR + PEG_HEIGHT) & jnp.any(through)

@@ -17,8 +17,8 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Capsules
 
-from ...environment import Step, whole_actions
-from ...spaces import Box, real
+from ...environment import Step, check_actions
+from ...spaces import Box, float_dtype
 from .arm_task import distance
 from .arms import PSM
 from .drawing import draw_arm, draw_grasp
@@ -70,7 +70,7 @@ class PickPlace(ABC):
     action_space = Box(-1.0, 1.0, (5,))  #: tip step, rotation, and the jaw: closed below 0
     differentiable = False  #: grasping and success have no gradient
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the tool and the held object, close or open the jaw, and let objects fall.
 
@@ -83,8 +83,8 @@ class PickPlace(ABC):
         tip = jnp.clip(state.tip + self.max_shift * action[:3], low, high)
         yaw = state.yaw + self.max_turn * action[3]
         closed = action[4] < 0
-        tip, yaw = self.feasible(state, tip, yaw)
-        carried_to = carried(state, tip, yaw)
+        tip, yaw = self.limit_pose(state, tip, yaw)
+        carried_to = held_position(state, tip, yaw)
         position = jnp.where(state.held, carried_to, state.position)
         object_yaw = state.object_yaw + jnp.where(state.held, yaw - state.yaw, 0.0)
         taken = ~state.closed & self._can_grasp(tip, yaw, position, object_yaw)
@@ -107,7 +107,7 @@ class PickPlace(ABC):
         reward = jnp.where(success, 0.0, -1.0).astype(position.dtype) + gain
         return Step(new, self.observe(new), reward, jnp.zeros_like(truncated), truncated, info)
 
-    def feasible(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
+    def limit_pose(self, state: State, tip: Array, yaw: Array) -> tuple[Array, Array]:
         """Return the pose that the tool reaches on the way to `tip` and `yaw`, if blocked."""
         del state
         return tip, yaw
@@ -147,13 +147,13 @@ class PickPlace(ABC):
 
     def joints(self, state: State) -> Array:
         """Return the joints of the arm, [6]."""
-        return inverse_kinematics(state.tip, downward(state.yaw))
+        return inverse_kinematics(state.tip, downward_frame(state.yaw))
 
     def first_state(self, position: Array, object_yaw: Array, goal: Array) -> tuple[State, Array]:
         """Return the initial state for an object pose: tool in the corner, jaw open."""
         state = State(
-            tip=jnp.asarray([-HALF, HALF, FLOOR + HEIGHT], real()),
-            yaw=jnp.zeros((), real()),
+            tip=jnp.asarray([-HALF, HALF, FLOOR + HEIGHT], float_dtype()),
+            yaw=jnp.zeros((), float_dtype()),
             closed=jnp.bool_(False),
             held=jnp.bool_(False),
             position=position,
@@ -175,22 +175,22 @@ class PickPlace(ABC):
         return to_it + distance(state.position, state.goal)
 
 
-def downward(yaw: Array) -> Array:
+def downward_frame(yaw: Array) -> Array:
     """Return the frame [3, 3] of a jaw that points down and opens along `yaw`, rad."""
     c, s, zero, one = jnp.cos(yaw), jnp.sin(yaw), jnp.zeros_like(yaw), jnp.ones_like(yaw)
     rows = ((c, zero, -s), (s, zero, c), (zero, -one, zero))
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
-def turned(x: Array, angle: Array) -> Array:
+def rotate_z(x: Array, angle: Array) -> Array:
     """Rotate a vector [3] about the vertical."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]])
 
 
-def carried(state: State, tip: Array, yaw: Array) -> Array:
+def held_position(state: State, tip: Array, yaw: Array) -> Array:
     """Return the object's position, [3] m, if held while the tool moves to `tip` and `yaw`."""
-    return tip + turned(state.position - state.tip, yaw - state.yaw)
+    return tip + rotate_z(state.position - state.tip, yaw - state.yaw)
 
 
 def workspace(dtype: jnp.dtype) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxgpu.inputs.fields import pytree
 
-from ...environment import Step, register, whole_actions
+from ...environment import Step, check_actions, register
 from ...spaces import Box
 from . import arm_task
 from .arms import ECM, STAR
@@ -48,25 +48,25 @@ class Reach(arm_task.ArmTask):
         state = State(q, jnp.int32(0), forward_kinematics(self.arm, other)[0])
         return state, self._observe(state, forward_kinematics(self.arm, q)[0])
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action`, within their range."""
-        new = State(self.arm.moved(state.q, action, self.speed), state.t + 1, state.goal)
+        new = State(self.arm.step_joints(state.q, action, self.speed), state.t + 1, state.goal)
         tip, _ = forward_kinematics(self.arm, new.q)
         return self.outcome(new, self._observe(new, tip), arm_task.distance(state.goal, tip))
 
     def _observe(self, state: State, tip: Array) -> Array:
-        joints = self.arm.normalised(state.q)
+        joints = self.arm.normalize(state.q)
         return jnp.concatenate([joints, 20 * (state.goal - tip), 5 * tip])
 
 
 @register("surgical/ecm-reach")
-def ecm_reach(**parameters: Any) -> Reach:
+def make_ecm_reach(**parameters: Any) -> Reach:
     """Make the reaching task of the endoscope manipulator, with four joints."""
     return Reach(arm=ECM, **parameters)
 
 
 @register("surgical/star-reach")
-def star_reach(**parameters: Any) -> Reach:
+def make_star_reach(**parameters: Any) -> Reach:
     """Make the reaching task of STAR, with seven joints."""
     return Reach(arm=STAR, **parameters)

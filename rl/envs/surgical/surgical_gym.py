@@ -19,8 +19,8 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Capsules
 
-from ...environment import Step, register, whole_actions
-from ...spaces import Box, real
+from ...environment import Step, check_actions, register
+from ...spaces import Box, float_dtype
 from . import arm_task
 from .arms import Arm
 from .drawing import draw_reach
@@ -75,10 +75,10 @@ class SurgicalGymReach:
 
     def reset(self, key: Array) -> tuple[State, Array]:
         """Start at a fixed position, with a random goal."""
-        target = jnp.asarray(self.model.initial_target, real())
-        joints = target * jnp.asarray(self.model.scale, real())
-        goal = jnp.asarray(self.model.goal_centre, real())
-        goal = goal + self.goal_spread * jax.random.normal(key, (3,), real())
+        target = jnp.asarray(self.model.initial_target, float_dtype())
+        joints = target * jnp.asarray(self.model.scale, float_dtype())
+        goal = jnp.asarray(self.model.goal_centre, float_dtype())
+        goal = goal + self.goal_spread * jax.random.normal(key, (3,), float_dtype())
         state = self._make_state(joints, jnp.int32(0), target, goal)
         return state, self._observe(state, jnp.zeros_like(joints))
 
@@ -86,7 +86,7 @@ class SurgicalGymReach:
         """Return the arm and the goal as capsules, links of `radius`, m."""
         return draw_reach(self.arm, state.q, state.goal, self.tolerance, radius)
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets by `action`; the drives follow."""
         joints = jnp.concatenate([state.q, state.distal])
@@ -118,14 +118,14 @@ class SurgicalGymReach:
 
 
 @register("surgical/ecm-reach-compat")
-def ecm_reach_compat(**parameters: Any) -> SurgicalGymReach:
+def make_ecm_reach_compat(**parameters: Any) -> SurgicalGymReach:
     """Make the endoscope's task, with a reward of distance only; goals are out of reach."""
     task = {"speed": 0.02, "goal_spread": 0.1, "speed_cost": 0.0, "joint_cost": 0.0}
     return SurgicalGymReach(**{**task, "model": GYM_ECM, **parameters})
 
 
 @register("surgical/star-reach-compat")
-def star_reach_compat(**parameters: Any) -> SurgicalGymReach:
+def make_star_reach_compat(**parameters: Any) -> SurgicalGymReach:
     """Make STAR's task, with a reward of distance and a small cost of velocity."""
     task = {"goal_spread": 0.15, "speed_cost": 1e-3, "joint_cost": 0.0}
     return SurgicalGymReach(**{**task, "model": GYM_STAR, **parameters})

@@ -15,7 +15,7 @@ from jax import Array
 from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.render import Capsules
 
-from ...environment import Step, register, whole_actions
+from ...environment import Step, check_actions, register
 from ...spaces import Box
 from . import arm_task
 from .arms import STAR
@@ -73,22 +73,25 @@ class Track(arm_task.ArmTask):
         """Return the arm and the moving goal as capsules, links of `radius`, m."""
         return draw_reach(self.arm, state.q, self.goal(state), self.tolerance, radius)
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the joints by `action` within their range, then the goal by a step."""
         new = State(
-            self.arm.moved(state.q, action, self.speed), state.t + 1, state.phase, state.frequency
+            self.arm.step_joints(state.q, action, self.speed),
+            state.t + 1,
+            state.phase,
+            state.frequency,
         )
         tip, goal = forward_kinematics(self.arm, new.q)[0], self.goal(new)
         return self.outcome(new, self._observe(new, tip, goal), arm_task.distance(goal, tip))
 
     def _observe(self, state: State, tip: Array, goal: Array) -> Array:
         step = goal - self.goal(state, 1)
-        joints = self.arm.normalised(state.q)
+        joints = self.arm.normalize(state.q)
         return jnp.concatenate([joints, 20 * (goal - tip), 200 * step, 5 * tip])
 
 
 @register("surgical/star-track")
-def star_track(**parameters: Any) -> Track:
+def make_star_track(**parameters: Any) -> Track:
     """Make the tracking task of STAR, with seven joints."""
     return Track(arm=STAR, **parameters)

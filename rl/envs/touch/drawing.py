@@ -65,4 +65,4 @@ def _fixture_rods(place: Array, top: Any, out: Array) -> list[tuple[Array, float
 
 def _to_world(x: Array, pos: Array, quat: Array) -> Array:
     """Transform points [N, 3] from the frame of a body to the world."""
-    return pos[None] + jnp.stack(rotations.turned(quat, tuple(x.astype(pos.dtype).T)), 1)
+    return pos[None] + jnp.stack(rotations.rotate(quat, tuple(x.astype(pos.dtype).T)), 1)

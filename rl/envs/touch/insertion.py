@@ -24,9 +24,9 @@ from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.touch import GelSight, Grasp, peg_and_socket
 
 from ...environment import register
-from .task import State, TouchTask, axis, seen_by
+from .task import State, TouchTask, obs_fields, z_axis
 
-ALIGNED = 1e-3  # m of the peg's ends from the axis, at which the reward is half
+ALIGN_SCALE = 1e-3  # m of the peg's ends from the axis, at which the reward is half
 
 
 @pytree
@@ -47,17 +47,17 @@ class PegInsertion(TouchTask):
 
     def _task_reward(self, state: State, far: Array) -> Array:
         """Return the published reward plus that for alignment and depth in the hole."""
-        fixture, along = self.grasp.fixture, axis(state.grasp.part_quat)
+        fixture, along = self.grasp.fixture, z_axis(state.grasp.part_quat)
         tip = self.tip(state) - state.grasp.fixture
         ends = jnp.stack([tip, tip + 2 * self.grasp.part.tip * along])
-        aligned = ALIGNED / (ALIGNED + jnp.mean(length(ends[:, :2])))
+        aligned = ALIGN_SCALE / (ALIGN_SCALE + jnp.mean(length(ends[:, :2])))
         share = jnp.clip((fixture.top - tip[2]) / (fixture.top - fixture.goal), 0, 1)
-        depth = jnp.where(self.beside(state) < self.width(), share, 0)
+        depth = jnp.where(self.axis_distance(state) < self.width(), share, 0)
         return super()._task_reward(state, far) + self.aim * (aligned + depth)
 
 
 @register("touch/peg-insertion")
-def peg_insertion(
+def make_peg_insertion(
     part: str = "round-8",
     clearance: float | None = 0.5e-3,
     taxels: tuple[int, int] | None = None,
@@ -66,6 +66,6 @@ def peg_insertion(
     **parameters: Any,
 ) -> PegInsertion:
     """Make the insertion task of a peg and the socket with a hole for it."""
-    seen = seen_by(observation, taxels, sensor)
-    grasp = Grasp.of(*peg_and_socket(part, clearance), taxels=seen["grid"], substeps=2)
+    seen = obs_fields(observation, taxels, sensor)
+    grasp = Grasp.from_parts(*peg_and_socket(part, clearance), taxels=seen["grid"], substeps=2)
     return PegInsertion(grasp, **seen, **parameters)

@@ -32,8 +32,8 @@ from . import cameras
 
 KINDS = ("privileged", "reduced", "force", "rgb", "depth")
 HAND, PRIVILEGED = 25, 31
-NEAR = 0.002  # m at which a magnified vector has half its maximum length
-TOUCH = 0.05  # N, unit of the force on a taxel
+HALF_LENGTH = 0.002  # m at which a magnified vector has half its maximum length
+FORCE_UNIT = 0.05  # N, unit of the force on a taxel
 
 
 def space(kind: str, grid: tuple[int, int], sensor: GelSight | None) -> Any:
@@ -71,7 +71,7 @@ def check_sensor(sensor: GelSight | None) -> GelSight:
     return sensor
 
 
-def hand(
+def hand_obs(
     scene: GraspState, error: Array, action: Array, reach: Array | float, goal: Array | float
 ) -> Array:
     """Return the hand's knowledge of itself and of the fixture, [25].
@@ -89,17 +89,17 @@ def hand(
     return jnp.concatenate(
         [
             10 * place,
-            axes(scene.hand_quat),
+            xz_axes(scene.hand_quat),
             10 * scene.hand_velocity[:3],
             scene.hand_velocity[3:],
             100 * scene.opening[None],
             action,
-            enlarged(way),
+            magnify(way),
         ]
     )
 
 
-def privileged(scene: GraspState, error: Array, way: Array, distance: Array) -> Array:
+def privileged_obs(scene: GraspState, error: Array, way: Array, distance: Array) -> Array:
     """Return the privileged part of the observation, [31].
 
     Args:
@@ -112,8 +112,8 @@ def privileged(scene: GraspState, error: Array, way: Array, distance: Array) -> 
     return jnp.concatenate(
         [
             10 * way,
-            enlarged(way),
-            axes(scene.part_quat),
+            magnify(way),
+            xz_axes(scene.part_quat),
             10 * scene.part_velocity[:3],
             scene.part_velocity[3:],
             100 * error,
@@ -131,22 +131,22 @@ def field(forces: Array, grid: tuple[int, int]) -> Array:
         forces: on the taxels of both pads in the hand's frame, [2, rows columns, 3] N.
         grid: rows and columns of taxels on a pad.
     """
-    force = forces / TOUCH
+    force = forces / FORCE_UNIT
     out = jnp.array([1, -1], force.dtype)[:, None]
     seen = jnp.stack([force[:, :, 0], force[:, :, 2], out * force[:, :, 1]], 2)
     return jnp.concatenate(list(seen.reshape(2, *grid, 3)), -1)
 
 
-def axes(quat: Array) -> Array:
+def xz_axes(quat: Array) -> Array:
     """Return the x and z axes of a body in the world, [6]."""
     turn = rotations.matrix(quat)
     return jnp.stack([row[i] for i in (0, 2) for row in turn])
 
 
-def enlarged(way: Array) -> Array:
+def magnify(way: Array) -> Array:
     """Magnify a vector [3], m, near zero: its horizontal and vertical lengths saturate at 1.
 
     They are separate, so that a tip 23 mm above its goal resolves tenths of a millimetre laterally.
     """
-    level = way[:2] / (length(way[:2]) + NEAR)
-    return jnp.append(level, way[2] / (jnp.abs(way[2]) + NEAR))
+    level = way[:2] / (length(way[:2]) + HALF_LENGTH)
+    return jnp.append(level, way[2] / (jnp.abs(way[2]) + HALF_LENGTH))

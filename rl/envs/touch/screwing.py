@@ -18,11 +18,11 @@ from jaxgpu.inputs.fields import number, pytree
 from jaxgpu.physics.touch import GelSight, Grasp, nut_and_bolt
 
 from ...environment import register
-from .placement import LIFT, OPEN, released
-from .task import State, TouchTask, axis, seen_by
+from .placement import LIFT_STEPS, OPEN_STEPS, release_command
+from .task import State, TouchTask, obs_fields, z_axis
 
 TURN, STEPS = 1.0, 120  # rad, and steps, of the final turn
-PRESS = 0.003  # m, depth of the hand's target below the hand during the turn
+PRESS_DEPTH = 0.003  # m, depth of the hand's target below the hand during the turn
 
 
 @pytree
@@ -30,7 +30,7 @@ class NutOnBolt(TouchTask):
     """Nut on bolt, whose goal is the nut's lower face at the top of the bolt, upright.
 
     >>> from jaxgpu import rl
-    >>> rl.make("touch/nut-on-bolt", part="M12").ending
+    >>> rl.make("touch/nut-on-bolt", part="M12").end_steps
     150
     """
 
@@ -41,11 +41,11 @@ class NutOnBolt(TouchTask):
     engaged: Array | float = number(default=0.1)  # [] pitches
 
     @property
-    def ending(self) -> int:
+    def end_steps(self) -> int:
         """Number of steps in which the nut is turned and released."""
-        return STEPS + OPEN + LIFT
+        return STEPS + OPEN_STEPS + LIFT_STEPS
 
-    def below(self) -> tuple[Array | float, Array | float]:
+    def depth_bounds(self) -> tuple[Array | float, Array | float]:
         """Return bounds of the lower face's depth below the fingertips, 1/3 to 2/3 of the nut."""
         full = 2 * self.grasp.part.tip
         return 0.33 * full, 0.67 * full
@@ -54,19 +54,19 @@ class NutOnBolt(TouchTask):
         """Return the policy's command; at the end turn the nut and release it."""
         shift, turn, opening = super().command(state, action)
         last = state.t >= self.max_steps
-        down = jnp.zeros(3, shift.dtype).at[2].set(-PRESS)
+        down = jnp.zeros(3, shift.dtype).at[2].set(-PRESS_DEPTH)
         rate = TURN * self.grasp.turn_damping / (self.grasp.turn_stiffness * self.grasp.dt * STEPS)
         about = jnp.zeros(3, turn.dtype).at[2].set(-rate)
         shift, turn = jnp.where(last, down, shift), jnp.where(last, about, turn)
-        return released(self, state.t - self.max_steps - STEPS, shift, turn, opening)
+        return release_command(self, state.t - self.max_steps - STEPS, shift, turn, opening)
 
     def is_success(self, state: State) -> Array:
         """Return whether the thread holds the nut after its release."""
-        upright = axis(state.grasp.part_quat)[2] > jnp.cos(self.lean_within)
+        upright = z_axis(state.grasp.part_quat)[2] > jnp.cos(self.lean_within)
         thread = self.grasp.part.shape
         down = state.grasp.fixture[2] + self.grasp.fixture.top - self.tip(state)[2]
-        there = self.beside(state) < self.within * thread.diameter
-        over = state.t >= self.max_steps + self.ending
+        there = self.axis_distance(state) < self.within * thread.diameter
+        over = state.t >= self.max_steps + self.end_steps
         return over & upright & there & (down > self.engaged * thread.pitch)
 
 
@@ -80,6 +80,6 @@ def make_nut_on_bolt(
     **parameters: Any,
 ) -> NutOnBolt:
     """Make the task of a nut and the bolt for it."""
-    seen = seen_by(observation, taxels, sensor)
-    grasp = Grasp.of(*nut_and_bolt(part, clearance), taxels=seen["grid"], substeps=2)
+    seen = obs_fields(observation, taxels, sensor)
+    grasp = Grasp.from_parts(*nut_and_bolt(part, clearance), taxels=seen["grid"], substeps=2)
     return NutOnBolt(grasp, **seen, **parameters)

@@ -1,8 +1,8 @@
 """Scripted policy that brings a part to its goal, as a teacher for learners.
 
-It turns the part upright and moves its tip above the goal, `CLEAR` above the fixture. While the tip
-is aligned, or is already inside the fixture, it moves down. It uses privileged observations,
-reduces position and tilt errors at a fixed rate each, and ignores forces.
+It turns the part upright and moves its tip above the goal, `TOP_CLEARANCE` above the fixture. While
+the tip is aligned, or is already inside the fixture, it moves down. It uses privileged
+observations, reduces position and tilt errors at a fixed rate each, and ignores forces.
 """
 
 import jax.numpy as jnp
@@ -16,13 +16,13 @@ from .observations import HAND, PRIVILEGED
 
 # Positions of the required entries in the privileged observation.
 WAY, UPRIGHT = slice(0, 3), slice(9, 12)
-DOWN, TURN = 6.0, 4.0  # 1/s, rates of descent and of tilt correction
-CLEAR, WITHIN = 4e-3, 1e-3  # m above the top of the fixture; m below it: no return
-BESIDE, LEAN = 0.8e-3, 0.02  # m off the axis, and rad, within which it descends
+DESCENT_RATE, TILT_RATE = 6.0, 4.0  # 1/s, rates of descent and of tilt correction
+TOP_CLEARANCE, ENTRY_DEPTH = 4e-3, 1e-3  # m above the top of the fixture; m below it: no return
+MAX_OFFSET, MAX_LEAN = 0.8e-3, 0.02  # m off the axis, and rad, within which it descends
 
 
 @pytree
-class Script:
+class ScriptedPolicy:
     """Policy that maps an observation to an action; made by `script` of a tactile task."""
 
     speed: Array | float = number(above=0, unit="m/s")  # [] of the hand at action 1
@@ -49,14 +49,14 @@ class Script:
         if not jnp.issubdtype(part.dtype, jnp.floating):
             part = part.astype(float)
         way, (x, y, _) = part[WAY] / 10, part[UPRIGHT]
-        amiss = 2 * jnp.maximum(length(way[:2]) / BESIDE, jnp.hypot(x, y) / LEAN) - 1
-        outside = (way[2] - self.rim) / WITHIN + 1
+        amiss = 2 * jnp.maximum(length(way[:2]) / MAX_OFFSET, jnp.hypot(x, y) / MAX_LEAN) - 1
+        outside = (way[2] - self.rim) / ENTRY_DEPTH + 1
         share = jnp.clip(jnp.minimum(amiss, outside), 0, 1)
-        down = DOWN * (share * (self.rim + CLEAR) - way[2])
+        down = DESCENT_RATE * (share * (self.rim + TOP_CLEARANCE) - way[2])
         ahead = jnp.append(-self.aside * way[:2], down)
         turn = jnp.stack([y, -x, jnp.zeros_like(x)])  # rotation towards upright
         return jnp.concatenate(
-            [_limit_components(ahead / self.speed), _limit_components(TURN * turn / self.spin)]
+            [_limit_components(ahead / self.speed), _limit_components(TILT_RATE * turn / self.spin)]
         )
 
 

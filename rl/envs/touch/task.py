@@ -35,11 +35,11 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 from jaxgpu.physics.touch import GelSight, Grasp, GraspState, gelsight
 from jaxgpu.render import Capsules
 
-from ...environment import Step, whole_actions
-from ...spaces import Box, real
+from ...environment import Step, check_actions
+from ...spaces import Box, float_dtype
 from . import cameras, observations
 from .drawing import draw_grasp
-from .script import Script
+from .script import ScriptedPolicy
 
 FINGERTIP = 0.013  # m from the center between the pads down to the end of the fingers
 LEVERS = (-1 / 4, -1 / 12, 1 / 12, 1 / 4)  # m of the points on the part's axis from its tip
@@ -93,7 +93,7 @@ class TouchTask(ABC):
         return observations.space(self.observation, self.grid, self.sensor)
 
     @property
-    def ending(self) -> int:
+    def end_steps(self) -> int:
         """Number of steps at the end, in which the task ignores the policy's actions."""
         return 0
 
@@ -101,18 +101,18 @@ class TouchTask(ABC):
     def is_success(self, state: State) -> Array:
         """Return whether the part is at its goal, and the ending is over."""
 
-    def below(self) -> tuple[Array | float, Array | float]:
+    def depth_bounds(self) -> tuple[Array | float, Array | float]:
         """Return bounds of the tip's initial depth below the fingertips: minimum and maximum, m."""
         full = 2 * self.grasp.part.tip
         return 0.616 * full, 0.8 * full
 
     def reach(self) -> Array | float:
         """Return the mean depth of the tip below the center between the pads, m."""
-        low, high = self.below()
+        low, high = self.depth_bounds()
         return FINGERTIP + 0.5 * (low + high)
 
     @property
-    def script(self) -> Script:
+    def script(self) -> ScriptedPolicy:
         """Scripted policy that solves the task, a teacher of `rl.DAgger` and `rl.KickstartedPPO`.
 
         It maps an observation, a vector [56] or a dictionary with `privileged`, to an action [6],
@@ -126,7 +126,7 @@ class TouchTask(ABC):
         (6,)
         """
         hand, fixture = self.grasp, self.grasp.fixture
-        return Script(
+        return ScriptedPolicy(
             speed=hand.stiffness * self.max_shift / hand.damping,
             spin=hand.turn_stiffness * self.max_turn / hand.turn_damping,
             rim=fixture.top - fixture.goal,
@@ -146,54 +146,56 @@ class TouchTask(ABC):
 
     def reset(self, key: Array) -> tuple[State, Any]:
         """Sample poses of hand and fixture, and the tilted part in the hand, all at rest."""
-        drawn = jax.random.uniform(key, (16,), real(), -1, 1)  # each call compiles a long program
+        drawn = jax.random.uniform(
+            key, (16,), float_dtype(), -1, 1
+        )  # each call compiles a long program
         place, above, raised, lean, yaw, tilt, held, error, factors = jnp.split(
             drawn, (2, 4, 5, 7, 8, 9, 10, 13)
         )
         fixture = jnp.append(self.spread * place, 0)
         up = self.height + FINGERTIP + self.height_spread * raised
-        hand, zero = jnp.append(self.spread * above, up), jnp.zeros(1, real())
-        rotation = lambda *angle: rotations.from_vector(jnp.concatenate(angle))
+        hand, zero = jnp.append(self.spread * above, up), jnp.zeros(1, float_dtype())
+        rotation = lambda *angle: rotations.from_rotvec(jnp.concatenate(angle))
         turn = rotations.product(
             rotation(self.lean * lean, zero), rotation(zero, zero, self.yaw * yaw)
         )
         aslant = rotation(zero, self.tilt * tilt, zero)
         quat = jnp.stack(rotations.product(turn, aslant))
         # The tip turns about the center of the part's section between the pads.
-        low, high = self.below()
-        tip = jnp.asarray(self.grasp.part.tip, real())
+        low, high = self.depth_bounds()
+        tip = jnp.asarray(self.grasp.part.tip, float_dtype())
         below = low + 0.5 * (1 + held[0]) * (high - low)
         middle = -FINGERTIP + 0.5 * jnp.minimum(2 * tip - below, 2 * FINGERTIP)
-        own = jnp.zeros(3, real()).at[2].set(tip - below - FINGERTIP - middle)
-        own = jnp.stack(rotations.turned(jnp.stack(aslant), tuple(own))).at[2].add(middle)
-        part = hand + jnp.stack(rotations.turned(jnp.stack(turn), tuple(own)))
+        own = jnp.zeros(3, float_dtype()).at[2].set(tip - below - FINGERTIP - middle)
+        own = jnp.stack(rotations.rotate(jnp.stack(aslant), tuple(own))).at[2].add(middle)
+        part = hand + jnp.stack(rotations.rotate(jnp.stack(turn), tuple(own)))
         scene = self.grasp.init(hand, part, fixture, quat, jnp.stack(turn), self.opening())
         spread = jnp.stack([self.gain_spread, self.friction_spread, self.pad_spread])
         state = State(
             grasp=scene,
-            action=jnp.zeros(6, real()),
+            action=jnp.zeros(6, float_dtype()),
             error=self.place_error * error,
-            factors=jnp.exp(factors * jnp.log1p(spread.astype(real()))),
+            factors=jnp.exp(factors * jnp.log1p(spread.astype(float_dtype()))),
             t=jnp.int32(0),
         )
         return state, self.observe(state)
 
     def opening(self) -> Array:
         """Return the initial opening of the fingers, m."""
-        return self.grasp.closed(self.reach() - self.grasp.part.tip).astype(real())
+        return self.grasp.closed_opening(self.reach() - self.grasp.part.tip).astype(float_dtype())
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Advance one control step of the hand; `key` is unused."""
         del key
-        action = jnp.clip(action, -1, 1).astype(real())
+        action = jnp.clip(action, -1, 1).astype(float_dtype())
         shift, turn, opening = self.command(state, action)
         moved = self._randomized_grasp(state.factors).step(state.grasp, shift, turn, opening)
         new = replace(state, grasp=moved, action=action, t=state.t + 1)
         far = self.distance(new)
         change = length(action - state.action)
         reward = self._task_reward(new, far) - 0.001 * change
-        over = new.t >= self.max_steps + self.ending
+        over = new.t >= self.max_steps + self.end_steps
         info = {"success": self.is_success(new), "distance": far}
         return Step(new, self.observe(new), reward, jnp.zeros_like(over), over, info)
 
@@ -201,18 +203,18 @@ class TouchTask(ABC):
         """Return the observation named by `observation`: a vector, or a dictionary of arrays."""
         kind, grasp, scene = self.observation, self.grasp, state.grasp
         below = self.reach()
-        hand = observations.hand(scene, state.error, state.action, below, grasp.fixture.goal)
+        hand = observations.hand_obs(scene, state.error, state.action, below, grasp.fixture.goal)
         way = self.tip(state) - self.goal(state)
-        told = observations.privileged(scene, state.error, way, self.distance(state))
+        told = observations.privileged_obs(scene, state.error, way, self.distance(state))
         if kind == "privileged":
             return jnp.concatenate([hand, told])
         parts = {"hand": hand, "privileged": told}
         if kind == "force":
             parts["field"] = observations.field(scene.field, self.grid)
         elif kind == "rgb":
-            parts["gels"] = cameras.gels(observations.check_sensor(self.sensor), grasp, scene)
+            parts["gels"] = cameras.gel_images(observations.check_sensor(self.sensor), grasp, scene)
         elif kind == "depth":
-            parts["wrist"] = cameras.wrist(grasp, scene)
+            parts["wrist"] = cameras.wrist_image(grasp, scene)
         return parts
 
     def scene(self, state: State) -> Capsules:
@@ -221,7 +223,7 @@ class TouchTask(ABC):
 
     def tip(self, state: State) -> Array:
         """Return the center of the part's lower face, [3] m."""
-        return state.grasp.part - self.grasp.part.tip * axis(state.grasp.part_quat)
+        return state.grasp.part - self.grasp.part.tip * z_axis(state.grasp.part_quat)
 
     def goal(self, state: State) -> Array:
         """Return the goal of the tip, [3] m."""
@@ -231,16 +233,16 @@ class TouchTask(ABC):
         """Return d, the mean distance of points on the part's axis from their goals, [] m."""
         levers = jnp.array(LEVERS, state.action.dtype)[:, None]
         up = jnp.zeros(3, state.action.dtype).at[2].set(1)
-        along = axis(state.grasp.part_quat) - up
+        along = z_axis(state.grasp.part_quat) - up
         return jnp.mean(length((self.tip(state) - self.goal(state))[None] + levers * along[None]))
 
-    def beside(self, state: State) -> Array:
+    def axis_distance(self, state: State) -> Array:
         """Return the distance of the tip from the axis of the fixture, [] m."""
         return length((self.tip(state) - state.grasp.fixture)[:2])
 
     def _task_reward(self, state: State, far: Array) -> Array:
         low = self.tip(state)[2] < state.grasp.fixture[2] + self.grasp.fixture.top
-        amiss = low & (self.beside(state) > self.width())
+        amiss = low & (self.axis_distance(state) > self.width())
         weight = jnp.where(amiss, 10, 1)
         # The smaller of both exponentials is factored out, so that neither overflows.
         close = jnp.exp(-50 * far)
@@ -249,7 +251,7 @@ class TouchTask(ABC):
 
     def width(self) -> Array:
         """Return the lateral distance beyond which a tip below the top is off its goal, [] m."""
-        points = jnp.asarray(self.grasp.part.points, real())
+        points = jnp.asarray(self.grasp.part.points, float_dtype())
         return jnp.max(jnp.abs(points[:, 0]))
 
     def _randomized_grasp(self, factors: Array) -> Grasp:
@@ -272,12 +274,12 @@ class TouchTask(ABC):
         )
 
 
-def axis(quat: Array) -> Array:
+def z_axis(quat: Array) -> Array:
     """Return the z axis [3] of a body in the world."""
     return jnp.stack([row[2] for row in rotations.matrix(quat)])
 
 
-def seen_by(
+def obs_fields(
     observation: str, taxels: tuple[int, int] | None, sensor: GelSight | None
 ) -> dict[str, Any]:
     """Return the fields of a task that define its observation, with defaults filled in.

@@ -5,6 +5,6 @@ the learner whose updates are generations of a search on this objective.
 """
 
 from .es import ES
-from .neuroevolution import Experience, Policies
+from .neuroevolution import ObjectiveState, PolicyObjective
 
-__all__ = ["ES", "Experience", "Policies"]
+__all__ = ["ES", "ObjectiveState", "PolicyObjective"]

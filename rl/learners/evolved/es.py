@@ -1,9 +1,9 @@
 """Evolution strategies as a learner: the candidates are the policy's weights.
 
 Salimans et al. (2017), arXiv:1703.03864, with any method of `jaxgpu.evolution.single` that has a
-mean. The objective is that of `rl.Policies`: all candidates of a generation run the same episodes,
-for a fair comparison, and only the ranks of the mean returns count. Nothing is differentiated, so
-rewards may be sparse, and observations and actions of any type.
+mean. The objective is that of `rl.PolicyObjective`: all candidates of a generation run the same
+episodes, for a fair comparison, and only the ranks of the mean returns count. Nothing is
+differentiated, so rewards may be sparse, and observations and actions of any type.
 """
 
 from typing import Any
@@ -16,12 +16,12 @@ from jax.sharding import PartitionSpec
 from jaxgpu.evolution.single import SNES, bounds
 from jaxgpu.inputs.fields import number, pytree, size
 
-from ...doors import check_learner, widths
+from ...checks import check_learner, layer_widths
 from ...environment import Environment
-from ...policies import LearntPolicy
-from .. import normaliser
-from ..training import check_shares
-from .neuroevolution import Experience, Policies
+from ...policies import LearnedPolicy
+from .. import normalizer
+from ..training import check_divisible
+from .neuroevolution import ObjectiveState, PolicyObjective
 
 
 @pytree
@@ -39,7 +39,7 @@ class ES:
     max_weight: Array | float = number(default=3.0, above=0)  # [] bound of the weights
     episodes: int = size(default=2, least=1)  # per candidate and generation
     max_steps: int = size(default=500, least=1)  # maximum steps of an episode
-    hidden_sizes: tuple[int, ...] = widths((8,))  # units of each hidden layer of the policy
+    hidden_sizes: tuple[int, ...] = layer_widths((8,))  # units of each hidden layer of the policy
 
     @property
     def steps_per_update(self) -> int:
@@ -52,18 +52,18 @@ class ES:
         """Return the initial state, with the initial mean; `num_updates` is ignored."""
         del num_updates
         check_learner("ES", self, env)
-        policies = self.policies(env)
+        policies = self.objective(env)
         known = policies.init()
         return ESState(
-            search=self.algorithm.init(key, policies.problem().plain()),
+            search=self.algorithm.init(key, policies.problem().to_problem()),
             obs_stats=known.obs_stats,
             update=jnp.int32(0),
             report=known.report,
         )
 
-    def policies(self, env: Environment) -> Policies:
+    def objective(self, env: Environment) -> PolicyObjective:
         """Return the minimized objective: minus the mean return of policies of one network."""
-        return Policies(
+        return PolicyObjective(
             env,
             hidden_sizes=self.hidden_sizes,
             episodes=self.episodes,
@@ -73,7 +73,7 @@ class ES:
 
     def check_devices(self, devices: int) -> None:
         """Raise if the candidates cannot be sharded evenly over that many devices."""
-        check_shares("ES", "algorithm.batch_size", self.algorithm.batch_size, devices)
+        check_divisible("ES", "algorithm.batch_size", self.algorithm.batch_size, devices)
 
     def update(
         self, env: Environment, state: "ESState", key: Array, axis: str | None = None
@@ -85,8 +85,8 @@ class ES:
         """
         ask_key, play_key = jax.random.split(key)
         x = self.algorithm.ask(state.search, ask_key)
-        problem = self.policies(env).problem()
-        known = Experience(state.obs_stats, state.report)
+        problem = self.objective(env).problem()
+        known = ObjectiveState(state.obs_stats, state.report)
         cost, broken, known = problem.evaluate(x, play_key, known, axis)
         return ESState(
             search=self.algorithm.tell(state.search, x, cost, broken),
@@ -95,10 +95,10 @@ class ES:
             report=known.report,
         )
 
-    def policy(self, env: Environment, state: "ESState") -> LearntPolicy:
+    def policy(self, env: Environment, state: "ESState") -> LearnedPolicy:
         """Return the policy at the mean of the search distribution."""
-        mean = bounds.point(state.search.box, state.search.mean)
-        return self.policies(env).policy(mean, Experience(state.obs_stats, state.report))
+        mean = bounds.to_box(state.search.box, state.search.mean)
+        return self.objective(env).policy(mean, ObjectiveState(state.obs_stats, state.report))
 
 
 @pytree
@@ -106,11 +106,11 @@ class ESState:
     """Complete state of a training; a run resumed from it gives bitwise the same result."""
 
     search: Any  # state of the search method
-    obs_stats: normaliser.Normaliser
+    obs_stats: normalizer.Normalizer
     update: Array  # [] completed generations
     report: dict[str, Array]  # means over the last generation
 
-    def places(self, axis: str) -> Any:
+    def partition_specs(self, axis: str) -> Any:
         """Return the partition spec on a mesh: the state is replicated."""
         del axis
         return PartitionSpec()

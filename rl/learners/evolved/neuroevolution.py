@@ -16,58 +16,58 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from jaxgpu.evolution.problem import box
-from jaxgpu.evolution.stochastic import Objective, Stochastic
+from jaxgpu.evolution.stochastic import NoisyProblem, Objective
 from jaxgpu.inputs import ranges
-from jaxgpu.inputs.doors import on_host
+from jaxgpu.inputs.explanations import on_host
 from jaxgpu.inputs.fields import number, pytree, size, static
 
-from ...doors import widths
-from ...environment import Step, refuse_no_environment
-from ...policies import LearntPolicy
+from ...checks import layer_widths
+from ...environment import Step, check_environment
+from ...policies import LearnedPolicy
 from ...spaces import Box
-from ...vector import finite, mended
-from .. import normaliser
-from ..networks import MLP, feasible
-from ..normaliser import Normaliser
+from ...vector import is_finite, replace_broken
+from .. import normalizer
+from ..networks import MLP, clip_action
+from ..normalizer import Normalizer
 
 _AT_ONCE = ranges.Range(least=1, whole=True, one=True, none=True)
 
 
 @pytree
-class Experience:
+class ObjectiveState:
     """State of the objective before a generation."""
 
-    obs_stats: Normaliser  # running statistics of the observations
+    obs_stats: Normalizer  # running statistics of the observations
     report: dict[str, Array]  # means over the episodes of the last generation
 
 
 @pytree
 class Perceptron:
-    """Acting part of an evolved policy made by `Policies.policy`.
+    """Acting part of an evolved policy made by `PolicyObjective.policy`.
 
     >>> from jaxgpu import rl
     >>> env = rl.make("pendulum")
-    >>> policies = Policies(env, (4,))
+    >>> policies = PolicyObjective(env, (4,))
     >>> act = policies.policy(jnp.zeros(policies.weights), policies.init())
     >>> act.learner.hidden_sizes, act(env.reset(jax.random.key(0))[1]).tolist()
     ((4,), [0.0])
     """
 
-    hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
+    hidden_sizes: tuple[int, ...] = layer_widths((16,))  # units of each hidden layer
 
     def network(self, space: Any) -> MLP:
         """Return the network for an action space."""
         return MLP(space.shape[0] if isinstance(space, Box) else space.size, self.hidden_sizes)
 
-    def act(self, policy: LearntPolicy, observation: Any) -> Array:
+    def act(self, policy: LearnedPolicy, observation: Any) -> Array:
         """Return the action: outputs clipped to the bounds, or the argmax for discrete actions."""
-        inputs, space = normaliser.apply(policy.obs_stats, observation), policy.action_space
+        inputs, space = normalizer.apply(policy.obs_stats, observation), policy.action_space
         out: Any = self.network(space).apply(policy.params, inputs)
-        return feasible(space, out) if isinstance(space, Box) else jnp.argmax(out, -1)
+        return clip_action(space, out) if isinstance(space, Box) else jnp.argmax(out, -1)
 
 
 @pytree
-class Policies(Objective):
+class PolicyObjective(Objective):
     """Minus the mean return of a policy, for each objective of the environment's reward.
 
     A candidate is the vector of all weights, as fractions of `max_weight`. It runs `episodes`
@@ -77,7 +77,7 @@ class Policies(Objective):
 
     >>> from jaxgpu import rl
     >>> from jaxgpu.evolution import multi, search
-    >>> swim = Policies(rl.make("swimmer", vector=True), max_steps=5)
+    >>> swim = PolicyObjective(rl.make("swimmer", vector=True), max_steps=5)
     >>> problem = swim.problem(at_once=8)  # speed against effort
     >>> spec = multi.NSGA3(multi.das_dennis(2, 7))
     >>> found = jax.jit(search)(spec, problem, jax.random.key(0), 2)
@@ -89,7 +89,7 @@ class Policies(Objective):
     """
 
     env: Any  # the environment
-    hidden_sizes: tuple[int, ...] = widths((16,))  # units of each hidden layer
+    hidden_sizes: tuple[int, ...] = layer_widths((16,))  # units of each hidden layer
     episodes: int = size(default=1, least=1)  # per candidate and generation
     max_steps: int = size(default=1000, least=1)  # maximum steps of an episode
     max_weight: Array | float = number(default=1.0, above=0)  # [] bound of the weights
@@ -111,36 +111,36 @@ class Policies(Objective):
         return ravel_pytree(self._zero_params())[0].shape[0]
 
     @on_host
-    def problem(self, at_once: int | None = None) -> Stochastic:
+    def problem(self, at_once: int | None = None) -> NoisyProblem:
         """Return the optimization problem over the weights, with one objective per reward.
 
         Args:
             at_once: number of candidates evaluated in parallel per device, to bound its memory.
         """
-        ranges.check("Policies", self)
-        refuse_no_environment("Policies", self.env)
+        ranges.check("PolicyObjective", self)
+        check_environment("PolicyObjective", self.env)
         ranges.refuse("problem: at_once", at_once, _AT_ONCE)
         shape = self._step_shapes().reward.shape
         if len(shape) > 1:
             raise TypeError(
-                f"Policies: a reward of {type(self.env).__name__} has shape {list(shape)}; it must "
-                "be one number, or [K] of several objectives"
+                f"PolicyObjective: a reward of {type(self.env).__name__} has shape {list(shape)}; "
+                "it must be one number, or [K] of several objectives"
             )
         whole = box(-1.0, 1.0, self.weights, jnp.float32)
-        return Stochastic(whole, self, shape[0] if shape else 1, at_once)
+        return NoisyProblem(whole, self, shape[0] if shape else 1, at_once)
 
-    def init(self) -> Experience:
+    def init(self) -> ObjectiveState:
         """Return the initial state, without observations or episodes."""
         zero = jnp.zeros((), jnp.float32)
         paid = jnp.zeros(self._step_shapes().reward.shape, jnp.float32)
         report = {"episode_return": paid, "episodes": zero, "success": zero, "broken": zero}
-        return Experience(normaliser.init(self._zero_observation()), report)
+        return ObjectiveState(normalizer.init(self._zero_observation()), report)
 
-    def evaluate(self, x: Array, key: Array, state: Experience) -> tuple[Array, Any, Any]:
+    def evaluate(self, x: Array, key: Array, state: ObjectiveState) -> tuple[Array, Any, Any]:
         """Return minus the mean returns of weights x [D], their violation, and statistics."""
         start_key, step_key = jax.random.split(key)
         act, keys = self.policy(x, state), jax.random.split(start_key, self.episodes)
-        first, observation = mended(jax.vmap(self.env.reset)(keys))
+        first, observation = replace_broken(jax.vmap(self.env.reset)(keys))
         zero = jnp.zeros(self.episodes)
         start = {
             "state": first,
@@ -149,18 +149,18 @@ class Policies(Objective):
             "returns": jnp.zeros((self.episodes, *self._step_shapes().reward.shape)),
             "success": zero > 0,
             "violation": zero,
-            "stats": normaliser.init(self._zero_observation()),
+            "stats": normalizer.init(self._zero_observation()),
         }
 
         def move(loop: dict[str, Any], key: Array) -> tuple[dict[str, Any], None]:
             playing, seen = loop["playing"], loop["observation"]
             keys = jax.random.split(key, self.episodes)
             step = jax.vmap(self.env.step)(loop["state"], jax.vmap(act)(seen), keys)
-            sound = finite(step.observation) & finite(step.reward)
+            sound = is_finite(step.observation) & is_finite(step.reward)
             paid = jnp.where(_expand_like(sound, step.reward), step.reward, jnp.nan)
             paid = paid.astype(loop["returns"].dtype)
             success = step.info.get("success", jnp.zeros_like(playing))
-            rows = Normaliser(seen, jax.tree.map(jnp.zeros_like, seen), playing.astype(zero.dtype))
+            rows = Normalizer(seen, jax.tree.map(jnp.zeros_like, seen), playing.astype(zero.dtype))
             more = {
                 "state": step.state,
                 "observation": step.observation,
@@ -168,7 +168,7 @@ class Policies(Objective):
                 "returns": loop["returns"] + jnp.where(_expand_like(playing, paid), paid, 0),
                 "success": jnp.where(playing, success, loop["success"]),
                 "violation": loop["violation"] + jnp.where(playing, self._step_violations(step), 0),
-                "stats": pooled(loop["stats"], rows),
+                "stats": pool_stats(loop["stats"], rows),
             }
             return more, None
 
@@ -177,13 +177,13 @@ class Policies(Objective):
         broken = None if self.violation is None else jnp.mean(end["violation"])
         return -jnp.mean(end["returns"], 0), broken, told
 
-    def update(self, state: Experience, seen: Any) -> Experience:
+    def update(self, state: ObjectiveState, seen: Any) -> ObjectiveState:
         """Add the observations of all candidates [N] without failed episodes to the statistics."""
         returns, success, stats = seen["returns"], seen["success"], seen["stats"]
         whole = jnp.all(jnp.isfinite(returns.reshape(*success.shape, -1)), -1)  # [N, E]
-        told = jnp.all(whole, 1) & finite(stats.mean) & finite(stats.square)
-        stats = Normaliser(stats.mean, stats.square, jnp.where(told, stats.count, 0))
-        after, settled = pooled(state.obs_stats, stats), state.obs_stats.count >= self.settled
+        told = jnp.all(whole, 1) & is_finite(stats.mean) & is_finite(stats.square)
+        stats = Normalizer(stats.mean, stats.square, jnp.where(told, stats.count, 0))
+        after, settled = pool_stats(state.obs_stats, stats), state.obs_stats.count >= self.settled
         keep_settled = lambda old, new: jnp.where(settled, old, new)
         episodes = jnp.sum(whole.astype(jnp.float32))
         sum_valid = lambda a: jnp.sum(
@@ -195,11 +195,11 @@ class Policies(Objective):
             "success": sum_valid(success) / jnp.maximum(episodes, 1),
             "broken": jnp.float32(whole.size) - episodes,
         }
-        return Experience(jax.tree.map(keep_settled, state.obs_stats, after), report)
+        return ObjectiveState(jax.tree.map(keep_settled, state.obs_stats, after), report)
 
-    def policy(self, x: Array, state: Experience) -> LearntPolicy:
+    def policy(self, x: Array, state: ObjectiveState) -> LearnedPolicy:
         """Return the policy with the weights x [D] and the observation statistics of `state`."""
-        return LearntPolicy(
+        return LearnedPolicy(
             learner=Perceptron(self.hidden_sizes),
             observation_space=self.env.observation_space,
             action_space=self.env.action_space,
@@ -231,14 +231,14 @@ class Policies(Objective):
         return jnp.maximum(jax.vmap(self.violation)(step), 0).astype(jnp.float32)
 
 
-def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
+def pool_stats(known: Normalizer, rows: Normalizer) -> Normalizer:
     """Merge statistics with K further batches of them, counts [K] and leaves [K, ...].
 
     Chan, Golub & LeVeque (1983), equations 2.1, for K batches at once, except those with count 0.
 
-    >>> none, zero = normaliser.init(jnp.zeros(1)), jnp.zeros((3, 1))
-    >>> rows = Normaliser(jnp.array([[1.0], [3.0], [9.0]]), zero, jnp.array([1.0, 1.0, 0.0]))
-    >>> both = pooled(none, rows)
+    >>> none, zero = normalizer.init(jnp.zeros(1)), jnp.zeros((3, 1))
+    >>> rows = Normalizer(jnp.array([[1.0], [3.0], [9.0]]), zero, jnp.array([1.0, 1.0, 0.0]))
+    >>> both = pool_stats(none, rows)
     >>> float(both.mean[0]), float(both.square[0]), float(both.count)
     (2.0, 2.0, 2.0)
     """
@@ -255,7 +255,7 @@ def pooled(known: Normaliser, rows: Normaliser) -> Normaliser:
     means, structure = jax.tree.flatten(every.mean)
     found = [merge_leaf(*pair) for pair in zip(means, jax.tree.leaves(every.square), strict=True)]
     mean, square = (structure.unflatten(part) for part in zip(*found, strict=True))
-    return Normaliser(mean, square, total)
+    return Normalizer(mean, square, total)
 
 
 def _expand_like(rows: Array, like: Array) -> Array:

@@ -72,10 +72,12 @@ def test_spacing_by_definition(x64):
 def test_nan_points_are_infinitely_far():
     front, f = np.float32([[0, 1], [1, 0]]), np.float32([[0, 1], [np.nan, 0]])
     names = "igd", "igd_plus", "epsilon"
-    of_all = lambda f: [getattr(indicators, name)(f, front) for name in names]
-    with_nan, without = jax.jit(lambda f: (of_all(f), of_all(f[:1])))(f)
+    all_distances = lambda f: [getattr(indicators, name)(f, front) for name in names]
+    with_nan, without = jax.jit(lambda f: (all_distances(f), all_distances(f[:1])))(f)
     assert with_nan == without
-    np.testing.assert_allclose(of_all(f), without, rtol=1e-6)  # where values are looked at, too
+    np.testing.assert_allclose(
+        all_distances(f), without, rtol=1e-6
+    )  # where values are looked at, too
 
 
 def test_gradient_is_finite_where_points_meet():

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check_program, exports
+from conformance import assert_exports, check_program
 
 from jaxgpu.evolution.indicators import contributions, hypervolume
 
@@ -76,7 +76,7 @@ def test_float32_keeps_its_digits_and_too_little_room_is_told(x64):
 def test_conforms():
     f, reference = np.float32(front(20, 3, 2)), np.full(3, 1.1, np.float32)
     check_program(lambda f, r: contributions(f, r, 16), f, reference)
-    exports(lambda f, r: contributions(f, r, 16), f, reference)
+    assert_exports(lambda f, r: contributions(f, r, 16), f, reference)
     batch = np.stack([f, f[::-1]])
     got = jax.jit(jax.vmap(lambda f: contributions(f, reference, 16)))(batch)
     np.testing.assert_array_equal(got[0], got[1][::-1])

@@ -74,9 +74,9 @@ def test_error_falls_faster_than_random_sampling():
 @pytest.mark.slow
 def test_gradient_is_the_slope_of_the_exact_volume():
     f, reference = sphere(12, 3), np.full(3, 1.1, np.float32)
-    by_rays = lambda f, key: estimate(f, reference, key, rays=1 << 15).volume
+    ray_volume = lambda f, key: estimate(f, reference, key, rays=1 << 15).volume
     slopes = jax.jit(
-        lambda f, key: (jax.grad(by_rays)(f, key), jax.grad(hypervolume)(f, reference))
+        lambda f, key: (jax.grad(ray_volume)(f, key), jax.grad(hypervolume)(f, reference))
     )
     got, want = map(np.asarray, slopes(f, jax.random.key(0)))
     assert np.abs(got - want).max() < 0.03 * np.abs(want).max()
@@ -94,13 +94,13 @@ def test_directions_cover_the_octant_evenly():
 
 
 def test_bad_requests_are_named():
-    estimated = lambda rays: hypervolume_by_rays(
+    ray_estimate = lambda rays: hypervolume_by_rays(
         jnp.zeros((3, 2)), jnp.ones(2), jax.random.key(0), rays=rays
     )
     for count in (1000, 0, -512):
         with pytest.raises(ValueError, match="multiple of 512"):
-            estimated(count)
+            ray_estimate(count)
     with pytest.raises(TypeError, match="rays=1024 of type float64; it must be a whole number"):
-        estimated(1024.0)
+        ray_estimate(1024.0)
     with pytest.raises(TypeError, match=r"rays=an array of shape \[1\]; it must be a whole"):
-        estimated([1024])
+        ray_estimate([1024])

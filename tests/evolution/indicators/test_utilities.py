@@ -24,10 +24,12 @@ def test_r2_and_utility_by_definition(x64):
 
 def test_one_draw_of_weights_is_enough_and_none_is_refused():
     f, key = jnp.array([[0.5, 1.0]]), jax.random.key(0)
-    expected = lambda count: indicators.expected_utility(f, key, jnp.zeros(2), jnp.ones(2), count)
-    assert jax.eval_shape(partial(expected, 1)).shape == ()
+    mean_utility = lambda count: indicators.expected_utility(
+        f, key, jnp.zeros(2), jnp.ones(2), count
+    )
+    assert jax.eval_shape(partial(mean_utility, 1)).shape == ()
     with pytest.raises(ValueError, match="expected_utility: count=0; it must be"):
-        expected(0)
+        mean_utility(0)
 
 
 def test_bounds_of_a_utility_that_are_no_bounds_are_named():

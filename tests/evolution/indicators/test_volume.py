@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check_program, exports
+from conformance import assert_exports, check_program
 
 from jaxgpu.evolution.indicators import hypervolume
 
@@ -28,7 +28,7 @@ def cloud(m):
     return f, np.linspace(1.1, 1.3, m)
 
 
-def by_inclusion_exclusion(f, reference):
+def inclusion_exclusion(f, reference):
     """Sum +- the volume of the intersection over all subsets of boxes."""
     total = 0.0
     for size in range(1, len(f) + 1):
@@ -46,7 +46,7 @@ def test_matches_inclusion_exclusion_with_ties_copies_and_points_outside(x64, m)
         f[0], f[1] = f[2], f[3] + rng.random(m)
         reference = np.linspace(0.9, 1.1, m)
         # Values are below 2 and every operation is rounded once: 2^9 terms of one ulp.
-        want = by_inclusion_exclusion(f, reference)
+        want = inclusion_exclusion(f, reference)
         np.testing.assert_allclose(volume(f, reference), want, rtol=0, atol=1e-13)
 
 
@@ -110,7 +110,7 @@ def test_conforms():
         f, reference = cloud(m)
         f, reference = np.float32(f[:12]), np.float32(reference)
         check_program(hypervolume, f, reference)
-        exports(hypervolume, f, reference)
+        assert_exports(hypervolume, f, reference)
 
 
 def test_too_many_objectives_are_named():

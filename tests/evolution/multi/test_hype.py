@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from jaxgpu.evolution import multi
-from jaxgpu.evolution.indicators.rays import orthant
+from jaxgpu.evolution.indicators.rays import orthant_volume
 from jaxgpu.evolution.multi.hype import fitness
 from jaxgpu.evolution.population import Population
 from jaxgpu.evolution.problems import dtlz
 
 
-def by_cells(reach, k, depth):
+def cell_losses(reach, k, depth):
     """Compute expected losses by definition, cell by cell of the grid of coordinates.
 
     Bader & Zitzler (2011), equation 13: a cell that j members dominate gives each alpha_j / j.
@@ -38,9 +38,9 @@ def test_expected_losses_are_those_of_the_definition(x64, k, depth):
     spec = multi.HypE(pop_size=4, rays=1 << 14, depth=depth)
     shift = jax.random.bits(jax.random.key(0), (2,), jnp.uint32)
     got = jax.jit(fitness)(spec, reach, shift, jnp.int32(k), np.ones(7, bool))
-    want = by_cells(reach, k, depth)
+    want = cell_losses(reach, k, depth)
     # The error of 16384 low-discrepancy rays is a few 1e-4 of the volume, which is below 1.
-    np.testing.assert_allclose(got * orthant(3) / spec.rays, want, atol=1e-3)
+    np.testing.assert_allclose(got * orthant_volume(3) / spec.rays, want, atol=1e-3)
     assert want.max() > 0.01
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxgpu.devices.mesh import devices, over, replicate, split
+from jaxgpu.devices.mesh import make_mesh, map_shards, replicate, shard
 from jaxgpu.evolution import indicators, multi, protocol, single
 from jaxgpu.evolution.multi import das_dennis
 from jaxgpu.evolution.multi.nsga3 import Scale, rescale
@@ -67,12 +67,12 @@ KINDS = {
 def evolve(spec, unit, kinds, keys, generations):
     """Run an algorithm on different problems sequentially in one program."""
 
-    def one(lane):
+    def run_lane(lane):
         kind, key, count = lane
         function = lambda x: jax.lax.switch(kind, list(KINDS.values()), x)
         return protocol.evolve(spec, Problem(unit, function, 3), key, count).population
 
-    return jax.lax.map(one, (kinds, keys, generations))
+    return jax.lax.map(run_lane, (kinds, keys, generations))
 
 
 def runs(name, *lanes):
@@ -191,7 +191,7 @@ def test_a_generation_over_eight_devices_goes_the_same_way():
 
     In the latter, only the values of the candidates are exchanged.
     """
-    n, problem, mesh = 64, dtlz.dtlz2(3, 7), devices(8)
+    n, problem, mesh = 64, dtlz.dtlz2(3, 7), make_mesh(8)
     spec = multi.NSGA2(pop_size=n)
 
     def spread(leaf):
@@ -220,10 +220,10 @@ def test_seeds_over_eight_devices_ask_nothing_of_one_another():
     keys = jax.random.split(jax.random.key(0), 16)
     bowl = Problem(box(-5.0, 5.0, 5), lambda x: jnp.sum(x * x, keepdims=True))
     seeds = jax.vmap(lambda key: protocol.evolve(single.SNES(8), bowl, key, 20))
-    eight = devices(8)
-    program = jax.jit(over(seeds, eight)).lower(split(keys, eight)).compile()
+    eight = make_mesh(8)
+    program = jax.jit(map_shards(seeds, eight)).lower(shard(keys, eight)).compile()
     assert not re.search("all-gather|all-reduce|all-to-all|collective-permute", program.as_text())
-    jax.tree.map(np.testing.assert_array_equal, program(split(keys, eight)), jax.jit(seeds)(keys))
+    jax.tree.map(np.testing.assert_array_equal, program(shard(keys, eight)), jax.jit(seeds)(keys))
 
 
 @pytest.mark.slow

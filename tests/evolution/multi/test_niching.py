@@ -4,17 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check_program, exports
+from conformance import assert_exports, check_program
 from scipy import stats
 
-from jaxgpu.evolution.multi.niching import fill
+from jaxgpu.evolution.multi.niching import fill_niches
 
 NICHE = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 4])
 DISTANCE = np.array([0.3, 0.1, 0.2, 0.5, 0.4, 0.1, 0.3, 0.2, 0.9, 0.1])
 CANDIDATE = np.array([1, 1, 1, 1, 1, 1, 1, 1, 1, 0], bool)
 TAKEN = np.array([0, 1, 1, 0, 0])
-MANY = jax.jit(jax.vmap(fill, (0, None, None, None, None, None)))
-ONE = jax.jit(fill)
+MANY = jax.jit(jax.vmap(fill_niches, (0, None, None, None, None, None)))
+ONE = jax.jit(fill_niches)
 
 
 def sequential(rng, count):
@@ -73,5 +73,5 @@ def test_further_members_are_those_with_the_most_room():
 
 
 def test_conforms():
-    check_program(fill, jax.random.key(0), *arguments(), jnp.int32(4))
-    exports(fill, jax.random.key(0), *arguments(), jnp.int32(4))
+    check_program(fill_niches, jax.random.key(0), *arguments(), jnp.int32(4))
+    assert_exports(fill_niches, jax.random.key(0), *arguments(), jnp.int32(4))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check_program, exports
+from conformance import assert_exports, check_program
 from scipy import stats
 
 from jaxgpu.evolution.multi.variation import SBX, PolynomialMutation, children
@@ -117,9 +117,9 @@ def test_children_stay_in_the_box_and_are_finite():
 
 def test_conforms():
     a, b = np.random.default_rng(0).random((2, 8, 3)).astype(np.float32)
-    made = lambda *pair: children(jax.random.key(0), SBX(), PolynomialMutation(), *pair, UNIT)
-    check_program(made, a, b)
-    exports(made, a, b)
+    cross_pair = lambda *pair: children(jax.random.key(0), SBX(), PolynomialMutation(), *pair, UNIT)
+    check_program(cross_pair, a, b)
+    assert_exports(cross_pair, a, b)
 
 
 def test_each_child_has_the_room_to_its_own_bound():

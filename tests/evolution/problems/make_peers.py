@@ -17,12 +17,12 @@ WFG = ((2, 4, 4), (3, 4, 6), (5, 8, 10))  # objectives, positions, distances
 DISTANCES = {1: 5, 7: 20}  # of DTLZ; 10 of the others
 
 
-def uniform(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def uniform_points(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the test points."""
     return low + np.random.default_rng(0).random((3, len(low))) * (high - low)
 
 
-def of_pymoo() -> dict[str, np.ndarray]:
+def pymoo_values() -> dict[str, np.ndarray]:
     """Evaluate ZDT, DTLZ and its variants, and WFG."""
     from pymoo.problems import get_problem
     from pymoo.problems.many import cdtlz, dtlz
@@ -41,10 +41,10 @@ def of_pymoo() -> dict[str, np.ndarray]:
         for m, k, distances in WFG:
             made[f"WFG{i} {m} {k} {distances}"] = get_problem(f"wfg{i}", k + distances, m, k=k)
     bits = get_problem("zdt5", normalize=False)
-    found = {"ZDT5": bits.evaluate(uniform(np.zeros(80), np.ones(80)) >= 0.5)}
+    found = {"ZDT5": bits.evaluate(uniform_points(np.zeros(80), np.ones(80)) >= 0.5)}
     for name, problem in made.items():
         low, high = (np.broadcast_to(b, problem.n_var) for b in (problem.xl, problem.xu))
-        x = uniform(np.asarray(low, float), np.asarray(high, float))
+        x = uniform_points(np.asarray(low, float), np.asarray(high, float))
         f, g = problem.evaluate(x, return_values_of=["F", "G"])
         constrained = g is not None and g.shape[1] > 0
         found[name] = np.column_stack([f, np.maximum(g, 0).sum(1)]) if constrained else f
@@ -58,7 +58,7 @@ class SeededNumpy:
         return np.random.default_rng(0) if name == "random" else getattr(np, name)
 
 
-def of_suite(path: str) -> dict[str, np.ndarray]:
+def suite_values(path: str) -> dict[str, np.ndarray]:
     """Evaluate RE and CRE."""
     spec = importlib.util.spec_from_file_location("reproblem", path)
     assert spec is not None and spec.loader is not None
@@ -69,7 +69,9 @@ def of_suite(path: str) -> dict[str, np.ndarray]:
     for name in (n for n in dir(suite) if n.startswith(("RE", "CRE"))):
         problem = getattr(suite, name)()
         rows = []
-        for x in uniform(np.asarray(problem.lbound, float), np.asarray(problem.ubound, float)):
+        for x in uniform_points(
+            np.asarray(problem.lbound, float), np.asarray(problem.ubound, float)
+        ):
             out = problem.evaluate(x)
             rows.append(np.append(out[0], out[1].sum()) if isinstance(out, tuple) else out)
         found[name] = np.array(rows)
@@ -77,5 +79,5 @@ def of_suite(path: str) -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-    values = of_pymoo() | of_suite(sys.argv[1])
+    values = pymoo_values() | suite_values(sys.argv[1])
     np.savez_compressed(Path(__file__).with_name("peers.npz"), **values)

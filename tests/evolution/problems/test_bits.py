@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import check_program
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 from jaxgpu.evolution import protocol
 from jaxgpu.evolution.multi import NSGA2
-from jaxgpu.evolution.problems.bits import Sacks, knapsack, landscape, mnk, sacks
+from jaxgpu.evolution.problems.bits import KnapsackData, knapsack, knapsack_data, landscape, mnk
 
 
-def repaired(instance, packed):
+def repair_greedily(instance, packed):
     """Repair as Zitzler & Thiele (1999): remove the least worthy item until every sack closes."""
     profit, weight, capacity = (np.asarray(part) for part in vars(instance).values())
     packed = set(np.flatnonzero(packed))
@@ -24,28 +24,30 @@ def repaired(instance, packed):
 
 
 def test_repair_leaves_out_what_the_greedy_procedure_does():
-    instance = sacks(40, 3, seed=3)
+    instance = knapsack_data(40, 3, seed=3)
     assert float(instance.weight.min()) >= 10 and float(instance.profit.max()) <= 100
     x = np.random.default_rng(0).random((30, 40)) < np.linspace(0.3, 1, 30)[:, None]
     f, violation = jax.jit(knapsack(instance).evaluate)(np.float32(x))
-    np.testing.assert_array_equal(f, [repaired(instance, row) for row in x])
+    np.testing.assert_array_equal(f, [repair_greedily(instance, row) for row in x])
     assert (violation == 0).all()
 
 
 def test_without_repair_the_overweight_is_the_violation():
-    instance = Sacks(jnp.array([[5.0, 7.0, 9.0]]), jnp.array([[1.0, 2.0, 4.0]]), jnp.array([4.0]))
+    instance = KnapsackData(
+        jnp.array([[5.0, 7.0, 9.0]]), jnp.array([[1.0, 2.0, 4.0]]), jnp.array([4.0])
+    )
     f, violation = knapsack(instance, repair=False).evaluate(jnp.array([[0.5, 1, 0.4], [1, 1, 1]]))
     np.testing.assert_array_equal(f, [[-12], [-21]])
     np.testing.assert_array_equal(violation, [0, 3 / 4])
     # Two items that fill the sack completely fit.
-    brim = Sacks(jnp.array([[5.0, 6.0]]), jnp.array([[1.0, 3.0]]), jnp.array([4.0]))
+    brim = KnapsackData(jnp.array([[5.0, 6.0]]), jnp.array([[1.0, 3.0]]), jnp.array([4.0]))
     np.testing.assert_array_equal(knapsack(brim).function(jnp.ones(2)), [-11])
 
 
 @pytest.mark.slow
 def test_a_knapsack_of_one_sack_is_solved():
     # Dynamic programming over integer weights is exact.
-    instance = sacks(24, 1, seed=1)
+    instance = knapsack_data(24, 1, seed=1)
     profit, weight = (np.asarray(p[0], int) for p in (instance.profit, instance.weight))
     top = int(instance.capacity[0])
     value = np.zeros(top + 1, int)
@@ -77,7 +79,7 @@ def test_a_landscape_is_the_mean_of_its_tables(x64):
 @pytest.mark.slow
 def test_conforms():
     x = jnp.float32(np.random.default_rng(0).random(20))
-    for problem in (knapsack(sacks(20, 2)), mnk(landscape(20, 4, 2))):
+    for problem in (knapsack(knapsack_data(20, 2)), mnk(landscape(20, 4, 2))):
         assert problem.function(x).dtype == jnp.float32
         check_program(problem.function, x)
 
@@ -86,4 +88,4 @@ def test_sizes_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="bits=5, interactions=5"):
         landscape(5, 5)
     with pytest.raises(ValueError, match="items=0"):
-        sacks(0, 2)
+        knapsack_data(0, 2)

@@ -29,9 +29,9 @@ def test_values_are_those_of_coco(x64, function):
         d, i = int(dimension), int(instance)
         x = np.random.default_rng(d).uniform(-6, 6, (2, d))
         inner = bbob(function, d, i).function
-        got = jax.jit(jax.vmap(inner))(x)[:, 0] + data.value(function, i)
+        got = jax.jit(jax.vmap(inner))(x)[:, 0] + data.optimal_value(function, i)
         want = COCO[f"{function} {dimension} {instance}"]
-        scale = np.abs(want) + abs(data.value(function, i))
+        scale = np.abs(want) + abs(data.optimal_value(function, i))
         error = np.abs(np.subtract(got, want)) / scale
         assert error.max() < (1e-10 if function in ROUGH else 1e-12), (d, i, error)
 
@@ -41,7 +41,7 @@ def test_the_optimum_has_its_value_in_float32_and_nothing_is_below_it():
     """The value is 0 if the optimum is a float32, and otherwise float64's value at the float32."""
     d = 3
     for function in (1, 2, 8, 10, 15, 16, 23):
-        best = data.optimum(d, data.seed(function, 1)) * (0.75 if function == 8 else 1)
+        best = data.optimum(d, data.instance_seed(function, 1)) * (0.75 if function == 8 else 1)
         problem = bbob(function, d, 1)
         rng = np.random.default_rng(function)
         x = jnp.float32(np.concatenate([best[None] + 1e-3 * rng.normal(size=(30, d)), [best]]))

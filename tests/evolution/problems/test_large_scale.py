@@ -38,7 +38,7 @@ PAIRS = """sphere sphere, griewank schwefel, rastrigin rosenbrock, ackley griewa
 rosenbrock schwefel, ackley rosenbrock, griewank sphere, sphere ackley"""
 
 
-def by_formula(number, m, x):
+def lsmop_formula(number, m, x):
     """Evaluate LSMOP with x_1 ... x_D as x[1] ... x[D]."""
     d, x = len(x), [None, *x]
     first, second = PAIRS.split(",")[number - 1].split()
@@ -77,7 +77,7 @@ def test_values_are_those_of_the_formulas(x64):
     x = {key: points(problem) for key, problem in problems.items()}
     value = jax.jit(lambda x: {key: jax.vmap(problems[key].function)(x[key]) for key in x})
     for (number, m), f in value(x).items():
-        want = [by_formula(number, m, row) for row in x[number, m].tolist()]
+        want = [lsmop_formula(number, m, row) for row in x[number, m].tolist()]
         np.testing.assert_allclose(f, want, rtol=1e-12, err_msg=f"{number} {m}")
 
 

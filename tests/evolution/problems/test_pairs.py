@@ -51,7 +51,7 @@ def bbob_suite():
 
 def bbob_best(i, d, instance):
     """Return the optimum from the suite's report."""
-    seed = data.seed(i, instance)
+    seed = data.instance_seed(i, instance)
     best = data.optimum(d, seed + 1000000 if i == 12 else seed)
     if i == 4:
         best[::2] = np.abs(best[::2])
@@ -102,7 +102,7 @@ ROUGH = {"bbob16": 2e-3, "bbob19": 1e-2, "bbob23": 1e-3, "wfg9": 3e-4}
 FLOOR = {"bbob20": 1e-6, "inverted_dtlz2": 1e-6, "zdt6": 1e-12, "dtlz4": 1e-10, "c3_dtlz4": 1e-10}
 
 
-def where_it_hurts_most():
+def worst_suite():
     return {
         "wfg1": wfg_suite()["wfg1"],
         "bbob2": bbob_suite()["bbob2"],
@@ -114,7 +114,7 @@ SUITES = dtlz_suite, zdt_suite, wfg_suite, lsmop_suite, engineering_suite, bbob_
 
 
 @pytest.mark.parametrize(
-    "make", [where_it_hurts_most, *(pytest.param(m, marks=pytest.mark.slow) for m in SUITES)]
+    "make", [worst_suite, *(pytest.param(m, marks=pytest.mark.slow) for m in SUITES)]
 )
 def test_a_value_is_that_of_the_point(make):
     rng = np.random.default_rng(7)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import check_program, exports, gradients_are_finite
+from conformance import assert_exports, check_program, gradients_are_finite
 from problem_peers import VALUES, assert_like_the_peer, points
 
 from jaxgpu.evolution.multi import das_dennis
@@ -24,7 +24,7 @@ PEERS = {
     },
     "ConvexDTLZ2 3": dtlz.convex_dtlz2(3),
     "InvertedDTLZ1 3": dtlz.inverted_dtlz1(3),
-    "ScaledDTLZ2 3": dtlz.scaled(dtlz.dtlz2(3)),
+    "ScaledDTLZ2 3": dtlz.scale_objectives(dtlz.dtlz2(3)),
 }
 
 
@@ -71,7 +71,7 @@ def test_conforms():
     for problem in (dtlz.c2_dtlz2(3), zdt.zdt4()):
         x = np.float32(points(problem, 4))
         check_program(problem.evaluate, x)
-        exports(problem.evaluate, x)
+        assert_exports(problem.evaluate, x)
         gradients_are_finite(problem.evaluate, (x,), (0,))
 
 
@@ -121,7 +121,7 @@ def test_transformations_of_bbob_are_those_of_its_report(x64):
     """Check T_osz, T_asy and f_pen of Finck et al. (2009) for each variable; T_osz(0) is 0."""
     x = np.array([-3.0, -0.02, 0.0, 1.0, 0.4, 7.0])
 
-    def oscillated(a):
+    def oscillate(a):
         if a == 0:
             return 0.0
         log, (c1, c2) = np.log(abs(a)), (10, 7.9) if a > 0 else (5.5, 3.1)
@@ -131,8 +131,8 @@ def test_transformations_of_bbob_are_those_of_its_report(x64):
     slope = lambda x: jax.vjp(bends, x)[1](jnp.ones((2, 6)))[0]
     (bent, skew), slopes = jax.jit(lambda x: (bends(x), slope(x)))(x)
     assert np.isfinite(slopes).all() and slopes[2] == 2  # at 0, too
-    outside = bbob_shapes.outside(3 * x)
-    np.testing.assert_allclose(bent, [oscillated(a) for a in x], rtol=1e-13)
+    outside = bbob_shapes.bound_penalty(3 * x)
+    np.testing.assert_allclose(bent, [oscillate(a) for a in x], rtol=1e-13)
     skewed = [a ** (1 + 0.3 * i / 5 * a**0.5) if a > 0 else a for i, a in enumerate(x)]
     np.testing.assert_allclose(skew, skewed, rtol=1e-13)
     assert outside == 4.0**2 + 16.0**2  # -9 and 21 are beyond -5 and 5

@@ -24,15 +24,15 @@ def best(number, positions, m, k, distances):
     """Return a Pareto-optimal point (Huband et al., 2006, section X) as fractions of the bounds."""
     y = np.append(positions, np.full(distances, 0.35))
     upper = 2 * np.arange(1, k + distances + 1)
-    bent = lambda u: (
+    bias_power = lambda u: (
         0.02 + 49.98 * (0.98 / 49.98 - (1 - 2 * u) * abs(np.floor(0.5 - u) + 0.98 / 49.98))
     )
     if number == 8:
         for i in range(k, k + distances):
-            y[i] = 0.35 ** (1 / bent(y[:i].mean()))
+            y[i] = 0.35 ** (1 / bias_power(y[:i].mean()))
     if number == 9:
         for i in range(k + distances - 2, k - 1, -1):
-            y[i] = 0.35 ** (1 / bent(y[i + 1 :].mean()))
+            y[i] = 0.35 ** (1 / bias_power(y[i + 1 :].mean()))
     return y * upper
 
 
@@ -50,17 +50,17 @@ def test_fronts_are_where_they_should_be(x64):
     np.testing.assert_allclose(share[3], [t / 2, t / 2, 1 - t], rtol=1e-12)
     # These are 1 - cosines and sines of quarter turns, then the paper's last-objective shapes.
     p = [position[:2].mean(), position[2:].mean()]
-    convex = lambda p: [
+    convex_shape = lambda p: [
         (1 - np.cos(np.pi / 2 * p[0])) * (1 - np.cos(np.pi / 2 * p[1])),
         (1 - np.cos(np.pi / 2 * p[0])) * (1 - np.sin(np.pi / 2 * p[1])),
     ]
     last = 1 - p[0] * np.cos(5 * np.pi * p[0]) ** 2
-    np.testing.assert_allclose(share[2], [*convex(p), last], rtol=1e-12)
+    np.testing.assert_allclose(share[2], [*convex_shape(p), last], rtol=1e-12)
     w = 2 * np.arange(1, k + 1)
     p = [(w[a] * position[a] ** 0.02).sum() / w[a].sum() for a in (slice(0, 2), slice(2, 4))]
     last = 1 - p[0] - np.cos(10 * np.pi * p[0] + np.pi / 2) / (10 * np.pi)
     # Only the rounding of 0.35 to the power 0.02 remains, equal in all objectives.
-    left = np.asarray(f[1]) - np.array([2, 4, 6]) * [*convex(p), last]
+    left = np.asarray(f[1]) - np.array([2, 4, 6]) * [*convex_shape(p), last]
     assert np.ptp(left) < 1e-13 and 0 <= left[0] < 0.6
 
 

@@ -24,7 +24,7 @@ INSIDE = [-5.0, -4.9375, -4.8775, -4.75, -4.7, 0.3, 4.7975, 4.9375, 4.9975, 5.0,
 INSIDE += [-4.8775, -3.0, -1.5, 3.2, -3.6, 4.5]
 
 
-def turned(d, cond):
+def ellipsoid(d, cond):
     """Make a rotated ellipsoid over [-5, 5]^D; every other coordinate of its centre is 7, outside.
 
     Return its matrix, its centre, and its minimum in the box by an active-set method.
@@ -38,7 +38,7 @@ def turned(d, cond):
 
 def gaps(spec, d, cond, evaluations):
     """Return the final values of ten runs minus the minimum."""
-    a, centre, least = turned(d, cond)
+    a, centre, least = ellipsoid(d, cond)
     rows = spec.batch_size
 
     def function(x):
@@ -70,7 +70,7 @@ def test_a_best_point_on_the_sides_is_found_by_ten_runs_of_ten(x64, name):
 
 @pytest.mark.slow
 def test_minimize_finds_it_in_float32():
-    a, centre, least = turned(10, 1e4)
+    a, centre, least = ellipsoid(10, 1e4)
     matrix = jnp.asarray(a, jnp.float32)
     function = lambda x: jnp.sum(jnp.sum(matrix * (x - centre)[None], 1) ** 2)
     found = minimize(function, Real(-5.0, 5.0, (10,)), 20_000)
@@ -93,16 +93,21 @@ def test_a_corner_is_found(name):
 
 def test_the_map_into_the_box_is_that_of_pycma(x64):
     side = box(-5.0, 5.0, 1)
-    got = bounds.point(side, jnp.asarray(FREE)[:, None])[:, 0]
+    got = bounds.to_box(side, jnp.asarray(FREE)[:, None])[:, 0]
     np.testing.assert_allclose(got, INSIDE, rtol=0, atol=1e-11)
 
 
 @jax.jit
-def mapped(side, y, z):
+def map_points(side, y, z):
     """Map two sets of points into the box; map the first one and the bounds back and forth."""
-    back = lambda x: bounds.point(side, bounds.free(side, x))
-    x = bounds.point(side, y)
-    return x, bounds.point(side, z), back(x), [back(end) for end in (side.lower, side.upper)]
+    map_back = lambda x: bounds.to_box(side, bounds.from_box(side, x))
+    x = bounds.to_box(side, y)
+    return (
+        x,
+        bounds.to_box(side, z),
+        map_back(x),
+        [map_back(end) for end in (side.lower, side.upper)],
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -113,7 +118,7 @@ def test_the_map_stays_inside_and_is_the_identity_away_from_the_sides(x64, dtype
     long = high - low
     y = low + long * rng.normal(0.5, 2, (500, 6)).astype(dtype)
     z = y + long * rng.normal(0, 1e-3, y.shape).astype(dtype)
-    x, near, back, sides = jax.device_get(mapped(Box(low, high), y, z))
+    x, near, back, sides = jax.device_get(map_points(Box(low, high), y, z))
     assert ((x >= low) & (x <= high)).all()
     stays = (y > low + long / 39) & (y < high - long / 39)
     assert stays.any() and (x[stays] == y[stays]).all()
@@ -130,37 +135,37 @@ def near_a_corner():
     """Make a correlated distribution of which a third is outside the box."""
 
     @jax.jit
-    def made():
-        shape = cma.isotropic(jnp.array([-0.9, 0.6, 0.0]), 0.1)
+    def make_shape():
+        shape = cma.isotropic_shape(jnp.array([-0.9, 0.6, 0.0]), 0.1)
         root = jnp.array([[1.0, 0.0, 0.0], [0.8, 0.9, 0.0], [-0.5, 0.4, 1.2]])
         c, axes, lengths = cma._factorize_eigen(root @ root.T)
         return dataclasses.replace(shape, covariance=c, axes=axes, lengths=lengths)
 
-    return box(-1.0, 1.0, 3, jnp.float32), made()
+    return box(-1.0, 1.0, 3, jnp.float32), make_shape()
 
 
 @jax.jit
-def drawn(side, deviation, keys):
+def draw_samples(side, deviation, keys):
     """Return samples, candidates [keys, 40, 3], and the samples recovered from the candidates."""
     _, shape = near_a_corner()
-    draw, cloud = cma.draw(shape, side, 40), cma.cloud(shape, side)
-    cloud = bounds.Cloud(cloud.mean, deviation * cloud.deviation)
+    draw, cloud = cma.sampler(shape, side, 40), cma.distribution(shape, side)
+    cloud = bounds.SearchDistribution(cloud.mean, deviation * cloud.deviation)
 
-    def one(key):
+    def draw_key(key):
         own, asked = jax.random.split(key)
         x = bounds.candidates(side, own, asked, cloud, draw)
         return draw(asked), x, bounds.samples(side, own, x, cloud, draw)
 
-    return jax.lax.map(one, keys)
+    return jax.lax.map(draw_key, keys)
 
 
 def test_what_is_learnt_is_what_was_sampled():
     """The samples have the distribution's mean and covariance, up to the folds and outside them."""
     side, shape = near_a_corner()
-    _, x, y = drawn(side, np.float32(1), jax.random.split(jax.random.key(0), 1000))
+    _, x, y = draw_samples(side, np.float32(1), jax.random.split(jax.random.key(0), 1000))
     x, y = (np.asarray(a).reshape(-1, 3) for a in (x, y))
     assert ((x >= -1) & (x <= 1)).all()
-    np.testing.assert_allclose(bounds.point(side, y), x, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(bounds.to_box(side, y), x, rtol=0, atol=1e-6)
     inner = (np.abs(y) <= 0.95).all(1)
     assert 0.3 < inner.mean() < 0.9 and (x[inner] == y[inner]).all()
     root = np.asarray(0.2 * shape.axes * shape.lengths[None])
@@ -176,7 +181,7 @@ def test_a_run_away_from_the_sides_is_that_without_a_box():
     side, shape = near_a_corner()
     wide = box(-40.0, 40.0, 3, jnp.float32)
     for here in (side, wide):
-        draw, cloud = cma.draw(shape, here, 40), cma.cloud(shape, here)
+        draw, cloud = cma.sampler(shape, here, 40), cma.distribution(shape, here)
         own, key = jax.random.split(jax.random.key(3))
         plain = draw(key)
         x = bounds.candidates(here, own, key, cloud, draw)
@@ -186,7 +191,7 @@ def test_a_run_away_from_the_sides_is_that_without_a_box():
             same = (x == plain).all(1)
             assert same.sum() > 5 and (y[same] == plain[same]).all()
         else:
-            narrow = bounds.Cloud(cloud.mean, cloud.deviation / 40)
+            narrow = bounds.SearchDistribution(cloud.mean, cloud.deviation / 40)
             assert (bounds.candidates(here, own, key, narrow, draw) == plain).all()
             assert (bounds.samples(here, own, plain, narrow, draw) == plain).all()
 
@@ -196,11 +201,11 @@ def test_points_that_were_not_asked_for_are_learnt_from_where_they_are():
     x = np.random.default_rng(9).uniform(-1, 1, (40, 3)).astype(np.float32)
 
     @jax.jit
-    def learnt(key):
-        draw, cloud = cma.draw(shape, side, 40), cma.cloud(shape, side)
-        return bounds.samples(side, key, x, cloud, draw), bounds.free(side, x)
+    def recover_x(key):
+        draw, cloud = cma.sampler(shape, side, 40), cma.distribution(shape, side)
+        return bounds.samples(side, key, x, cloud, draw), bounds.from_box(side, x)
 
-    np.testing.assert_array_equal(*learnt(jax.random.key(4)))
+    np.testing.assert_array_equal(*recover_x(jax.random.key(4)))
 
 
 @pytest.mark.slow
@@ -208,12 +213,12 @@ def test_mirrored_pairs_stay_pairs():
     spec = single.OpenES(40, 0.4)
 
     @jax.jit
-    def sampled(key):
+    def sample_pairs(key):
         state = spec.init(key, Problem(box(-1.0, 1.0, 2), lambda x: x[:1]))
         x = spec.ask(state, jax.random.key(1))
-        own = bounds.own_key(state.mean, state.generation)
-        return state.mean, bounds.samples(state.box, own, x, *spec.drawing(state))
+        own = bounds.state_key(state.mean, state.generation)
+        return state.mean, bounds.samples(state.box, own, x, *spec.sampler(state))
 
-    mean, y = map(np.asarray, sampled(jax.random.key(0)))
+    mean, y = map(np.asarray, sample_pairs(jax.random.key(0)))
     middle = (y[:20] + y[20:]) / 2
     np.testing.assert_allclose(middle, np.broadcast_to(mean, (20, 2)), rtol=0, atol=1e-6)

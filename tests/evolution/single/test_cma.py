@@ -25,9 +25,11 @@ PYCMA = [
 
 
 def test_rates_are_those_of_pycma(x64):
-    made = lambda n, want: rates(n, want[0], want[1], jnp.float64)
+    make_rates = lambda n, want: rates(n, want[0], want[1], jnp.float64)
     # In an array with more slots the weights do not change, and nothing is added.
-    both = jax.jit(lambda: [(made(w[0], w), made(w[0] + 9, w).weights) for w in PYCMA])()
+    both = jax.jit(
+        lambda: [(make_rates(w[0], w), make_rates(w[0] + 9, w).weights) for w in PYCMA]
+    )()
     for want, (got, wide) in zip(PYCMA, both):
         w = got.weights
         got = [got.one, got.mu, got.path, got.mu_eff, *w[np.array([0, 1, -2, -1])]]
@@ -38,7 +40,7 @@ def test_rates_are_those_of_pycma(x64):
 UPDATE = jax.jit(cma.update, static_argnums=6)
 
 
-def tutorial(s, x, f):
+def hansen_update(s, x, f):
     """Compute one generation by equations 8 to 47 of Hansen (2016), in loops; `s` is a dict."""
     lam, n = x.shape
     raw = np.log((lam + 1) / 2) - np.log(np.arange(1, lam + 1))
@@ -79,13 +81,13 @@ def test_a_generation_is_that_of_the_tutorial_also_where_the_path_is_long_and_wa
     """Candidates are given in the order of their ranks."""
     s = {"m": np.zeros(7), "sigma": 0.05, "C": np.eye(7), "pc": np.ones(7), "g": 0}
     s |= {"ps": length * np.arange(1.0, 8.0) / np.sqrt(140), "factor": "cholesky"}
-    shape = cma.isotropic(jnp.zeros(7), jnp.asarray(0.05))
+    shape = cma.isotropic_shape(jnp.zeros(7), jnp.asarray(0.05))
     shape = dataclasses.replace(shape, step_path=jnp.asarray(s["ps"]), path=jnp.ones(7))
     x = np.random.default_rng(2).normal(size=(12, 7))
     learn = rates(12, 12.0, 7, jnp.float64)
     given = jnp.asarray(x), learn.weights, jnp.maximum(learn.weights, 0)
     shape = UPDATE(shape, box(-10.0, 10.0, 7), learn, *given, True)
-    tutorial(s, x, np.arange(12))
+    hansen_update(s, x, np.arange(12))
     np.testing.assert_allclose(shape.covariance, s["C"], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(shape.path, s["pc"], rtol=1e-9)
     np.testing.assert_allclose(shape.sigma, s["sigma"], rtol=1e-9)
@@ -106,7 +108,7 @@ def test_a_run_is_that_of_the_tutorial(x64, factor):
     for i in range(40):
         x = np.asarray(ask(spec, state, jax.random.key(i)))
         f = (10 ** np.linspace(0, 4, 7) * (x - 0.3) ** 2).sum(1)
-        tutorial(s, x, f)
+        hansen_update(s, x, f)
         state = tell(spec, state, x, f[:, None], np.zeros(12))
     np.testing.assert_allclose(state.shape.mean, s["m"], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(state.shape.sigma, s["sigma"], rtol=1e-9)
@@ -119,7 +121,7 @@ def test_it_does_not_see_rotations(x64):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     wide = box(-1e6, 1e6, 4)
-    shape = cma.isotropic(jnp.asarray(rng.normal(size=4)), 1e-6)
+    shape = cma.isotropic_shape(jnp.asarray(rng.normal(size=4)), 1e-6)
     path, step_path = jnp.asarray(rng.normal(size=(2, 4)))
     covariance, axes, lengths = cma._factorize_eigen(jnp.asarray(root @ root.T))
     shape = dataclasses.replace(

@@ -24,11 +24,11 @@ def test_the_schedule_is_that_of_hansen():
     flat = Problem(box(-1.0, 1.0, 2), lambda x: jnp.zeros(1, x.dtype))
     spec = single.Restarts(6, 4)
 
-    def one(state, key):
+    def step_once(state, key):
         after = protocol.step(spec, flat, state, key)
         return after, (state.schedule, state.filled)
 
-    run = jax.jit(lambda keys: jax.lax.scan(one, spec.init(keys[0], flat), keys)[1])
+    run = jax.jit(lambda keys: jax.lax.scan(step_once, spec.init(keys[0], flat), keys)[1])
     schedule, filled = jax.device_get(run(jax.random.split(jax.random.key(0), 3000)))
     runs = schedule.runs
     first = np.flatnonzero(np.diff(runs, prepend=-1))
@@ -62,22 +62,22 @@ def test_the_regime_that_has_spent_less_gets_the_next_run():
     restart = jax.jit(lambda state, key: restarts._restart(spec, state, key).schedule)
     large_only = jax.jit(lambda state, key: restarts._restart(IPOP, state, key).schedule)
 
-    def after(key, is_small, used, spent, restart=restart):
+    def next_run(key, is_small, used, spent, restart=restart):
         run = replace(state.schedule, runs=jnp.int32(3), large=jnp.int32(24))
         run = replace(run, is_small=jnp.bool_(is_small), used=jnp.int32(used))
         run = replace(run, allowed=jnp.int32(70), spent=jnp.int32(spent))
         return restart(replace(state, schedule=run), jax.random.key(key))
 
     for key in range(5):
-        small = after(key, False, 100, [0, 99])
+        small = next_run(key, False, 100, [0, 99])
         assert small.is_small and small.large == 24 and small.allowed == 50 and small.runs == 4
         assert small.population in (6, 12) and 0.002 <= small.sigma < 0.2
-        large = after(key, True, 31, [100, 69])
+        large = next_run(key, True, 31, [100, 69])
         assert not large.is_small and large.large == large.population == 48
         assert abs(large.sigma - 0.2) < 1e-6
         np.testing.assert_array_equal(large.spent, [100, 100])
     # Without small runs every next run is large, regardless of the evaluations.
-    large = after(0, False, 100, [0, 99], large_only)
+    large = next_run(0, False, 100, [0, 99], large_only)
     assert not large.is_small and large.large == large.population == 48
 
 
@@ -100,13 +100,13 @@ def test_a_generation_is_learnt_from_by_logarithms_of_the_rank(monkeypatch):
     monkeypatch.setattr(restarts, "update", lambda *given: seen.append(given) or given[0])
 
     @jax.jit
-    def learnt(key):
+    def learn_once(key):
         state = spec.init(key, problem)
         known = {"f": state.f.at[:6, 0].set(f), "violation": state.violation.at[:6].set(0)}
         after = restarts._complete_generation(replace(state, filled=jnp.int32(6), **known))
         return seen[0][-2:], after.recent[:, 0], after.filled
 
-    (weight, positive), recent, filled = learnt(jax.random.key(0))
+    (weight, positive), recent, filled = learn_once(jax.random.key(0))
     share, order = np.log(3.5) - np.log([1, 2, 3]), np.argsort(f)
     np.testing.assert_allclose(positive[order[:3]], share / share.sum(), rtol=1e-5)
     np.testing.assert_array_equal(weight[order[:3]], positive[order[:3]])
@@ -182,8 +182,10 @@ def test_a_run_ends_by_each_of_the_rules_and_not_before():
     assert ends(sigma=1010, lengths=(10.0,) * 4) and not ends(sigma=990, lengths=(10.0,) * 4)
     assert ends(sigma=0.9e-12) and not ends(sigma=1.1e-12)
     assert not ends(sigma=0.9e-12, path=2.0)
-    long = lambda most: (1.0, 1.0, 1.0, most)
-    assert ends(sigma=1e-4, lengths=long(1.01e7)) and not ends(sigma=1e-4, lengths=long(0.99e7))
+    max_lengths = lambda most: (1.0, 1.0, 1.0, most)
+    assert ends(sigma=1e-4, lengths=max_lengths(1.01e7)) and not ends(
+        sigma=1e-4, lengths=max_lengths(0.99e7)
+    )
     assert ends(generation=1101) and not ends(generation=1100)  # 100 + 50 7^2 / sqrt(6) = 1100.2
     assert ends(used=50) and not ends(used=49)
     assert ends(mean=0.9, sigma=1e-8) and not ends(mean=0.9, sigma=1e-6)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import same
+from conformance import assert_same
 from scipy.linalg import expm
 
 from jaxgpu.evolution import Real, minimize, protocol, single
@@ -55,12 +55,12 @@ def start(spec, problem):
 def evolve(spec, keys, generations):
     """Return the best points of several runs, and the next candidates of each."""
 
-    def one(lane):
+    def run_lane(lane):
         key, count = lane
         state = protocol.evolve(spec, PROBLEM, key, count)
         return state.best, spec.ask(state, key)
 
-    return jax.lax.map(one, (keys, generations))
+    return jax.lax.map(run_lane, (keys, generations))
 
 
 @pytest.mark.slow
@@ -83,13 +83,13 @@ def test_only_the_order_of_the_values_counts(name):
     spec = RUNS[name][0]
 
     @jax.jit
-    def told(f):
+    def tell_values(f):
         state = spec.init(jax.random.key(1), PROBLEM)
         x = spec.ask(state, jax.random.key(1))
         return replace(spec.tell(state, x, f, jnp.zeros(len(f))), best=None)
 
     f = np.arange(spec.batch_size, dtype=np.float32)[::-1, None]
-    same(told(f), told(1e9 * np.exp(f)))
+    assert_same(tell_values(f), tell_values(1e9 * np.exp(f)))
 
 
 @pytest.mark.slow
@@ -107,12 +107,12 @@ def test_lm_ma_recovers_the_normal_vectors(x64):
     problem = Problem(box(-5.0, 5.0, 6), lambda x: jnp.sum(x**4, keepdims=True))
 
     @jax.jit
-    def last(key):
+    def last_step(key):
         state = protocol.evolve(spec, problem, key, 20)
         x = spec.ask(state, jax.random.key(7))
         return state, x, spec.tell(state, x, -jnp.arange(12.0)[:, None], jnp.zeros(12))
 
-    state, x, after = last(jax.random.key(0))
+    state, x, after = last_step(jax.random.key(0))
     maps = np.eye(6)
     for i, v in enumerate(np.asarray(state.vectors)):
         c = 1 / (1.5**i * 6)
@@ -141,7 +141,7 @@ def test_lm_ma_draws_through_the_maps_of_the_generations_so_far():
         c = 1 / (1.5**i * 5)
         maps = ((1 - c) * np.eye(5) + c * np.outer(v, v)) @ maps
     want = np.asarray(state.mean) + 0.1 * np.asarray(jax.random.normal(key, (5, 5))) @ maps.T
-    got = jax.jit(lambda state: spec.drawing(state)[1](key))(state)
+    got = jax.jit(lambda state: spec.sampler(state)[1](key))(state)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
@@ -308,7 +308,7 @@ def test_sep_cma_learns_the_diagonal_as_the_tutorial_learns_the_matrix(x64):
         np.testing.assert_allclose(after.sigma, 0.05 * np.exp(growth), rtol=1e-10)
 
 
-def natural(count):
+def nes_utilities(count):
     """Return the utilities of the ranks: Wierstra et al. (2014), equation 11."""
     raw = np.maximum(0, np.log(count / 2 + 1) - np.log(np.arange(1, count + 1)))
     return raw / raw.sum() - 1 / count
@@ -328,7 +328,7 @@ def test_xnes_turns_and_stretches_by_an_exponential_of_the_natural_gradient(x64)
     )
     y, f = jnp.asarray(mean + z @ wide.T), jnp.arange(9.0)[:, None]
     after = jax.jit(single.XNES.learn)(spec, state, y, f, jnp.zeros(9))
-    u = natural(9)
+    u = nes_utilities(9)
     slope = sum(w * (np.outer(row, row) - np.eye(3)) for w, row in zip(u, z))
     eta = (9 + 3 * np.log(3)) / (5 * 3 * 3**0.5)
     want = wide @ expm(eta / 2 * slope)
@@ -348,7 +348,7 @@ def test_snes_stretches_each_deviation_by_an_exponential_of_its_slope(x64):
     )
     y, f = jnp.asarray(mean + sigma * z), jnp.arange(9.0)[:, None]
     after = jax.jit(single.SNES.learn)(spec, state, y, f, jnp.zeros(9))
-    u, eta = natural(9), (3 + np.log(3)) / (5 * 3**0.5)
+    u, eta = nes_utilities(9), (3 + np.log(3)) / (5 * 3**0.5)
     np.testing.assert_allclose(after.mean, mean + sigma * (u @ z), rtol=1e-10)
     want = sigma * np.exp(eta / 2 * (u @ (z * z - 1)))
     np.testing.assert_allclose(after.sigma, want, rtol=1e-10)
@@ -393,11 +393,11 @@ def test_lshade_has_half_of_its_way_to_four_behind_it_after_half_of_its_evaluati
 def test_lshade_shrinks_to_four_and_keeps_its_bounds():
     spec = single.LSHADE(1500, pop_size=40, batch_size=40)
 
-    def one(state, key):
+    def step_once(state, key):
         s = protocol.step(spec, PROBLEM, state, key)
         return s, (s.count, s.kept, s.used, s.scale.min(), s.scale.max(), s.f[:4])
 
-    run = jax.jit(lambda keys: jax.lax.scan(one, spec.init(keys[0], PROBLEM), keys)[1])
+    run = jax.jit(lambda keys: jax.lax.scan(step_once, spec.init(keys[0], PROBLEM), keys)[1])
     count, kept, used, least, most, f = jax.device_get(
         run(jax.random.split(jax.random.key(2), 120))
     )
@@ -437,7 +437,7 @@ def test_lshade_in_batches_is_lshade():
             assert b.filled == rows
             b = tell(parts, b, x[rows : rows + 10], f[rows : rows + 10], none[:10])
         for one, other in zip(jax.tree.leaves(a), jax.tree.leaves(b)):
-            same(one, other)
+            assert_same(one, other)
 
 
 @pytest.mark.slow
@@ -445,11 +445,11 @@ def test_swarms_move_as_their_equations_say(x64):
     spec = single.CSO(8)
 
     @jax.jit
-    def last(key):
+    def last_step(key):
         state = protocol.evolve(spec, PROBLEM, key, 5)
         return state, spec.ask(state, jax.random.key(1))
 
-    state, x = jax.device_get(last(jax.random.key(0)))
+    state, x = jax.device_get(last_step(jax.random.key(0)))
     tell = jax.jit(lambda state, x: spec.tell(state, x, *PROBLEM.evaluate(x)))
     after = jax.device_get(tell(state, x))
     worse, broken = state.f[state.loser] >= state.f[state.winner], state.violation
@@ -462,5 +462,5 @@ def test_swarms_move_as_their_equations_say(x64):
 def test_lm_ma_draws_no_farther_than_its_deviation_before_it_has_learnt():
     spec = single.LMMAES(8)
     state = start(spec, PROBLEM)
-    cloud, _ = spec.drawing(state)
+    cloud, _ = spec.sampler(state)
     np.testing.assert_allclose(cloud.deviation, state.sigma * 10.0, rtol=1e-6)  # of a box 10 wide

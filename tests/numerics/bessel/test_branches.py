@@ -4,29 +4,29 @@ import jax
 import mpmath
 import numpy as np
 import pytest
-from bessel_table import by_argument, by_order, evaluate, family, shipped
+from bessel_table import argument_slope, evaluate, family, load_tables, order_slope
 
 from jaxgpu.numerics import log_kv
 from jaxgpu.numerics.bessel.branches import log_bessel
-from jaxgpu.numerics.bessel.uniform import Kind
+from jaxgpu.numerics.bessel.debye import BesselKind
 
 
-def first(v, x):
-    return log_bessel(Kind(1), v, x)
+def log_i(v, x):
+    return log_bessel(BesselKind(1), v, x)
 
 
-def second(v, x):
-    return log_bessel(Kind(-1), v, x)
+def log_k(v, x):
+    return log_bessel(BesselKind(-1), v, x)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("f, column, sign", [(first, "ratio_i", 1), (second, "ratio_k", -1)])
+@pytest.mark.parametrize("f, column, sign", [(log_i, "ratio_i", 1), (log_k, "ratio_k", -1)])
 def test_second_derivative_in_the_argument(f, column, sign):
     """Bessel's equation gives it from the first one; its cancellation costs the table digits."""
-    table = shipped()
+    table = load_tables()
     usual = (table["x"] > 1e-100) & (table["x"] < 1e100) & (table["v"] < 1e100)
     v, x = table["v"][usual], table["x"][usual]
-    got = evaluate(by_argument(by_argument(f)), v, x)
+    got = evaluate(argument_slope(argument_slope(f)), v, x)
     with mpmath.workdps(60):
         exact, lost = [], []
         for a, b, high, low in zip(v, x, table[column][usual], table.low[column][usual]):
@@ -66,19 +66,19 @@ def test_second_derivative_in_an_order_of_zero(x64):
         bend = mpmath.log(mpmath.besselk(h, 1.3) / mpmath.besselk(0, 1.3)) * 2 / h**2
     v, x = np.zeros(15), np.full(15, 1.3)
     with jax.disable_jit():  # to compile them takes longer
-        slope, curve = jax.jvp(lambda v: by_order(log_kv)(v, x), (v,), (np.ones(15),))
+        slope, curve = jax.jvp(lambda v: order_slope(log_kv)(v, x), (v,), (np.ones(15),))
     assert abs(slope[0]) < 1e-15 and abs(curve[0] / float(bend) - 1) < 1e-12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("f, name", [(first, "besseli"), (second, "besselk")])
+@pytest.mark.parametrize("f, name", [(log_i, "besseli"), (log_k, "besselk")])
 def test_third_and_mixed_derivatives(f, name):
     """Test in float32, whose programs are short, on both sides of its edge at s = 10."""
     v, x = np.array([0.25, 2.5, 7.0, 4.0, 24.0]), np.array([0.5, 3.0, 3.0, 0.25, 1.0])
 
     def derivatives(v, x):
-        third = by_argument(by_argument(by_argument(f)))
-        mixed = by_order(by_argument(f)), by_argument(by_order(f))
+        third = argument_slope(argument_slope(argument_slope(f)))
+        mixed = order_slope(argument_slope(f)), argument_slope(order_slope(f))
         return [g(v, x) for g in (third, *mixed)]
 
     got = evaluate(derivatives, v, x, np.float32)

@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from jaxgpu.numerics.bessel.coefficients import debye, low_order, reciprocal_gamma, uniform
-from jaxgpu.numerics.bessel.disk import DOUBLE, NEAR, SINGLE
+from jaxgpu.numerics.bessel.coefficients import debye, low_order_k, reciprocal_gamma, uniform_terms
+from jaxgpu.numerics.bessel.disk import DOUBLE, SINGLE, TEMME_LIMIT
 
 
 def test_the_first_terms_are_the_published_ones():
@@ -42,13 +42,13 @@ def test_as_many_terms_as_the_least_s_asks_for():
     w = np.linspace(0, 1, 200)
     for least in (10.0, 24.0, 60.0, 511.0):
         for accuracy in (2.0**-56, 2.0**-27):
-            kept = len(uniform(least, accuracy))
+            kept = len(uniform_terms(least, accuracy))
             worst = [
                 np.abs(np.polyval([float(c) for c in row[::-1]], w)).max() for row in debye(16)
             ]
             sizes = np.array(worst) / least ** np.arange(2.0, 18.0)
             assert np.all(sizes[kept:] <= accuracy) and sizes[kept - 1] > accuracy
-    assert [len(uniform(s, 2.0**-56)) for s in (24.0, 60.0, 511.0)] == [16, 9, 4]
+    assert [len(uniform_terms(s, 2.0**-56)) for s in (24.0, 60.0, 511.0)] == [16, 9, 4]
 
 
 @pytest.mark.parametrize("size, bound", [(SINGLE, 1e-9), (DOUBLE, 1e-16)])
@@ -62,15 +62,15 @@ def test_reciprocal_gamma(size, bound):
 @pytest.mark.parametrize("size, edge, u", [(SINGLE, 10.0, 2.0**-24), (DOUBLE, 24.0, 2.0**-53)])
 def test_low_order(size, edge, u):
     """Errors enter K_t and K_{t+1} by factors of at most 0.25 and 0.67: below u / 2 remains."""
-    rows = low_order(NEAR, edge, size.smooth)
+    rows = low_order_k(TEMME_LIMIT, edge, size.smooth)
     with mpmath.workdps(40):
-        width = mpmath.log(edge / NEAR) / 2
-        for x in np.geomspace(NEAR, edge, 9):
+        width = mpmath.log(edge / TEMME_LIMIT) / 2
+        for x in np.geomspace(TEMME_LIMIT, edge, 9):
             for t in map(mpmath.mpf, [0.0, 0.1, 0.3, 0.49]):
                 scale = mpmath.sqrt(2 * x / mpmath.pi) * mpmath.exp(x)
                 k, above = (scale * mpmath.besselk(order, x) for order in (t, t + 1))
                 powers = [polynomial(row, 4 * t * t) for row in rows]
-                z = mpmath.log(x / mpmath.sqrt(NEAR * edge)) / width
+                z = mpmath.log(x / mpmath.sqrt(TEMME_LIMIT * edge)) / width
                 slope = polynomial([i * c for i, c in enumerate(powers)][1:], z) / width
                 assert abs((k - 1) / (t * t - 0.25) - polynomial(powers, z)) < 2 * u
                 # x dK_t/dx = t K_t - x K_{t+1}, DLMF 10.29.2

@@ -3,10 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
-from bessel_table import by_argument, by_order, evaluate
+from bessel_table import argument_slope, evaluate, order_slope
 
-from jaxgpu.numerics.bessel import uniform
-from jaxgpu.numerics.bessel.uniform import Kind, polar
+from jaxgpu.numerics.bessel import debye
+from jaxgpu.numerics.bessel.debye import BesselKind, polar
 
 
 def angle(v, x):
@@ -18,17 +18,17 @@ def tilt(v, x):
 
 
 def slopes(v, x):
-    return [by(f)(v, x) for f in (angle, tilt) for by in (by_order, by_argument)]
+    return [by(f)(v, x) for f in (angle, tilt) for by in (order_slope, argument_slope)]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_slopes_and_ratio(sign):
     turn = np.linspace(0.1, 1, 4) * np.pi / 2
     v, x = (np.outer([24.0, 100.0], f(turn)).ravel() for f in (np.sin, np.cos))
-    v, x, kind = v, x + 1e-3, Kind(sign)
-    value = lambda v, x: uniform.log_bessel(kind, v, x)
-    others = lambda v, x: (uniform.slope(kind, v, x), by_order(value)(v, x))
-    forms = lambda v, x: (value(v, x), *others(v, x), uniform.ratio(kind, v, x))
+    v, x, kind = v, x + 1e-3, BesselKind(sign)
+    value = lambda v, x: debye.log_bessel(kind, v, x)
+    slope_pair = lambda v, x: (debye.derivative(kind, v, x), order_slope(value)(v, x))
+    forms = lambda v, x: (value(v, x), *slope_pair(v, x), debye.ratio(kind, v, x))
     got = evaluate(forms, v, x)
     bessel, h = mpmath.besseli if sign > 0 else mpmath.besselk, mpmath.mpf(10) ** -20
     with mpmath.workdps(120):
@@ -52,7 +52,7 @@ def test_nothing_overflows():
     want[3] = np.log(2) + np.log(top) - np.log(least)
     np.testing.assert_allclose(turn, want, rtol=1e-15, atol=1e-300)
     np.testing.assert_allclose(tilt, [np.sqrt(2) - 1, 0, 1, 0, 0], rtol=1e-15, atol=1e-300)
-    value = evaluate(lambda v, x: uniform.log_bessel(Kind(1), v, x), v[[0, 2]], x[[0, 2]])
+    value = evaluate(lambda v, x: debye.log_bessel(BesselKind(1), v, x), v[[0, 2]], x[[0, 2]])
     np.testing.assert_allclose(value, [top * (np.sqrt(2) - np.arcsinh(1)), top], rtol=1e-15)
 
 

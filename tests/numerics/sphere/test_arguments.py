@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import vonmises_fisher
 
 from jaxgpu.numerics import VonMisesFisher
-from jaxgpu.numerics.sphere.arguments import refuse_lengths, tolerance
+from jaxgpu.numerics.sphere.arguments import check_lengths, tolerance
 from jaxgpu.numerics.sphere.mixture import Mixture, fit_mixture, spherical_kmeans
-from jaxgpu.numerics.sphere.sampling import draw
+from jaxgpu.numerics.sphere.sampling import sample_vmf
 from jaxgpu.studies.directions import features
 
 KEY = jax.random.key(0)
@@ -25,7 +25,7 @@ def rows(seed=0, count=50, d=24):
     return features.unit(rng.normal(size=(count, d)) + rng.uniform(0, 2, d) * np.arange(d) / 2)
 
 
-def spoilt(how):
+def bad_rows(how):
     x = rows()
     if how == "nan":
         x[17, 3] = np.nan
@@ -47,7 +47,7 @@ SPOILT = ("nan", "inf", "half as long", "one is too long", "raw")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fit_refuses_what_scipy_refuses(how, dtype):
     """Former results: 0.0 and e1 for one nan, 3.1 instead of 10.1 for halves, nan for raw rows."""
-    x = spoilt(how).astype(dtype)
+    x = bad_rows(how).astype(dtype)
     with pytest.raises(ValueError):
         vonmises_fisher.fit(x.astype(np.float64))
     said = "fit: x holds nan or inf" if how in ("nan", "inf") else "fit: x has lengths? .*norm"
@@ -70,7 +70,7 @@ def test_fit_answers_as_scipy_does():
 
 
 def test_nan_that_cannot_be_seen_comes_out_as_nan():
-    x, good = (a.astype(np.float32) for a in (spoilt("nan"), rows()))
+    x, good = (a.astype(np.float32) for a in (bad_rows("nan"), rows()))
     weights = np.ones(50, np.float32)
     weights[3] = np.nan
     every = jax.jit(lambda *a: jax.vmap(VonMisesFisher.fit)(*map(jnp.stack, a)))
@@ -84,16 +84,16 @@ def test_rows_normalised_in_their_own_precision_pass(d):
     """Normalise float32 by the worst order of summation, left to right, and halves as JAX does."""
     x = np.random.default_rng(d).normal(size=(24, d)).astype(np.float32)
     left = np.cumsum(x * x, 1, dtype=np.float32)[:, -1:]
-    refuse_lengths("x", x / np.sqrt(left))
+    check_lengths("x", x / np.sqrt(left))
     normalised = jax.jit(lambda h: h / jnp.sqrt(jnp.sum(h * h, 1, keepdims=True)))
     for half in (jnp.float16, jnp.bfloat16):
         # float16 can represent sums up to 65504.
         h = np.asarray(normalised((x if d < 65536 else x / 8).astype(half)))
         off = np.abs(np.linalg.norm(h.astype(np.float64), axis=1) - 1).max()
         assert 1e-5 < off < tolerance(half, d)
-        refuse_lengths("x", h)
+        check_lengths("x", h)
     with pytest.raises(ValueError, match="within [14]e-05"):  # what they are in float32 is not unit
-        refuse_lengths("x", h.astype(np.float32))
+        check_lengths("x", h.astype(np.float32))
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_half_precisions_are_fitted_in_float32(half):
     assert got.concentration.dtype == half
     np.testing.assert_allclose(float(got.concentration), want.concentration, rtol=0.02)
     north = np.eye(1, 64, dtype=np.float32)[0]
-    p = VonMisesFisher(north.astype(half), np.asarray(829.0, half))  # 829^2 is no float16
+    p = VonMisesFisher(north.astype(half), np.asarray(829.0, half))  # 829^2 overflows float16
     want = VonMisesFisher(north, np.float32(p.concentration))
     eps = float(jnp.finfo(half).eps)
     np.testing.assert_allclose(float(p.entropy()), want.entropy(), rtol=eps)
@@ -166,7 +166,7 @@ def test_lists_integers_and_mixed_dtypes_are_what_they_stand_for():
 
 P = VonMisesFisher(NORTH, np.float32(2))
 METHODS = {
-    "resultant": lambda p: p.resultant,
+    "resultant": lambda p: p.resultant_length,
     "mean": lambda p: p.mean,
     "log_normalizer": lambda p: p.log_normalizer(),
     "log_prob": lambda p: p.log_prob(NORTH),
@@ -218,7 +218,7 @@ def test_means_keys_and_counts():
         VonMisesFisher.from_mean(np.nan * NORTH)
     assert VonMisesFisher.from_mean([1] + 23 * [0]).concentration == np.inf
     with pytest.raises(TypeError, match=r"sample: key is 0; .* pass jax.random.key\(seed\)"):
-        draw(0, NORTH, 1.0, 2)
+        sample_vmf(0, NORTH, 1.0, 2)
     for count in (-1, 2.5, np.nan, "two", None, True):
         with pytest.raises((ValueError, TypeError), match="sample: count=.*; it must be"):
             P.sample(KEY, count)

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conformance import no_compile
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 from jaxgpu.numerics import Mixture, VonMisesFisher, fit_mixture, spherical_kmeans
-from jaxgpu.numerics.sphere.mixture import maximise
+from jaxgpu.numerics.sphere.mixture import m_step
 
 
-def planted(d, concentrations, count, seed):
+def sample_mixture(d, concentrations, count, seed):
     """Sample about the first axes by Wood's rejection (1994); return float32 rows and labels."""
     rng, n, draws = np.random.default_rng(seed), d - 1, []
     for i, k in enumerate(concentrations):
@@ -51,7 +51,7 @@ def purity(labels, found):
 @pytest.mark.slow
 @pytest.mark.parametrize("hard", [False, True])
 def test_finds_planted_clusters(hard):
-    x, labels = planted(24, [60.0, 25.0, 100.0], 300, seed=0)
+    x, labels = sample_mixture(24, [60.0, 25.0, 100.0], 300, seed=0)
     for seed in range(2):
         fit = fit_mixture(x, 3, jax.random.key(seed), steps=10, hard=hard)
         mixture, history = fit.mixture, fit.history
@@ -63,13 +63,13 @@ def test_finds_planted_clusters(hard):
         # Allow 5 standard errors; one is about k sqrt(2 / (N (d - 1))).
         np.testing.assert_allclose(k, [60, 25, 100], rtol=5 * np.sqrt(2 / (300 * 23)))
         assert check_shapes(mixture) == {"K": 3, "d": 24}
-        if not hard:  # but for the thousandth of a vector that keeps components finite
+        if not hard:  # except for the thousandth of a vector that keeps components finite
             assert np.all(np.diff(history) > -1e-6)
 
 
 @pytest.mark.slow
 def test_one_component_is_the_plain_fit():
-    x, _ = planted(24, [8.0], 400, seed=2)
+    x, _ = sample_mixture(24, [8.0], 400, seed=2)
     mixture = fit_mixture(x, 1, jax.random.key(0), steps=2).mixture
     fit = VonMisesFisher.fit(x)
     np.testing.assert_allclose(mixture.concentrations[0], fit.concentration, rtol=1e-5)
@@ -81,7 +81,7 @@ def test_one_component_is_the_plain_fit():
 @pytest.mark.parametrize("hard", [False, True])
 def test_recovers_its_parameters_in_32768_dimensions(hard):
     d, count, planted_k = 32768, 30, np.array([12000.0, 20000.0, 40000.0])
-    x, labels = planted(d, planted_k, count, seed=3)
+    x, labels = sample_mixture(d, planted_k, count, seed=3)
     a, rise = mean_cosine(d, planted_k)
     # A mean of N samples is longer than A: its squared length is A^2 + (1 - A^2) / N.
     length = np.sqrt(a * a + (1 - a * a) / count)
@@ -120,13 +120,13 @@ def test_single_vectors_in_32768_dimensions_stay_finite():
 
 @pytest.mark.slow
 def test_a_second_fit_compiles_nothing_and_one_may_end_by_itself(tmp_path):
-    x, _ = planted(24, [40.0, 90.0], 60, seed=4)
+    x, _ = sample_mixture(24, [40.0, 90.0], 60, seed=4)
     fit_mixture(x, 2, jax.random.key(0), steps=20)
     with no_compile():
         whole = fit_mixture(x[::-1].copy(), 2, jax.random.key(1), steps=20)
     assert len(repr(whole).splitlines()) <= 15
-    settled = lambda state: state.gain < 1e-4
-    ended = fit_mixture(x, 2, jax.random.key(2), steps=20, until=settled)
+    is_settled = lambda state: state.gain < 1e-4
+    ended = fit_mixture(x, 2, jax.random.key(2), steps=20, until=is_settled)
     assert 1 < len(ended.history) < 21 and ended.history[-1] - ended.history[-2] < 1e-4
     # The history belongs to the current mixture: row 0 to the start, the last row to the result.
     last = jnp.mean(ended.mixture.log_prob(x))
@@ -141,14 +141,14 @@ def test_a_component_without_a_share_keeps_its_direction():
     x = jnp.eye(24)
     before = Mixture(x[:2], jnp.ones(2), jnp.zeros(2))
     share = jnp.zeros((24, 2)).at[:, 0].set(1)
-    after = jax.jit(maximise)(x, share, before)
+    after = jax.jit(m_step)(x, share, before)
     np.testing.assert_array_equal(after.mean_directions[1], x[1])
     assert after.concentrations[1] == 0 and np.isfinite(after.log_weights[1])
 
 
 def test_kmeans_starts_from_far_apart_vectors():
     """Select the best of eight candidates; the first alone sometimes misses a cluster for good."""
-    x, labels = planted(24, [500.0] * 6, 50, seed=1)
+    x, labels = sample_mixture(24, [500.0] * 6, 50, seed=1)
     for seed in range(30):
         start = spherical_kmeans(x, 6, jax.random.key(seed))
         assert len(set(np.asarray(start.mean_directions)[:, :6].argmax(1))) == 6, seed
@@ -161,19 +161,19 @@ def test_refuses_more_components_than_vectors():
 
 @pytest.mark.slow
 def test_a_refined_mixture_is_the_next_of_a_fit_and_leaves_out_what_weighs_nothing(x64):
-    x = unit(planted(52, [80.0, 160.0], 50, seed=3)[0])
+    x = unit(sample_mixture(52, [80.0, 160.0], 50, seed=3)[0])
     begun = spherical_kmeans(x, 2, jax.random.key(0))
     fitted = fit_mixture(x, 2, jax.random.key(0), steps=1).mixture
     more = np.concatenate([x, np.roll(x[:30], 1, axis=1)])
     weights = np.concatenate([np.ones(len(x)), np.zeros(30)])
-    refined = jax.jit(lambda begun: (begun.refined(x), begun.refined(more, weights)))(begun)
+    refined = jax.jit(lambda begun: (begun.em_step(x), begun.em_step(more, weights)))(begun)
     for found in refined:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12), found, fitted)
 
 
 @pytest.mark.slow
 def test_a_refined_mixture_is_differentiable_in_the_vectors_and_their_weights(x64):
-    x = unit(planted(52, [80.0, 160.0], 8, seed=4)[0])
+    x = unit(sample_mixture(52, [80.0, 160.0], 8, seed=4)[0])
     begun = spherical_kmeans(x, 2, jax.random.key(0))
     turned = np.roll(x, 1, axis=1)
 
@@ -184,7 +184,7 @@ def test_a_refined_mixture_is_differentiable_in_the_vectors_and_their_weights(x6
         weights = jnp.linspace(0.5, 1.5, len(x)).at[2].add(move[0])
         y = x + move[1] * turned
         y = y / jnp.linalg.norm(y, axis=1, keepdims=True)
-        return jnp.sum(begun.refined(y, weights).concentrations)
+        return jnp.sum(begun.em_step(y, weights).concentrations)
 
     _, slope = loss(np.zeros(2))
     for i, step in enumerate(1e-5 * np.eye(2)):

@@ -5,17 +5,17 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 from jaxgpu.numerics.sphere.von_mises_fisher import VonMisesFisher, log_sphere_area
 from jaxgpu.studies.directions import features
 
 
-def made(d, k, dtype=np.float64):
+def make_vmf(d, k, dtype=np.float64):
     return VonMisesFisher(np.eye(1, d, d - 1, dtype=dtype)[0], k)
 
 
-def along(d, k, f):
+def expectation(d, k, f):
     """Return E[f(t)] of the cosine t to the mean direction, by quadrature in 30 digits."""
     with mpmath.workdps(30):
         law = lambda t: mpmath.exp(k * t) * (1 - t * t) ** (mpmath.mpf(d - 3) / 2)
@@ -27,9 +27,9 @@ def along(d, k, f):
 def test_three_dimensions_in_closed_form(x64):
     x = np.array([[0.0, 0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
     k = np.array([1e-8, 0.3, 4.0, 300.0])
-    p = made(3, k)
+    p = make_vmf(3, k)
     every = jax.vmap(
-        lambda p: (p.log_prob(x), p.resultant, p.entropy()), (VonMisesFisher(None, 0),)
+        lambda p: (p.log_prob(x), p.resultant_length, p.entropy()), (VonMisesFisher(None, 0),)
     )
     log_p, resultant, entropy = every(p)
     # The closed forms are log(k / (4 pi sinh k)) and coth k - 1 / k.
@@ -39,14 +39,14 @@ def test_three_dimensions_in_closed_form(x64):
     a = 1 / np.tanh(k) - 1 / k
     np.testing.assert_allclose(resultant[1:], a, rtol=1e-13)
     np.testing.assert_allclose(entropy[1:], -log_c - k * a, rtol=1e-13)
-    assert check_shapes(made(3, np.float64(2))) == {"d": 3}
+    assert check_shapes(make_vmf(3, np.float64(2))) == {"d": 3}
     np.testing.assert_allclose(log_sphere_area(2), np.log(2 * np.pi), rtol=1e-15)
 
 
 @pytest.mark.parametrize("d, k", [(2, 1.3), (60, 70.0)])
 def test_mean_and_divergence_by_quadrature(x64, d, k):
-    p, q = made(d, k), made(d, 0.6 * k)
-    mean = float(along(d, k, lambda t: t))
+    p, q = make_vmf(d, k), make_vmf(d, 0.6 * k)
+    mean = float(expectation(d, k, lambda t: t))
     np.testing.assert_allclose(p.mean[-1], mean, rtol=1e-14)
     drop = float(p.log_normalizer() - q.log_normalizer())
     np.testing.assert_allclose(p.kl_divergence(q), 0.4 * k * mean - drop, rtol=1e-12)
@@ -74,21 +74,21 @@ def ratio(d, k):
 @pytest.mark.slow
 def test_smooth_at_no_concentration(x64):
     """The density is 1 + k t + ..., where t is the cosine: log C = log C_0 - k^2 / (2 d)."""
-    x, q = 0.6 * np.eye(1, 7)[0] + 0.8 * np.eye(1, 7, 6)[0], made(7, 0.3)
+    x, q = 0.6 * np.eye(1, 7)[0] + 0.8 * np.eye(1, 7, 6)[0], make_vmf(7, 0.3)
 
-    def every(k):
-        p = made(7, k)
+    def all_values(k):
+        p = make_vmf(7, k)
         return jnp.stack([p.log_normalizer(), p.log_prob(x), p.entropy(), p.kl_divergence(q)])
 
     def with_slope(k):
-        return jax.jvp(every, (k,), (1.0,))
+        return jax.jvp(all_values, (k,), (1.0,))
 
     # Run operation by operation, because compiling it takes longer.
     (value, first), (_, second) = jax.jvp(with_slope, (0.0,), (1.0,))
     np.testing.assert_allclose(value[2], log_sphere_area(7), rtol=1e-15)
     np.testing.assert_allclose(first, [0, 0.8, 0, -0.3 / 7], atol=1e-14)
     np.testing.assert_allclose(second, [1 / 7, -1 / 7, -1 / 7, 1 / 7], atol=1e-14)
-    np.testing.assert_allclose(made(7, 0.0).fisher_information(), (1 / 7, 0), rtol=1e-14)
+    np.testing.assert_allclose(make_vmf(7, 0.0).fisher_information(), (1 / 7, 0), rtol=1e-14)
 
 
 @pytest.mark.parametrize("d, k", [(2, 0.7), (131072, 60000.0)])
@@ -100,7 +100,7 @@ def test_few_and_many_dimensions_against_mpmath(x64, d, k):
         a = ratio(d, k)
         entropy = area + series - k * a
         rise = 1 - a * a - (d - 1) * a / k
-    p = made(d, k)
+    p = make_vmf(d, k)
     np.testing.assert_allclose(p.log_normalizer(), float(area + series), rtol=1e-14)
     # The entropy is a difference of terms as large as the logarithm of the area.
     np.testing.assert_allclose(p.entropy(), float(entropy), rtol=1e-13)
@@ -129,8 +129,8 @@ def test_fit_is_a_maximum_takes_weights_and_is_differentiable(x64):
     d = 52  # from here on the Bessel functions are short programs
     x = features.unit(np.random.default_rng(0).normal(size=(40, d)) + np.arange(d) / 8)
     fit = VonMisesFisher.fit(x)
-    near = lambda scale: VonMisesFisher(fit.mean_direction, scale * fit.concentration)
-    total = jax.jit(lambda scale: jnp.sum(near(scale).log_prob(x)))
+    scale_fit = lambda scale: VonMisesFisher(fit.mean_direction, scale * fit.concentration)
+    total = jax.jit(lambda scale: jnp.sum(scale_fit(scale).log_prob(x)))
     assert max(total(0.99), total(1.01)) < total(1.0)
     weights = np.random.default_rng(1).integers(0, 4, 40)
     twice = VonMisesFisher.fit(np.repeat(x, weights, axis=0))
@@ -186,4 +186,4 @@ def test_refuses_what_is_not_a_list_of_vectors():
 def test_the_mean_vector_in_three_dimensions():
     p = VonMisesFisher(np.float32([0, 0, 1]), np.float32(4))
     want = 1 / np.tanh(4) - 1 / 4
-    np.testing.assert_allclose(jax.jit(lambda p: p.resultant)(p), want, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lambda p: p.resultant_length)(p), want, rtol=1e-6)

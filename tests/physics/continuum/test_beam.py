@@ -25,12 +25,12 @@ def cantilever(cells, law, slim=8.0, young=1e6, nu=0.3, sag=0.01):
     y = np.asarray(simulate(scene, 1.2 * period, frames=60, measure=fall).history)
     t = np.linspace(0, 1.2, 61)
 
-    def fitted(w):
+    def fit_cosine(w):
         swing = 1 - np.cos(2 * np.pi * w * t)
         d = y @ swing / (swing @ swing)
         return np.sum((y - d * swing) ** 2), d / sag, w
 
-    return min(fitted(w) for w in np.linspace(0.8, 1.2, 401))[1:]
+    return min(fit_cosine(w) for w in np.linspace(0.8, 1.2, 401))[1:]
 
 
 @pytest.mark.slow

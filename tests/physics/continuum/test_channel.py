@@ -110,22 +110,22 @@ def test_a_sharp_step_is_differentiable_and_stable(x64):
         return jax.lax.fori_loop(0, steps, step, start).bodies[0]
 
     @jit_unoptimized
-    def ahead(v, steps, dt):
+    def end_and_slope(v, steps, dt):
         """Return a scalar of the final state, its derivative along `way`, and the energy in J."""
 
-        def seen(v):
+        def measures(v):
             last = end(v, steps, dt)
             place = jnp.sum(weight[:, None] * last.x[: len(x)])
             return place, jnp.sum(last.m[:, None] * last.v**2)
 
-        return jax.jvp(seen, (v,), (way,), has_aux=True)
+        return jax.jvp(measures, (v,), (way,), has_aux=True)
 
     usual, dt = 0.1 * way[::-1], float(scene.dt)
-    slope = ahead(usual, 20, dt)[1]
-    place = lambda h: ahead(usual + h * way, 20, dt)[0]
+    slope = end_and_slope(usual, 20, dt)[1]
+    place = lambda h: end_and_slope(usual + h * way, 20, dt)[0]
     central = [(place(h) - place(-h)) / (2 * h) for h in (1e-4, 1e-5, 1e-6)]
     assert min(abs(c - slope) for c in central) < 1e-6 * abs(slope)
 
     largest = 0.99 * 2.5 * dt
-    before, after = (ahead(0.05 * way, steps, largest)[2] for steps in (0, 300))
+    before, after = (end_and_slope(0.05 * way, steps, largest)[2] for steps in (0, 300))
     assert after < 0.5 * before

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conformance import assert_deterministic, avals, check_program, exports
+from conformance import assert_deterministic, assert_exports, avals, check_program
 from continuum_run import forward, jit_unoptimized, positions, velocities
 
 from jaxgpu.geometry import sdf
@@ -28,18 +28,18 @@ def scene(material, d=2, dtype=jnp.float32, v=0.0, gravity=True, n=N, centre=0.5
     return Scene((body,), Grid(dx, (n,) * d), down).prepare()
 
 
-def mixed(run, other, seed):
+def mix_bodies(run, other, seed):
     """Return the scene with some particles of another material, all of unequal volumes."""
     rng, body = np.random.default_rng(seed), run.bodies[0]
     mine = rng.random(len(body.x)) < 0.6
-    some = lambda a, which: a if np.ndim(a) < 2 else a[which]
+    select = lambda a, which: a if np.ndim(a) < 2 else a[which]
     bodies = tuple(
         Body(
             body.x[which],
             material,
             jnp.asarray(body.volume * rng.uniform(0.4, 1.2, which.sum()), body.x.dtype),
             density,
-            some(body.v, which),
+            select(body.v, which),
         )
         for which, material, density in ((mine, body.material, 1400.0), (~mine, other, 600.0))
     )
@@ -89,7 +89,7 @@ def test_momentum_and_angular_momentum_are_exact_in_float64(x64):
     """Use two materials in a disc that spins and drifts, with no face near."""
     run = scene(Corotated(2e4), 2, jnp.float64, gravity=False)
     run = with_flow(run, [[0, -2], [2, 0]], drift=(0.1, 0.05))
-    run = mixed(run, Liquid(2e4, 0.3, volume_correction=None), 1)
+    run = mix_bodies(run, Liquid(2e4, 0.3, volume_correction=None), 1)
     start = forward(run, run.init(), 1)  # the affine part is only there after a step
     end = forward(run, start, 500)
     (_, p, before), (_, q, after) = totals(start), totals(end)
@@ -107,7 +107,7 @@ def test_an_affine_flow_is_reproduced_exactly(x64, d=3):
     start = run.init()
     p = start.bodies[0]
     v = np.asarray(p.x) @ a.T + b
-    p = p.updated(v=v, C=a)
+    p = p.replace(v=v, C=a)
     step = jit_unoptimized(dataclasses.replace(run, dt=1e-12).step)
     end = step(dataclasses.replace(start, bodies=(p,)))
     full = np.asarray(p.active)
@@ -169,7 +169,7 @@ def test_pressure_pushes_outwards_by_its_virial():
     run = scene(HELD, gravity=False, n=8)
     state = run.init()
     body = state.bodies[0]
-    squeezed = dataclasses.replace(state, bodies=(body.updated(internal=0.9 * body.internal),))
+    squeezed = dataclasses.replace(state, bodies=(body.replace(internal=0.9 * body.internal),))
     after = corrected(run, squeezed, jnp.int32(0)).bodies[0]
     x, v, c, m = (np.asarray(a, float) for a in (body.x, after.v, after.C, body.m))
     moment = np.sum(m * (np.sum(x * v, 1) + (c[:, 0, 0] + c[:, 1, 1]) / 8**2 / 4))
@@ -202,7 +202,7 @@ def test_step_conforms():
     step, state = jax.jit(lambda s: run.step(s)), run.init()
     assert_deterministic(step, state)
     check_program(step, state)
-    exports(step, state)
+    assert_exports(step, state)
     assert avals(jax.eval_shape(step, state)) == avals(state)
 
 

@@ -23,9 +23,9 @@ from jaxgpu.physics.continuum import (
     simulate,
     simulation,
 )
+from jaxgpu.physics.continuum.grid.device_grids import Cut, Replica, Slab
 from jaxgpu.physics.continuum.grid.faces import PAD
-from jaxgpu.physics.continuum.grid.shared import Cut, Replica, Slab
-from jaxgpu.physics.continuum.partition import cuts, narrowest, partitioned
+from jaxgpu.physics.continuum.partition import cuts, make_partition, min_slab_planes
 
 LIQUID = Liquid(2e4, 0.3, volume_correction=0.1)
 FACES = ("slip", "periodic")  # so that x is the axis that is cut
@@ -43,7 +43,7 @@ def scene(materials, dtype=jnp.float64, cells=32, **grid):
     return Scene(bodies, Grid(dx, (cells, cells), **grid), (0.0, -9.81), (ball,)).prepare()
 
 
-def same(one, many, atol=1e-9):
+def assert_same(one, many, atol=1e-9):
     """Compare a state, particle by particle and tool by tool, with one device's."""
     for a, b in zip(one.bodies, many.bodies):
         np.testing.assert_allclose(positions(b), positions(a), atol=atol)
@@ -65,11 +65,11 @@ def runs_seen(monkeypatch):
     """Return a list of the runs of `simulate`, with states that are spread over the devices."""
     seen, run = [], simulation.run
 
-    def kept(*args, **kwargs):
+    def keep_run(*args, **kwargs):
         seen.append(run(*args, **kwargs))
         return seen[-1]
 
-    monkeypatch.setattr(simulation, "run", kept)
+    monkeypatch.setattr(simulation, "run", keep_run)
     return seen
 
 
@@ -78,7 +78,7 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     x64, monkeypatch, tmp_path
 ):
     """Share two programs, one for one device and one for three."""
-    run, three = scene((LIQUID, NeoHookean(2e4)), faces=FACES), mesh.devices(3)
+    run, three = scene((LIQUID, NeoHookean(2e4)), faces=FACES), mesh.make_mesh(3)
     how = {"measure": top, "until": is_late_or_fast}
     one = simulate(run, 0.1, frames=4, **how)
     seen = runs_seen(monkeypatch)
@@ -86,7 +86,7 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     assert len(many.state.bodies[0].chunks.m.sharding.device_set) == 3
     assert len(many.history) == 4 and int(seen[0].state.whole) == 0
     np.testing.assert_allclose(many.history, one.history, atol=1e-10)
-    same(one.state, many.state)
+    assert_same(one.state, many.state)
 
     simulate(run, 0.05, frames=2, mesh=three, out=tmp_path, **how)
     again = simulate(run, 0.1, frames=4, mesh=three, out=tmp_path, resume=True, **how)
@@ -101,19 +101,19 @@ def test_devices_change_nothing_and_a_run_on_them_resumes_to_the_same_bits(
     one = simulate(run, t, frames=4, **how)
     many = simulate(run, t, frames=4, mesh=three, **how)
     assert len(one.history) == 2 and int(seen[-1].state.whole) == 16
-    same(one.state, many.state)
+    assert_same(one.state, many.state)
 
     # Without faces there is no cut: all steps use the whole grid.
     run = dataclasses.replace(run, grid=dataclasses.replace(run.grid, faces=("periodic",) * 2))
     many = simulate(run, t, frames=4, mesh=three, **how)
     assert seen[-1].state.partition is None and int(seen[-1].state.whole) == 16
-    same(one.state, many.state)
+    assert_same(one.state, many.state)
 
 
 @pytest.mark.slow
 def test_slabs_in_space_follow_matter_that_crosses_the_box(x64):
     """A dam breaks along the cut axis: most particles change their device."""
-    dx, steps, three = 1 / 16, 306, mesh.devices(3)
+    dx, steps, three = 1 / 16, 306, mesh.make_mesh(3)
     x = fill_box((0.0, 0.0, 0.0), (0.45, 0.6, 0.2), dx / 2).astype(jnp.float64)
     water = Body(x, LIQUID, (dx / 2) ** 3)
     run = Scene((water,), Grid(dx, (24, 12, 4)), (0.0, -9.81, 0.0)).prepare()
@@ -121,41 +121,41 @@ def test_slabs_in_space_follow_matter_that_crosses_the_box(x64):
     shares = jax.jit(devices.shard_frame(run, three, steps))(start)
     moved = dx * np.asarray(shares.cuts - start.cuts)[1:-1]  # m
     assert int(shares.whole) == 0 and np.all(moved >= 1 / 16)
-    same(simulate(run, steps * float(run.dt)).state, devices.gather_state(run, shares))
+    assert_same(simulate(run, steps * float(run.dt)).state, devices.gather_state(run, shares))
 
 
 @pytest.mark.slow
 def test_the_derivative_is_that_of_one_device(x64):
-    run, two = scene((NeoHookean(2e4),)), mesh.devices(2)
+    run, two = scene((NeoHookean(2e4),)), mesh.make_mesh(2)
     start = devices.shard_state(run, two)
 
-    def fallen(young, shared):
+    def fall_energy(young, shared):
         now = dataclasses.replace(
             run, bodies=(dataclasses.replace(run.bodies[0], material=NeoHookean(young)),)
         )
         if shared:
-            end = _repeated(devices.shard_step(now, two), start)
+            end = _repeat_step(devices.shard_step(now, two), start)
             end = devices.gather_state(now, end)
         else:
-            end = _repeated(now.step, run.init())
+            end = _repeat_step(now.step, run.init())
         push = jnp.sum(end.tools[0].v ** 2)
         return push + jnp.sum(end.bodies[0].m * end.bodies[0].x[:, 1] ** 2)
 
     # Forward mode on one device compiles faster and is equally exact.
-    one = lambda young: jax.jvp(lambda young: fallen(young, False), (young,), (1.0,))[1]
-    many = jax.grad(lambda young: fallen(young, True))
-    slopes = [jit_unoptimized(slope)(2e4) for slope in (one, many)]
+    one_device = lambda young: jax.jvp(lambda young: fall_energy(young, False), (young,), (1.0,))[1]
+    many = jax.grad(lambda young: fall_energy(young, True))
+    slopes = [jit_unoptimized(slope)(2e4) for slope in (one_device, many)]
     np.testing.assert_allclose(*slopes, rtol=1e-10)
 
 
-def _repeated(step, state, steps=6):
+def _repeat_step(step, state, steps=6):
     return jax.lax.scan(lambda state, _: (step(state), None), state, length=steps)[0]
 
 
 @pytest.mark.slow
 def test_particles_are_spread_evenly_and_come_back_in_their_order():
     run, count = scene((Liquid(2e4, volume_correction=None),), jnp.float32, cells=60), 8
-    shares = devices.shard_state(run, mesh.devices(count))
+    shares = devices.shard_state(run, mesh.make_mesh(count))
     each = np.sum(np.asarray(shares.ids[0]).reshape(count, -1) > 0, 1)
     assert each.sum() == len(run.bodies[0].x) and each.max() < 1.3 * each.mean()
     back = devices.gather_state(run, shares)
@@ -166,21 +166,21 @@ def test_particles_are_spread_evenly_and_come_back_in_their_order():
 def test_a_grid_that_is_too_narrow_is_not_cut():
     run = scene((NeoHookean(2e4),), jnp.float32)
     chunks = [body.chunks for body in run.init().bodies]
-    assert partitioned(run, chunks, 7)[0].cut.devices == 7  # 34 of its 37 planes are needed
-    assert partitioned(run, chunks, 1) is None and partitioned(run, chunks, 8) is None
+    assert make_partition(run, chunks, 7)[0].cut.devices == 7  # 34 of its 37 planes are needed
+    assert make_partition(run, chunks, 1) is None and make_partition(run, chunks, 8) is None
 
 
 def slabs(function, cut, grid, at, *rows):
     """Evaluate a function of a slab and of rows on each device of a mesh, and stack the results."""
     row = jax.sharding.Mesh(np.array(jax.devices()[: cut.devices]), ("row",))
 
-    def on_one(*rows):
-        slab = Slab.of(grid, cut, "row", jnp.asarray(at, jnp.int32))
+    def on_device(*rows):
+        slab = Slab.from_grid(grid, cut, "row", jnp.asarray(at, jnp.int32))
         found = function(slab, *(a[0] for a in rows))
         return jax.tree.map(lambda a: a[None], found)
 
     spec = jax.sharding.PartitionSpec("row")
-    return jax.jit(jax.shard_map(on_one, mesh=row, in_specs=spec, out_specs=spec))(*rows)
+    return jax.jit(jax.shard_map(on_device, mesh=row, in_specs=spec, out_specs=spec))(*rows)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -199,7 +199,7 @@ def test_planes_about_a_cut_are_the_sum_of_what_both_sides_spread(axis):
         total += mine
         part = np.moveaxis(mine[start[k] : start[k] + planes], 0, axis)
         spread.append(part.reshape(-1, 4))
-    add = lambda slab, field: (slab.start, slab.summed(field))
+    add = lambda slab, field: (slab.start, slab.sum_copies(field))
     found, got = slabs(add, cut, grid, at, np.stack(spread).astype(np.float32))
     np.testing.assert_array_equal(found, start)
     got = np.asarray(got)
@@ -216,11 +216,11 @@ def test_each_plane_is_counted_once_and_has_its_place(x64):
     rows = np.tile(np.arange(22 * 31, dtype=np.int32), (3, 1))
     x = np.full((3, 1), 3.23)  # in units of dx: 12.3 from the lower face
 
-    def seen(slab, mass, rows, x):
-        places, home = slab.places(0, jnp.float64), slab.coordinate(x, 0)
-        return slab.start, slab.owned(mass, rows), places, slab.faced(0), home
+    def slab_values(slab, mass, rows, x):
+        places, home = slab.axis_positions(0, jnp.float64), slab.coordinate(x, 0)
+        return slab.start, slab.owned_mass(mass, rows), places, slab.has_faces(0), home
 
-    start, owned, places, faced, home = slabs(seen, cut, grid, at, mass, rows, x)
+    start, owned, places, faced, home = slabs(slab_values, cut, grid, at, mass, rows, x)
     start, owned = np.asarray(start), np.asarray(owned).reshape(3, 22, 31)
     for k in range(3):
         mine = np.arange(22) + start[k]
@@ -241,9 +241,13 @@ def test_particles_are_held_within_a_plane_of_home(x64):
     cut = Cut(axis=0, planes=22, reach=2, devices=3)
     x = np.append(2.0 + 0.1 * (base + 1 - PAD), [np.nan, np.inf, -np.inf])
     x, full = np.tile(x, (3, 1)), np.ones((3, len(x)))
-    holds = lambda slab, x, m: jax.vmap(lambda x, m: slab.holds(x[None], m[None]))(x, m)
-    both = lambda slab, x, m: (holds(slab, x, m), holds(slab, x, 0 * m), slab.holds(x, m))
-    each, empty, together = map(np.asarray, slabs(both, cut, grid, at, x, full))
+    is_held = lambda slab, x, m: jax.vmap(lambda x, m: slab.contains(x[None], m[None]))(x, m)
+    held_masks = lambda slab, x, m: (
+        is_held(slab, x, m),
+        is_held(slab, x, 0 * m),
+        slab.contains(x, m),
+    )
+    each, empty, together = map(np.asarray, slabs(held_masks, cut, grid, at, x, full))
     low, high = np.array([-np.inf, 10, 18])[:, None], np.array([11, 19, np.inf])[:, None]
     np.testing.assert_array_equal(each[:, :-3], (base >= low) & (base <= high))
     assert empty.all() and not each[:, -3:].any() and not together.any()
@@ -258,7 +262,7 @@ def test_cuts_leave_room_and_move_by_a_plane(seed):
     counts[low : high + 1] = rng.integers(1, 1000, high + 1 - low)
     shared = jax.jit(cuts, static_argnames="cut")
     before = np.asarray(shared(jnp.asarray(counts), cut))
-    room, least = cut.planes - cut.zone, narrowest(cut.reach, n)
+    room, least = cut.planes - cut.zone, min_slab_planes(cut.reach, n)
     ends = (0 if low < least[0] else low, planes if high + 1 > planes - least[-1] else high + 1)
     assert (before[0], before[-1]) == ends
     assert before[1] >= least[0] and before[-2] <= planes - least[-1]
@@ -271,7 +275,7 @@ def test_sources_are_refused():
     drain = Collector(sdf.Ball(0.1))
     run = dataclasses.replace(scene((Liquid(2e4),), jnp.float32), sources=(drain,))
     with pytest.raises(ValueError, match="runs on one device"):
-        simulate(run, 0.1, mesh=mesh.devices(2))
+        simulate(run, 0.1, mesh=mesh.make_mesh(2))
 
 
 def test_no_mesh_is_refused():
@@ -290,7 +294,7 @@ def test_a_box_is_cut_where_matter_is_long_and_across_no_fall(axis):
         x = fill_box(tuple(low), tuple(1 - low), 0.025)
         scene = Scene((Body(x, NeoHookean(), 0.025**2),), Grid(0.05, (20, 20)), gravity).prepare()
         chunks = [body.chunks for body in scene.init().bodies]
-        return partitioned(scene, chunks, 2)[0].cut.axis
+        return make_partition(scene, chunks, 2)[0].cut.axis
 
     thin = np.full(2, 0.45)
     thin[axis] = 0.1

@@ -21,7 +21,7 @@ from jaxgpu.physics.continuum import (
     fill_box,
     rollout,
 )
-from jaxgpu.physics.continuum.trajectory import _nested_scan, levels
+from jaxgpu.physics.continuum.trajectory import _nested_scan, choose_levels
 
 DX = 1 / 8
 
@@ -166,7 +166,7 @@ def test_levels_are_the_fewest_that_fit():
     x = jnp.full((1000, 2), 0.5)
     scene = Scene((Body(x, Liquid(), 1e-4),), Grid(DX, (8, 8))).prepare()
     state = scene.init()
-    plans = [levels(scene, state, 400, 10, budget) for budget in (1e12, 3e7, 8e6, 1)]
+    plans = [choose_levels(scene, state, 400, 10, budget) for budget in (1e12, 3e7, 8e6, 1)]
     assert plans[0] == (0, 1) and plans[1] == (1, 1) and plans[2] == (2, 1)
     assert plans[3] == (3, 3)
 
@@ -180,11 +180,11 @@ def test_what_fits_a_gibibyte_is_kept_and_nothing_done_twice():
     grid = Grid(DX, (8, 8))
 
     def again(frames, **how):
-        def last(x):
+        def last_time(x):
             scene = Scene((Body(x, NeoHookean(1e4), 1e-4),), grid, dt=1e-3)
             return rollout(scene, scene.init(), frames, substeps=1, **how)[0].t
 
-        return str(jax.make_jaxpr(last)(x)).count("remat")
+        return str(jax.make_jaxpr(last_time)(x)).count("remat")
 
     once, twice = (again(40, checkpoint=(outer, 1)) for outer in (0, 2))
     assert once < twice
@@ -220,7 +220,7 @@ def test_a_particle_at_the_rim_of_a_spline_moves_freely_and_so_does_its_derivati
     start = scene.init()
 
     def end(v):
-        body = start.bodies[0].updated(v=v)
+        body = start.bodies[0].replace(v=v)
         return scene.step(dataclasses.replace(start, bodies=(body,))).bodies[0].x[0, 0]
 
     place, slope = jit_unoptimized(jax.value_and_grad(end))(jnp.float32(0.3))

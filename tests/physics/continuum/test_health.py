@@ -8,7 +8,7 @@ import pytest
 from continuum_run import jit_unoptimized
 
 from jaxgpu.physics.continuum import Body, Grid, Liquid, Scene, examine
-from jaxgpu.physics.continuum.health import Health
+from jaxgpu.physics.continuum.health import GradientHealth
 
 FRAMES, RATE = 8, 0.4
 
@@ -23,7 +23,7 @@ def test_growth_and_the_frame_that_breaks(x64):
         body = state.bodies[0]
         # The square root has no slope at zero, which is the control in the broken frame.
         faster = body.v * jnp.exp(RATE + 0 * jnp.sqrt(control * body.x[:, :1]))
-        body = body.updated(v=faster)
+        body = body.replace(v=faster)
         return scene, dataclasses.replace(state, bodies=(body,))
 
     speed = lambda state, _: jnp.sum(state.bodies[0].v[:, 0])
@@ -31,7 +31,7 @@ def test_growth_and_the_frame_that_breaks(x64):
     for fault in (-1, 3):
         controls = np.where(np.arange(FRAMES) == fault, 0.0, 1.0)
         value, slope, health = run(controls)
-        assert int(health.breaks_at) == fault
+        assert int(health.broken_frame) == fault
         np.testing.assert_array_equal(np.asarray(health.broken) > 0, np.arange(FRAMES) <= fault)
         sound = slice(fault + 1, None)
         left = np.arange(FRAMES, 0, -1)
@@ -47,6 +47,8 @@ def test_growth_and_the_frame_that_breaks(x64):
 
 
 def test_the_last_frame_that_breaks_is_told_and_none_where_all_hold():
-    health = Health(x=jnp.ones(4), v=jnp.ones(4), broken=jnp.zeros(4), span=jnp.float32(1.0))
-    assert health.breaks_at == -1
-    assert dataclasses.replace(health, broken=jnp.array([2.0, 0, 3, 0])).breaks_at == 2
+    health = GradientHealth(
+        x=jnp.ones(4), v=jnp.ones(4), broken=jnp.zeros(4), span=jnp.float32(1.0)
+    )
+    assert health.broken_frame == -1
+    assert dataclasses.replace(health, broken=jnp.array([2.0, 0, 3, 0])).broken_frame == 2

@@ -25,7 +25,7 @@ def array(m):
     return np.array([[np.asarray(x) for x in row] for row in m])
 
 
-def strained(law, f, d):
+def strain_once(law, f, d):
     """Return the state and stress after one step from rest to the deformation f."""
     matter, tau = stress(law, law.rest(jnp.ones(()), d), mat(f - np.eye(d)), 1.0)
     return matter, array(tau)
@@ -46,7 +46,7 @@ def test_elastic_stresses_are_those_of_the_matrix_formulas(x64, d):
             Corotated(E, NU): 2 * MU * (f - r) @ f.T + LAM * (j - 1) * j * eye,
         }
         for law, want in expected.items():
-            np.testing.assert_allclose(strained(law, f, d)[1], want, rtol=1e-11, atol=1e-9 * E)
+            np.testing.assert_allclose(strain_once(law, f, d)[1], want, rtol=1e-11, atol=1e-9 * E)
 
 
 def test_small_strain_is_hooke(x64):
@@ -54,7 +54,7 @@ def test_small_strain_is_hooke(x64):
     want = 2 * MU * strain + LAM * np.trace(strain) * np.eye(3)
     laws = [NeoHookean(E, NU), Corotated(E, NU), VonMises(E, NU, 1e9), Snow(E, NU, hardening=0.0)]
     for law in laws:
-        got = strained(law, np.eye(3) + strain, 3)[1]
+        got = strain_once(law, np.eye(3) + strain, 3)[1]
         # The error is of second order in a strain of 1e-7.
         np.testing.assert_allclose(got, want, atol=1e-12 * E, err_msg=type(law).__name__)
     np.testing.assert_allclose(lame(E, NU), (MU, LAM))
@@ -104,8 +104,8 @@ def test_herschel_bulkley_flow_curve(x64, index):
         rate[0, 1] = shear
         tau = array(stress(law, jnp.ones(()), mat(rate), 1e-9)[1])
         np.testing.assert_allclose(tau[0, 1], 12 + 2 * shear**index, rtol=1e-6)
-    sheared = lambda g: law.stress(jnp.ones(()), ((0.0, g), (0.0, 0.0)), 1e-9)[1][0][1]
-    slope = jit_unoptimized(jax.grad(sheared))
+    shear_stress = lambda g: law.stress(jnp.ones(()), ((0.0, g), (0.0, 0.0)), 1e-9)[1][0][1]
+    slope = jit_unoptimized(jax.grad(shear_stress))
     assert np.isfinite(slope(0.0)) and slope(0.0) > 0
 
 
@@ -114,12 +114,12 @@ def test_von_mises_in_uniaxial_strain_and_shear(x64, hardening):
     law = VonMises(E, NU, yield_stress=900.0, hardening=hardening)
     # The stretch keeps volume: dev e = e, trial |e| = sqrt(3/2) a along (2, -1, -1) / sqrt 6.
     a = 0.2
-    matter, tau = strained(law, np.diag(np.exp([a, -a / 2, -a / 2])), 3)
+    matter, tau = strain_once(law, np.diag(np.exp([a, -a / 2, -a / 2])), 3)
     # The equivalent stress is 3 mu a - 3 mu p = sigma_y + H p.
     p = (3 * MU * a - 900.0) / (3 * MU + hardening)
     np.testing.assert_allclose(matter.history, p, rtol=1e-10)
     np.testing.assert_allclose(tau[0, 0] - tau[1, 1], 900.0 + hardening * p, rtol=1e-10)
-    below = strained(law, expm(np.array([[0, 0.01, 0], [0.01, 0, 0], [0, 0, 0]])), 3)
+    below = strain_once(law, expm(np.array([[0, 0.01, 0], [0.01, 0, 0], [0, 0, 0]])), 3)
     np.testing.assert_allclose(below[1][0, 1], 2 * MU * 0.01, rtol=1e-10)  # elastic
     assert below[0].history == 0
 
@@ -168,7 +168,7 @@ def test_sand_stays_on_or_inside_the_mohr_coulomb_cone(x64):
 def test_sand_in_triaxial_compression_fails_at_the_friction_angle(x64):
     # The definition of phi is sigma_1 / sigma_3 = (1 + sin phi) / (1 - sin phi).
     phi = 0.5
-    tau = strained(DruckerPrager(E, NU, phi), np.diag(np.exp([-0.3, 0.1, 0.1])), 3)[1]
+    tau = strain_once(DruckerPrager(E, NU, phi), np.diag(np.exp([-0.3, 0.1, 0.1])), 3)[1]
     ratio = tau[0, 0] / tau[1, 1]
     np.testing.assert_allclose(ratio, (1 + np.sin(phi)) / (1 - np.sin(phi)), rtol=1e-8)
 
@@ -176,7 +176,7 @@ def test_sand_in_triaxial_compression_fails_at_the_friction_angle(x64):
 def test_sand_fitted_to_plane_strain_fails_there_at_the_friction_angle(x64):
     phi = 0.5
     law = DruckerPrager(E, NU, phi, plane=True)
-    matter, tau = strained(law, np.diag([0.98, 0.98]), 2)
+    matter, tau = strain_once(law, np.diag([0.98, 0.98]), 2)
     for _ in range(40):  # shear at constant area until the stress out of the plane has settled
         matter, tau = stress(law, matter, mat(np.diag([-0.5, 0.5])), 0.01)
     low, high = np.sort(np.diag(array(tau)))
@@ -199,7 +199,7 @@ def test_sand_gives_back_the_volume_it_gained_before_it_presses(x64):
 
 def test_snow_keeps_stretches_within_limits_and_hardens(x64):
     law = Snow(E, NU, compression=0.025, stretch=0.0075, hardening=10.0)
-    matter, tau = strained(law, np.diag([0.9, 1.0, 1.05]), 3)
+    matter, tau = strain_once(law, np.diag([0.9, 1.0, 1.05]), 3)
     s = np.diag(array(matter.F))
     np.testing.assert_allclose(s, [0.975, 1.0, 1.0075])
     ratio = 0.9 * 1.05 / (0.975 * 1.0075)

@@ -15,24 +15,24 @@ LAWS = [
 ]  # fmt: skip
 
 
-def named(law):
+def page_name(law):
     return re.sub(r"(?<!^)(?=[A-Z])", "_", law.__name__).lower()
 
 
 def test_every_material_has_its_page_and_no_page_is_left_over():
-    assert sorted(map(named, LAWS)) == sorted(page.stem for page in PAGES.glob("*.md"))
+    assert sorted(map(page_name, LAWS)) == sorted(page.stem for page in PAGES.glob("*.md"))
     offered = [getattr(continuum, name) for name in continuum.__all__]
     laws = [a for a in offered if isinstance(a, type) and hasattr(a, "kinematic_viscosity")]
     assert set(laws) - {continuum.Material} == set(LAWS)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS, ids=named)
+@pytest.mark.parametrize("law", LAWS, ids=page_name)
 def test_a_page_runs_and_names_every_parameter_with_its_default(law, capsys):
-    text = (PAGES / f"{named(law)}.md").read_text()
+    text = (PAGES / f"{page_name(law)}.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert blocks and "\n| parameter of `" + law.__name__ in text and "doi.org" in text
-    exec(compile("\n".join(blocks), f"{named(law)}.md", "exec"), {})
+    exec(compile("\n".join(blocks), f"{page_name(law)}.md", "exec"), {})
     assert capsys.readouterr().out  # it shows something
     table = text.split("| parameter of")[1].split("\n\n")[0]
     for field in dataclasses.fields(law):

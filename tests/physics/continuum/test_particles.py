@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics.continuum import Body, Grid, Liquid, NeoHookean, Scene, Snow, VonMises
-from jaxgpu.physics.continuum.particles import Particles, fill, slotted
+from jaxgpu.physics.continuum.particles import Particles, chunk_shape, fill
 
 GRID = Grid(0.1, (10, 12, 14), lower=(1.0, -1.0, 0.5))
 COUNT = 1500
@@ -38,7 +38,7 @@ def body(material, capacity=0):
 )
 def test_chunks_are_alike_of_whole_vectors_and_at_most_1024_slots(slots, shares, want):
     """Count by hand: fewest chunks, a multiple of the shares; slots in multiples of eight."""
-    assert slotted(slots, shares) == want
+    assert chunk_shape(slots, shares) == want
 
 
 @pytest.mark.parametrize("capacity", [pytest.param(0, marks=pytest.mark.slow), 2000])
@@ -84,7 +84,7 @@ def test_what_is_put_into_slots_comes_out_of_them():
     C, F = (jnp.asarray(rng.normal(size=(n, 3, 3)), jnp.float32) for _ in range(2))
     x, m = (jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((n, 3), (n,)))
     internal = dataclasses.replace(filled.internal, F=F, history=m)
-    moved = filled.updated(x=x, m=m, C=C, internal=internal, v=(7.0, 8.0, 9.0))
+    moved = filled.replace(x=x, m=m, C=C, internal=internal, v=(7.0, 8.0, 9.0))
     for name, want in (("x", x), ("m", m), ("C", C)):
         np.testing.assert_array_equal(getattr(moved, name), want)
     np.testing.assert_array_equal(moved.internal.F, F)
@@ -98,7 +98,7 @@ def test_what_is_put_into_slots_comes_out_of_them():
     np.testing.assert_array_equal(both.internal.F[1], F)
     assert isinstance(moved, Particles) and filled.chunks.x[0].shape == (2, 752)
     with pytest.raises(ValueError, match="broadcast"):
-        filled.updated(x=x[:3])
+        filled.replace(x=x[:3])
 
 
 def test_a_view_shows_filled_slots_alone():
@@ -123,5 +123,5 @@ def test_what_a_law_keeps_is_an_array_whose_axes_are_those_of_its_tuples():
     rng = np.random.default_rng(0)
     shapes = {"J": (slots,), "one": (slots, 1), "F": (slots, 2, 3)}
     want = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    got = particles.updated(internal=want).internal
+    got = particles.replace(internal=want).internal
     jax.tree.map(np.testing.assert_array_equal, got, want)

@@ -24,14 +24,14 @@ def scene(tools=()):
     return Scene((left, right), Grid(DX, (16, 12, 16)), (0.0, -9.81, 0.0), tools).prepare()
 
 
-def drawn(spec, state):
+def draw_image(spec, state):
     return np.asarray(picture(spec, state, CAMERA, (RED, BLUE)))
 
 
 @pytest.mark.slow
 def test_bodies_have_their_colours_where_they_are():
     spec = scene()
-    image = drawn(spec, spec.init())
+    image = draw_image(spec, spec.init())
     assert image.shape == (24, 32, 3) and np.isfinite(image).all()
     redness = image[..., 0] - image[..., 2]
     assert redness[8:16, 10:14].min() > 0.3 and redness[8:16, 18:22].max() < -0.3
@@ -41,15 +41,15 @@ def test_slots_without_mass_are_not_seen():
     spec = scene()
     state = spec.init()
     left, right = state.bodies
-    gone = right.updated(m=jnp.zeros_like(right.m))
-    image = drawn(spec, dataclasses.replace(state, bodies=(left, gone)))
+    gone = right.replace(m=jnp.zeros_like(right.m))
+    image = draw_image(spec, dataclasses.replace(state, bodies=(left, gone)))
     assert (image[..., 2] <= image[..., 0] + 0.05)[8:16, 18:22].all()
 
 
 @pytest.mark.slow
 def test_a_tool_shows_and_what_is_behind_it_shines_through():
     plain, spec = scene(), scene((Collider(sdf.Ball(0.04), (0.09, 0.12, 0.26)),))
-    before, after = drawn(plain, plain.init()), drawn(spec, spec.init())
+    before, after = draw_image(plain, plain.init()), draw_image(spec, spec.init())
     changed = np.abs(after - before).max(-1) > 1e-3
     assert changed[8:16, 10:14].any() and not changed[:, 17:].any()
     assert (after[..., 0] > after[..., 2])[8:16, 10:14].all()

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from continuum_run import forward, positions
-from refused_scenes import BODY, GRID, changed, refused
+from invalid_scenes import BODY, GRID, assert_refused, change_body
 
 from jaxgpu.physics.continuum import Body, Grid, NeoHookean, Scene, count_lost, fill_box, simulate
 
@@ -36,7 +36,7 @@ def test_a_number_of_frames_or_a_time_that_is_none_is_refused():
         (1.0, 0, "simulate: frames=0; it must be a whole number of at least 1"),
     ):
         with pytest.raises((ValueError, TypeError), match=re.escape(words)):
-            simulate(changed(), t, frames=frames)
+            simulate(change_body(), t, frames=frames)
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def test_a_box_that_is_none_is_refused(fields, words):
 
 def test_what_needs_values_says_so_inside_jit():
     with pytest.raises(TypeError, match="prepare: the bodies hold values that are being traced"):
-        jax.jit(lambda x: changed(x=x).prepare().dt)(BODY.x)
+        jax.jit(lambda x: change_body(x=x).prepare().dt)(BODY.x)
     with pytest.raises(ValueError, match="step: the scene has no dt; use scene.prepare()"):
-        jax.jit(lambda s: changed().step(s))(changed().init())
+        jax.jit(lambda s: change_body().step(s))(change_body().init())
 
 
 def test_an_unstable_step_is_refused_with_the_figure():
     limit = 0.8 * 0.1 / float(BODY.material.sound_speed(1000.0))
     scene = Scene((BODY,), GRID, dt=1.01 * limit)
-    refused(scene, f"it must lie in (0, {limit:.3g}]")
+    assert_refused(scene, f"it must lie in (0, {limit:.3g}]")
     assert dataclasses.replace(scene, dt=0.99 * limit).prepare().dt == 0.99 * limit
 
 
@@ -92,14 +92,14 @@ def test_the_limit_is_where_motion_blows_up():
     for factor, stable in ((0.99, True), (2.0, False)):
         scene = Scene((dataclasses.replace(BODY, v=v),), GRID, dt=factor * limit)
         speed = np.max(np.abs(forward(scene, scene.init(), 300).bodies[0].v))
-        assert bool(speed < 0.5) == stable  # nan is no small speed
+        assert bool(speed < 0.5) == stable  # nan does not count as a small speed
 
 
 def test_lost_counts_what_is_outside_or_no_number():
-    scene = changed()
+    scene = change_body()
     state = scene.init()
     body = state.bodies[0]
     far = body.x.at[0, 0].set(9.0).at[1, 0].set(jnp.nan).at[2, 0].set(-0.05)
-    body = body.updated(x=far)
+    body = body.replace(x=far)
     assert int(count_lost(scene, dataclasses.replace(state, bodies=(body,)))) == 2
     assert int(count_lost(scene, state)) == 0

@@ -42,7 +42,7 @@ stress = jax.jit(lambda law, matter, flow, dt: law.stress(matter, flow, dt))
 
 
 @partial(jax.jit, static_argnums=2)
-def sheared(law, rate, d, strain=0.08, steps=400):
+def shear_stress(law, rate, d, strain=0.08, steps=400):
     """Return the stress after simple shear at a given rate, from a pressure of about 1e3 Pa."""
     matter, tau = law.stress(law.rest(jnp.ones(()), d), mat(-4e-5 * 3 / d * np.eye(d)), 1.0)
     flow = tuple(tuple(rate * float((i, j) == (0, 1)) for j in range(d)) for i in range(d))
@@ -56,7 +56,7 @@ def test_friction_in_steady_shear_is_that_published(x64, d):
     rest, rise, half, solid = BEADS
     for number in (1e-4, 1e-2, 0.1, 1.0, 10.0):
         rate = number * np.sqrt(1e3 / solid) / 1e-3
-        tau = array(sheared(beads(d), rate, d))
+        tau = array(shear_stress(beads(d), rate, d))
         seen = rate * 1e-3 / np.sqrt(-np.trace(tau) / d / solid)
         want = rest + rise / (half / seen + 1)
         np.testing.assert_allclose(friction(tau), want, rtol=1e-5)
@@ -65,7 +65,7 @@ def test_friction_in_steady_shear_is_that_published(x64, d):
 def test_friction_in_plane_shear_is_the_sine_of_the_angle(x64):
     # It is not its tangent: at constant volume the sheared plane is not the closest to failure.
     for angle in np.deg2rad([20.0, 30.0, 36.1]):
-        tau = array(sheared(DruckerPrager(1e7, 0.3, angle, plane=True), 1.0, 2))
+        tau = array(shear_stress(DruckerPrager(1e7, 0.3, angle, plane=True), 1.0, 2))
         np.testing.assert_allclose(friction(tau), np.sin(angle), rtol=1e-5)
 
 
@@ -94,11 +94,11 @@ def test_a_large_step_ends_where_the_law_meets_the_strain_it_relaxed(x64, seed):
     shear, bulk = 1e4 / 2.6, 1e4 / 1.2
     p, trial = -bulk * e.sum(), 2**0.5 * shear * np.linalg.norm(e - e.mean())
 
-    def beyond(t):
+    def residual(t):
         number = (trial - t) / (shear * dt) * 0.05 * np.sqrt(solid / p)
         return t / p - rest - rise * number / (half + number)
 
-    want = brentq(beyond, 0, trial) / p if beyond(trial) > 0 else trial / p
+    want = brentq(residual, 0, trial) / p if residual(trial) > 0 else trial / p
     np.testing.assert_allclose(friction(array(tau))[0], want, rtol=1e-9)
     assert rest + 0.03 < want < rest + rise or want == trial / p
 

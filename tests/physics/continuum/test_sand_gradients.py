@@ -15,7 +15,7 @@ from jaxgpu.physics.continuum.materials.elastic import deform
 DX, STEPS = 1 / 8, 50
 
 
-def full(p):
+def full_box(p):
     """Return a box full of sand, pressed by 3 % in every direction, and its state."""
     law = DruckerPrager(p["young"], p["poisson"], p["angle"], plane=True)
     body = Body(p["x"], law, (DX / 2) ** 2, v=p["v"])
@@ -23,7 +23,7 @@ def full(p):
     state = scene.init()
     sand = state.bodies[0]
     pressed = dataclasses.replace(sand.internal, F=0.97 * sand.internal.F)
-    return scene, dataclasses.replace(state, bodies=(sand.updated(internal=pressed),))
+    return scene, dataclasses.replace(state, bodies=(sand.replace(internal=pressed),))
 
 
 def inputs():
@@ -39,17 +39,17 @@ def inputs():
 
 
 def loss(p):
-    end, _ = rollout(*full(p), jnp.zeros(5), lambda *a: a[:2], substeps=STEPS // 5)
+    end, _ = rollout(*full_box(p), jnp.zeros(5), lambda *a: a[:2], substeps=STEPS // 5)
     x, y = end.bodies[0].x[: len(p["x"])].T
     weight = np.cos(1.3 * np.arange(float(len(x))))
     return jnp.sum(weight * x) + jnp.sum(weight[::-1] * y**2)
 
 
-def cases(p):
+def case_masks(p):
     """Return masks of flowing and of separated particles: [steps, 2, particles]."""
-    scene, state = full(p)
+    scene, state = full_box(p)
 
-    def one(state, _):
+    def step_cases(state, _):
         b = state.bodies[0].chunks
         after, _ = scene.bodies[0].material.stress(b.internal, b.C, scene.dt)
         trial = deform(b.internal.F, b.C, scene.dt)
@@ -57,13 +57,13 @@ def cases(p):
         seen = jnp.stack([change > 1e-11, after.history > 0])
         return scene.step(state), seen.reshape(2, -1)[:, : len(p["x"])]
 
-    return lax.scan(one, state, None, length=STEPS)[1]
+    return lax.scan(step_cases, state, None, length=STEPS)[1]
 
 
 @pytest.mark.slow
 def test_every_input_against_differences_between_kinks(x64):
     """Test as for other materials, with steps in which no particle changes its case."""
-    both, seen = jit_unoptimized(jax.value_and_grad(loss)), jit_unoptimized(cases)
+    both, seen = jit_unoptimized(jax.value_and_grad(loss)), jit_unoptimized(case_masks)
     value = lambda p: both(p)[0]
     p = inputs()
     flows, apart = np.asarray(seen(p)).any(0)

@@ -13,7 +13,7 @@ from jaxgpu.geometry import sdf
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.physics.continuum import Body, Grid, Scene, fill_box, rollout, simulate, simulation
 from jaxgpu.physics.continuum.materials import Liquid, NeoHookean
-from jaxgpu.physics.continuum.simulation import Watch, _raise_lost
+from jaxgpu.physics.continuum.simulation import FrameRecord, _raise_lost
 from jaxgpu.physics.continuum.tools import Collider
 
 DX = 1 / 10
@@ -46,34 +46,34 @@ def height(state):
     return jnp.stack([jnp.sum(b.m * b.x[:, 1]) / jnp.sum(b.m) for b in state.bodies])
 
 
-def low(state):
+def is_low(state):
     return height(state)[0] < 0.43
 
 
 def test_the_first_frame_that_lost_a_particle_is_named():
     lost, t, none = np.array([0, 1, 5]), np.array([0.0, 0.1, 0.2]), np.zeros((3, 2), bool)
     with pytest.raises(FloatingPointError, match="simulate: 1 particles were .* at t=0.1 s"):
-        _raise_lost(Watch(None, lost, t, none.astype(int), none))
+        _raise_lost(FrameRecord(None, lost, t, none.astype(int), none))
     tools = np.array([[False, False], [False, True], [True, True]])
     with pytest.raises(FloatingPointError, match=r"colliders\[1\] had left .* at t=0.1 s"):
-        _raise_lost(Watch(None, lost, t, none.astype(int), tools))
+        _raise_lost(FrameRecord(None, lost, t, none.astype(int), tools))
 
 
 def test_a_frame_is_as_many_steps_as_it_says_and_each_of_them_is_corrected(monkeypatch):
-    counted = lambda scene, state, correction: (state[0] + 1, state[1] + correction)
-    monkeypatch.setattr(simulation.engine, "step", counted)
-    frame = simulation.Frames(scene(), jnp.int32(20), height).step
+    count_step = lambda scene, state, correction: (state[0] + 1, state[1] + correction)
+    monkeypatch.setattr(simulation.engine, "step", count_step)
+    frame = simulation.FrameStepper(scene(), jnp.int32(20), height).step
     np.testing.assert_array_equal(frame((jnp.int32(0), jnp.int32(0))), [20, 20])
 
 
 @pytest.mark.slow
 def test_a_second_run_compiles_nothing_and_costs_next_to_nothing():
     measure = lambda level: Above(level).height
-    simulate(scene(), 0.05, frames=2, measure=measure(0.4), until=low)
+    simulate(scene(), 0.05, frames=2, measure=measure(0.4), until=is_low)
     with no_compile():
         began = time.process_time()
         # Other values also lead to another time step and number of steps.
-        other = simulate(scene(1.1, 0.2), 0.04, frames=2, measure=measure(0.44), until=low)
+        other = simulate(scene(1.1, 0.2), 0.04, frames=2, measure=measure(0.44), until=is_low)
         spent = time.process_time() - began - other.timing.run
     assert spent < 0.1 and other.timing.compile == 0
 
@@ -84,7 +84,7 @@ def test_a_history_begins_at_the_start_and_ends_where_it_is_told():
     assert whole.history.shape == (11, 2)
     start = jax.jit(height)(scene().prepare().init())
     np.testing.assert_allclose(whole.history[0], start, rtol=1e-6)
-    short = simulate(scene(), 0.2, frames=10, measure=height, until=low)
+    short = simulate(scene(), 0.2, frames=10, measure=height, until=is_low)
     count = int(np.argmax(whole.history[:, 0] < 0.43))
     assert 0 < count < 10 and short.history.shape == (count + 1, 2)
     np.testing.assert_array_equal(short.history, whole.history[: count + 1])
@@ -121,7 +121,7 @@ def test_particles_are_arrays_of_slots_under_every_transformation():
     np.testing.assert_array_equal(liquid.internal, np.ones(liquid.m.size))
     new = solid.x + 0.01 * jnp.arange(2.0)[None]
     gradient = jnp.arange(4.0 * solid.m.size).reshape(-1, 2, 2)
-    moved = jax.jit(lambda p: p.updated(x=new, C=gradient, internal=2 * p.internal))(solid)
+    moved = jax.jit(lambda p: p.replace(x=new, C=gradient, internal=2 * p.internal))(solid)
     np.testing.assert_array_equal(moved.x, new)
     np.testing.assert_array_equal(moved.C, gradient)
     np.testing.assert_array_equal(moved.internal, 2 * solid.internal)
@@ -131,10 +131,10 @@ def test_particles_are_arrays_of_slots_under_every_transformation():
     assert both.x.shape == (2, *solid.x.shape) and both.internal.shape == (2, *solid.C.shape)
     np.testing.assert_array_equal(jax.vmap(lambda p: p.x)(both), both.x)
     np.testing.assert_array_equal(
-        jax.grad(lambda x: jnp.sum(moved.updated(x=x).x ** 2))(new), 2 * new
+        jax.grad(lambda x: jnp.sum(moved.replace(x=x).x ** 2))(new), 2 * new
     )
     with pytest.raises(ValueError, match="broadcast"):
-        solid.updated(x=new[:3])
+        solid.replace(x=new[:3])
 
 
 def test_a_run_is_one_frame_unless_told_otherwise(monkeypatch):

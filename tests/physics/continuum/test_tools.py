@@ -13,13 +13,13 @@ from scipy.spatial.transform import Rotation
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import Body, Collider, Grid, Scene, count_lost, fill_box, simulate
 from jaxgpu.physics.continuum.materials import Liquid, NeoHookean
-from jaxgpu.physics.continuum.tools.collide import advance, touch
+from jaxgpu.physics.continuum.tools.contact import advance_tool, apply_contact
 
 PLATE = ((1.0, 2.0, 3.0), (1.0, 5.0, 2.0))  # moments, kg m^2, and spin, rad/s
 FLIP = ((1.0, 2.0, 2.5), (0.01, 5.0, 0.01))  # about the middle axis: it turns over and over
 
 
-def drawn(count):
+def draw_bodies(count):
     """Sample moments of inertia of bodies of four point masses, rotations and spins."""
     rng = np.random.default_rng(7)
     cases = []
@@ -43,10 +43,10 @@ def tools(moments, turn, spin, dtype=jnp.float32):
 
 
 @jax.jit
-def alone(colliders, tools, dt, steps):
+def advance_free(colliders, tools, dt, steps):
     """Return the tools after a number of steps without force or torque."""
     none = jnp.zeros_like(tools.x[0])
-    one = jax.vmap(lambda c, t: advance(c, t, none, none, none, dt))
+    one = jax.vmap(lambda c, t: advance_tool(c, t, none, none, none, dt))
     return jax.lax.fori_loop(0, steps, lambda _, t: one(colliders, t), tools)
 
 
@@ -55,7 +55,7 @@ def own_frame(tools):
     return Rotation.from_quat(np.asarray(tools.turn, float)[:, [1, 2, 3, 0]]).as_matrix()
 
 
-def kept(moments, tools):
+def invariants(moments, tools):
     """Return angular momentum [N, 3] and energy [N] from rotation and spin, by SciPy and NumPy."""
     r = own_frame(tools)
     own = np.einsum("nji,nj->ni", r, np.asarray(tools.spin, float))
@@ -65,16 +65,16 @@ def kept(moments, tools):
 @pytest.mark.slow
 def test_a_free_tool_keeps_its_angular_momentum_and_energy():
     """Explicit steps gained 2.5 % of energy and 1 % of angular momentum in 5000 for the plate."""
-    moments, turn, spin = drawn(6)
+    moments, turn, spin = draw_bodies(6)
     upright = np.array([1.0, 0.0, 0.0, 0.0])
     for (i, w), n in zip((PLATE, FLIP), range(2)):
         moments[n], turn[n], spin[n] = i, upright, w
     colliders, start = tools(moments, turn, spin)
-    before, energy = kept(moments, start)
+    before, energy = invariants(moments, start)
     worst = 0.0
     for _ in range(10):
-        start = alone(colliders, start, 1e-3, 1000)
-        after, now = kept(moments, start)
+        start = advance_free(colliders, start, 1e-3, 1000)
+        after, now = invariants(moments, start)
         off = np.linalg.norm(after - before, axis=1) / np.linalg.norm(before, axis=1)
         worst = np.maximum(worst, [off.max(), np.abs(now / energy - 1).max()])
     assert worst[0] < 2e-6  # rounding of turn and spin, from which it is taken here
@@ -84,7 +84,7 @@ def test_a_free_tool_keeps_its_angular_momentum_and_energy():
 
 @pytest.mark.slow
 def test_a_free_tool_turns_as_euler_says_to_second_order(x64):
-    moments, turn, spin = (np.array(a, float) for a in drawn(3))
+    moments, turn, spin = (np.array(a, float) for a in draw_bodies(3))
     moments[0], turn[0], spin[0] = FLIP[0], (1, 0, 0, 0), FLIP[1]
     t = 4.0
 
@@ -104,7 +104,7 @@ def test_a_free_tool_turns_as_euler_says_to_second_order(x64):
     colliders, start = tools(moments, turn, spin, jnp.float64)
     errors = []
     for steps in (2000, 4000):
-        end = alone(colliders, start, t / steps, steps)
+        end = advance_free(colliders, start, t / steps, steps)
         errors.append(np.abs(own_frame(end) - np.array(want)).max((1, 2)))
     assert errors[1].max() < 1e-4
     np.testing.assert_allclose(errors[0] / errors[1], 4, rtol=0.05)
@@ -115,7 +115,7 @@ def test_a_symmetric_top_precesses_exactly_at_any_step(x64):
     ratios, spin = np.array([0.3, 1.0, 1.9]), np.random.default_rng(3).normal(size=(3, 3)) * 5
     moments = np.stack([np.full(3, 1.3), np.full(3, 1.3), 1.3 * ratios], 1)
     colliders, start = tools(moments, [[1.0, 0, 0, 0]] * 3, spin, jnp.float64)
-    end = own_frame(alone(colliders, start, 0.4, 7))
+    end = own_frame(advance_free(colliders, start, 0.4, 7))
     for got, i, w, ratio in zip(end, moments, spin, ratios):
         about = Rotation.from_rotvec(2.8 * i * w / i[0])
         own = Rotation.from_rotvec([0, 0, 2.8 * w[2] * (1 - ratio)])
@@ -126,42 +126,42 @@ def test_a_led_tool_and_one_in_the_plane_turn_as_they_did():
     push, torque, dt = jnp.array([0.3, -0.2]), jnp.array([0.7]), jnp.float32(1e-2)
     disc = Collider(sdf.Ball(0.1), (0.5, 0.4), v=(1.0, 0.0), spin=3.0, mass=2.0, inertia=0.3)
     now = disc.start(jnp.float32)
-    end = advance(disc, now, push, torque, jnp.zeros(2), dt)
+    end = advance_tool(disc, now, push, torque, jnp.zeros(2), dt)
     assert now.momentum is None and end.momentum is None
     np.testing.assert_array_equal(end.spin, now.spin + torque / jnp.float32(0.3))
     np.testing.assert_array_equal(end.turn, now.turn + dt * end.spin)
     ball = Collider(sdf.Ball(0.1), (0.5, 0.4, 0.5), spin=(0.0, 0.0, 3.0))
-    led = advance(ball, ball.start(jnp.float32), jnp.ones(3), jnp.ones(3), jnp.ones(3), dt)
+    led = advance_tool(ball, ball.start(jnp.float32), jnp.ones(3), jnp.ones(3), jnp.ones(3), dt)
     np.testing.assert_array_equal(led.spin, [0, 0, 3])
     np.testing.assert_allclose(led.turn, [np.cos(0.015), 0, 0, np.sin(0.015)], rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_a_spin_that_is_set_is_the_one_that_acts_and_has_its_slope(x64):
-    moments, turn, spin = (a[0] for a in drawn(1))
+    moments, turn, spin = (a[0] for a in draw_bodies(1))
     tool = Collider(sdf.Ball(0.1), jnp.zeros(3), turn, 0.0, spin, 0.0, False, 1.0, moments)
     none, other = np.zeros(3), np.array([0.4, -1.0, 0.7])
     begun = tool.start(jnp.float64)
 
-    def ahead(tool_now):
-        later = lambda t, _: (advance(tool, t, none, none, none, 0.01), None)
-        return jax.lax.scan(later, tool_now, length=40)[0]
+    def run_free(tool_now):
+        step_free = lambda t, _: (advance_tool(tool, t, none, none, none, 0.01), None)
+        return jax.lax.scan(step_free, tool_now, length=40)[0]
 
     @jit_unoptimized
-    def both(spin):
+    def run_both(spin):
         afresh = dataclasses.replace(tool, spin=spin).start(jnp.float64)
-        return ahead(afresh), ahead(dataclasses.replace(begun, spin=spin))
+        return run_free(afresh), run_free(dataclasses.replace(begun, spin=spin))
 
-    afresh, reset = both(other)
+    afresh, reset = run_both(other)
     np.testing.assert_allclose(reset.turn, afresh.turn, rtol=1e-12)
     np.testing.assert_allclose(reset.spin, afresh.spin, rtol=1e-12)
 
     # Setting the spin to its current value must still give the slope in the value that is set.
-    reach = lambda w: ahead(dataclasses.replace(begun, spin=w)).turn[1]
+    reach = lambda w: run_free(dataclasses.replace(begun, spin=w)).turn[1]
     slope = jit_unoptimized(jax.grad(reach))(spin)
     for axis in range(3):
         h = 1e-5 * np.eye(3)[axis]
-        central = (both(spin + h)[1].turn[1] - both(spin - h)[1].turn[1]) / 2e-5
+        central = (run_both(spin + h)[1].turn[1] - run_both(spin - h)[1].turn[1]) / 2e-5
         np.testing.assert_allclose(slope[axis], central, rtol=1e-6)
 
 
@@ -240,9 +240,13 @@ def test_a_free_tool_that_leaves_the_box_is_an_error():
 def test_friction_stops_a_slip_and_never_turns_it_round():
     """A node that hits a plane at 1 m/s loses mu of its slip, at most all of it (Coulomb)."""
     floor = Collider(sdf.HalfSpace((0.0, 1.0)), jnp.zeros(2), friction=0.5)
-    four = lambda value: np.full(4, value, np.float32)
+    fill_four = lambda value: np.full(4, value, np.float32)
     along, left = np.float32([0.2, 0.5, 0.8, -0.8]), np.float32([0.0, 0.0, 0.3, -0.3])
-    meet = jit_unoptimized(lambda *a: touch(floor, floor.start(jnp.float32), *a, 0.05, 0.001))
-    new, impulse, _ = meet((four(0.3), four(0.01)), (along, four(-1.0)), four(2.0))
-    np.testing.assert_allclose(new, [left, four(0.0)], atol=1e-6)
+    meet = jit_unoptimized(
+        lambda *a: apply_contact(floor, floor.start(jnp.float32), *a, 0.05, 0.001)
+    )
+    new, impulse, _ = meet(
+        (fill_four(0.3), fill_four(0.01)), (along, fill_four(-1.0)), fill_four(2.0)
+    )
+    np.testing.assert_allclose(new, [left, fill_four(0.0)], atol=1e-6)
     np.testing.assert_allclose(impulse, [2 * (along - left).sum(), -8.0], atol=1e-5)

@@ -34,11 +34,11 @@ def test_a_free_bar_rings_at_its_period():
     body = Body(x, NeoHookean(young, nu), (dx / 2) ** 2, v=0.05 * jnp.stack([shape, 0 * shape], 1))
     mode = np.asarray(Scene((body,), Grid(dx, (64, 32))).init().bodies[0].v[:, 0])
 
-    def seen(s):
+    def mode_speed(s):
         b = s.bodies[0]
         return jnp.sum(b.m * b.v[:, 0] * mode / 0.05) / jnp.sum(b.m)
 
-    run = simulate(Scene((body,), Grid(dx, (64, 32))), 3.2 * period, frames=320, measure=seen)
+    run = simulate(Scene((body,), Grid(dx, (64, 32))), 3.2 * period, frames=320, measure=mode_speed)
     t = np.linspace(0, 3.2, 321)
     v = run.history
     down = np.flatnonzero((v[:-1] > 0) & (v[1:] <= 0))

@@ -33,9 +33,9 @@ def binaries(seed, count):
     return np.stack([-m[:, 1] * d, m[:, 0] * d], 2).transpose(1, 0, 2), m
 
 
-def followed(x, m):
+def run_cluster(x, m):
     """Run `evolve` for a time of 1: return energy error, floored and failed, pairs, escapes."""
-    count, radius = cluster.systems(x, m)
+    count, radius = cluster.count_systems(x, m)
     rule = Pairing(close=radius / count.astype(float), slots=1)
     spec = Cluster(Hermite(pairing=rule), edge=20 * radius)
     energy = lambda x, v: sum(diagnostics.energy(x, v, m))
@@ -48,14 +48,14 @@ def followed(x, m):
     start = spec.init(*halves(x), m), jnp.zeros(())
     now, worst = lax.fori_loop(0, 8, go, start)
     wrong = now.bodies.floored + now.bodies.refused
-    pairs = now.bodies.regularised
+    pairs = now.bodies.num_pairs
     return worst, wrong, pairs, jnp.sum(now.stars_gone.gone)
 
 
 @pytest.mark.slow
 def test_a_thousand_isolated_binaries(x64):
     """Rounding of a zero force floored the steps at f7b4d67, so seven of ten failed."""
-    many = jax.jit(lambda x, m: lax.map(lambda one: followed(*one), (x, m)))
+    many = jax.jit(lambda x, m: lax.map(lambda one: run_cluster(*one), (x, m)))
     worst, wrong, pairs, gone = map(np.asarray, many(*map(jnp.asarray, binaries(0, 1000))))
     assert not wrong.any() and not gone.any() and (pairs == 1).all()
     assert worst.max() < 1e-12
@@ -69,8 +69,8 @@ def test_a_body_that_nothing_pulls_takes_the_longest_step(x64, body):
     a = jnp.array([[1e-18], [-3e-19], [0], [2e-19], [0], [1e-18]])
     if body == "star":
         old = Population(x, a, 0 * one, one / 4)
-        new, low = hermite.corrected(spec, old, 0 * a, jnp.float64(0.25))
+        new, low = hermite.correct_stars(spec, old, 0 * a, jnp.float64(0.25))
     else:
         old = Tracers(x, a, a, a, one / 32, 0 * one, one / 4, jnp.array([2]))
-        new, low = tracers.corrected(spec, old, 0 * a, jnp.float64(0.25))
+        new, low = tracers.correct(spec, old, 0 * a, jnp.float64(0.25))
     assert not low.any() and new.dt.item() == 0.25

@@ -42,7 +42,7 @@ def near_l4(mu):
     return with_massless(circle(mu), x, np.cross([0, 0, 1], x))
 
 
-def quiet(seed):
+def quiet_orbit(seed):
     """Make a massless body well inside or outside the orbit of a planet of mass 0.001."""
     random = np.random.default_rng(seed)
     r, f = random.choice([0.4, 1.8]) * random.uniform(0.9, 1.1), random.uniform(0, TURN)
@@ -68,7 +68,7 @@ CASES = {
     "pythagorean": [(pythagorean(), t) for t in (10.0, 15.83, 29.8, 70.0, 100.0)],
     "stable": [(near_l4(0.03), t * TURN) for t in np.linspace(0, 200, 51)],
     "unstable": [(near_l4(0.045), t * TURN) for t in np.linspace(2, 5.4, 35)],
-    "jacobi": [(quiet(seed), 3 * TURN) for seed in range(2000)],
+    "jacobi": [(quiet_orbit(seed), 3 * TURN) for seed in range(2000)],
 }
 
 
@@ -151,7 +151,7 @@ def test_sitnikovs_body_comes_back_after_an_elliptic_integral(ends):
     assert np.abs(v1[2]).max() < 1e-10 and np.abs(x1[2, :2]).max() < 1e-14
 
 
-def turned_back(x, t):
+def to_rotating(x, t):
     """Return positions [3, M] in the frame that rotates once in 2 pi."""
     c, s = np.cos(t), np.sin(t)
     return np.array([c * x[0] + s * x[1], c * x[1] - s * x[0], x[2]])
@@ -166,7 +166,7 @@ def test_the_triangular_points_are_stable_below_rouths_limit(ends):
     off = {}
     for name, mu in (("stable", 0.03), ("unstable", 0.045)):
         x1, t = ends[name][2], ends[name][5]
-        here = turned_back(x1[2], t) - np.array([[0.5 - mu], [np.sqrt(0.75)], [0]])
+        here = to_rotating(x1[2], t) - np.array([[0.5 - mu], [np.sqrt(0.75)], [0]])
         off[name] = np.linalg.norm(here, axis=0)
     assert off["stable"].max() < 0.02 and off["unstable"].max() > 1
 

@@ -9,7 +9,7 @@ from nbody_inputs import halves, points
 from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody.clusters import Hermite
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import plummer, virial
+from jaxgpu.physics.nbody.models import plummer, virialize
 
 pytestmark = pytest.mark.slow
 draw = jax.jit(plummer, static_argnums=1)
@@ -17,11 +17,11 @@ draw = jax.jit(plummer, static_argnums=1)
 CORE2 = (3 * np.pi / 16) ** 2  # of a Plummer sphere in Henon's units
 
 
-def compiled(step, *args):
+def compile_step(step, *args):
     return jax.jit(step, compiler_options=reassociation()).lower(*args).compile()
 
 
-def in_smooth_potential(start, t, steps=256):
+def smooth_orbit(start, t, steps=256):
     """Return bodies [6, K] after t in the smooth potential of Plummer's sphere."""
     x, v, h = start[:3].copy(), start[3:].copy(), t / steps
     for _ in range(steps):
@@ -33,7 +33,7 @@ def in_smooth_potential(start, t, steps=256):
 
 def braking(before, after, t):
     """Return the mean of v . dv over bodies within three radii; dv is the effect of graininess."""
-    expected = in_smooth_potential(np.asarray(before), t)
+    expected = smooth_orbit(np.asarray(before), t)
     inside = np.linalg.norm(expected[:3], axis=0) < 3
     return (expected[3:] * (np.asarray(after)[3:] - expected[3:])).sum(0)[inside].mean()
 
@@ -49,17 +49,17 @@ def test_a_massless_body_feels_half_the_friction_of_a_star(x64):
     spec = Hermite(jnp.asarray(0.02), jnp.asarray(0.01), interval=t, longest=3)
     init = jax.jit(Hermite.init)
 
-    def of_seed(seed, step):
+    def run_seed(seed, step):
         stars, tracers = map(draw, jax.random.split(jax.random.key(seed)), (count, 1250))
         begin = init(spec, *stars, m, tracers)
-        step = step or compiled(Hermite.step, spec, begin)
+        step = step or compile_step(Hermite.step, spec, begin)
         end = step(spec, begin)
         both = (stars, end.stars.x), (tracers, end.tracers.x)
         return step, tuple(braking(points(start), x, t) for start, x in both)
 
     step, drags = None, []
     for seed in range(80):
-        step, drag = of_seed(seed, step)
+        step, drag = run_seed(seed, step)
         drags.append(drag)
     star, massless = np.mean(drags, 0)
     assert star < 0 and massless < 0
@@ -87,9 +87,9 @@ def test_heat_flows_away_from_heavy_stars_and_comes_back(x64):
         return energy[near & heavy].mean() / energy[near & ~heavy].mean()
 
     for seed in range(2):
-        x, v = virial(*draw(jax.random.key(seed), count), m)
+        x, v = virialize(*draw(jax.random.key(seed), count), m)
         state = init(spec, x, v, m)
-        step = step or compiled(Hermite.step, spec, state)
+        step = step or compile_step(Hermite.step, spec, state)
         ratios = []
         for _ in range(56):
             state = step(spec, state)

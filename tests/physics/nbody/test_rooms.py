@@ -10,7 +10,7 @@ from jaxgpu.physics import nbody
 
 ROOT = Path(nbody.__file__).parent
 FLOORS = {
-    **dict.fromkeys(("units", "bodies", "shares"), 0),
+    **dict.fromkeys(("units", "validation", "sharding"), 0),
     **dict.fromkeys(("orbits", "steps", "measure"), 1),
     **dict.fromkeys(("forces", "models"), 2),
     **dict.fromkeys(("clusters", "planets"), 3),
@@ -19,7 +19,7 @@ FLOORS = {
 
 def rooms_imported(file):
     """Return the subpackages that a file imports from; all imports inside nbody are relative."""
-    depth = len(file.relative_to(ROOT).parts)  # so many dots lead to the pillar
+    depth = len(file.relative_to(ROOT).parts)  # number of dots up to the domain package
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == depth:
             names = [node.module] if node.module else [name.name for name in node.names]

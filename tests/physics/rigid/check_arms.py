@@ -70,24 +70,24 @@ def draw(c, d, rng):
         d.mocap_quat[held] = d.xquat[c.eq_obj2id[weld]]
 
 
-def handed(c, d, condim):
+def pad_contacts(c, d, condim):
     """Return C's contacts of one dimension, padded with inactive ones."""
     own = np.flatnonzero(d.contact.dim == condim)
     assert len(own) <= MOST
-    wide = lambda a, rest: np.concatenate(
+    pad_rows = lambda a, rest: np.concatenate(
         [a[own], np.broadcast_to(rest, (MOST - len(own), *np.shape(rest)))]
     )
     k = d.contact
     return dict(
-        geoms=wide(k.geom, np.zeros(2, int)),
-        dist=wide(k.dist, FAR),
-        pos=wide(k.pos, np.zeros(3)),
-        frame=wide(k.frame.reshape(-1, 3, 3), np.eye(3)),
-        friction=wide(k.friction, np.ones(5)),
-        solref=wide(k.solref, [0.02, 1]),
-        solreffriction=wide(k.solreffriction, np.zeros(2)),
-        solimp=wide(k.solimp, [0.9, 0.95, 0.001, 0.5, 2]),
-        margin=wide(k.includemargin, 0.0),
+        geoms=pad_rows(k.geom, np.zeros(2, int)),
+        dist=pad_rows(k.dist, FAR),
+        pos=pad_rows(k.pos, np.zeros(3)),
+        frame=pad_rows(k.frame.reshape(-1, 3, 3), np.eye(3)),
+        friction=pad_rows(k.friction, np.ones(5)),
+        solref=pad_rows(k.solref, [0.02, 1]),
+        solreffriction=pad_rows(k.solreffriction, np.zeros(2)),
+        solimp=pad_rows(k.solimp, [0.9, 0.95, 0.001, 0.5, 2]),
+        margin=pad_rows(k.includemargin, 0.0),
     )
 
 
@@ -107,10 +107,10 @@ def test_an_arm_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64, name)
         mujoco.mj_forward(c, d)
         if d.ncon:
             states.append([d.qpos.copy(), d.qvel.copy(), d.mocap_pos.copy(), d.mocap_quat.copy()])
-            given.append([handed(c, d, dim) for dim in dims])
+            given.append([pad_contacts(c, d, dim) for dim in dims])
             want.append(d.qacc.copy())
             depths.append(np.sort(d.contact.dist))
-    own = jax.jit(jax.vmap(lambda *state: seen(model, *state)))
+    own = jax.jit(jax.vmap(lambda *state: qacc_dist(model, *state)))
     states = [np.stack(part) for part in zip(*states)]
     want = np.stack(want)
     scale = np.abs(want).max(1)
@@ -124,7 +124,7 @@ def test_an_arm_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64, name)
             rigid.Contacts(condim=dim, beyond=zero, **each) for dim, each in zip(dims, contacts)
         )
         monkeypatch.setattr(forward.contacts, "contacts", lambda model, where: found)
-        return seen(model, *state)[0]
+        return qacc_dist(model, *state)[0]
 
     batch = jax.tree.map(lambda *rows: np.stack(rows), *given)
     fed_qacc = np.asarray(jax.jit(jax.vmap(fed))(states, batch))
@@ -139,7 +139,7 @@ def test_an_arm_in_contact_accelerates_as_in_c(tmp_path, monkeypatch, x64, name)
     assert same.sum() > 100 and off[same].max() < 1e-3
 
 
-def seen(model, q, v, pos, quat):
+def qacc_dist(model, q, v, pos, quat):
     """Return accelerations and the distances of all contacts."""
     state = replace(model.init(q, v), mocap_pos=pos, mocap_quat=quat)
     found = model.forward(state)

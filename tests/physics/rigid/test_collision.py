@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from touching import Pair
+from shape_pairs import Pair
 
-from jaxgpu.physics.rigid.collision import FAR, KERNELS, Shape, Touch, batches
+from jaxgpu.physics.rigid.collision import FAR, KERNELS, Collision, Shape, batches
 from jaxgpu.physics.rigid.collision.convex import overlap
-from jaxgpu.physics.rigid.collision.kernels import ANY, FLOOR
+from jaxgpu.physics.rigid.collision.kernels import CONVEX_PAIR, PLANE_MESH
 
 # Rotations without rounding: for shapes that are exactly along, on and in one another.
 SQUARE = np.array(
@@ -43,7 +43,7 @@ def poses(one, two):
 
 
 @functools.cache
-def expected(one, two):
+def c_contacts(one, two):
     """Return the shapes in MuJoCo's poses, and its contacts, by pair."""
     pair = Pair(one, two, margin=0.02)
     placed, rows = zip(*(pair.place(*pose) for pose in zip(*poses(one, two))))
@@ -60,7 +60,7 @@ def program(pair):
     return jax.jit(jax.vmap(KERNELS[pair].touch), compiler_options=OPTIONS)
 
 
-def error(got: Touch, i, rows):
+def error(got: Collision, i, rows):
     """Return the maximum difference of contacts within the margin, in the best order."""
     left = [k for k in range(len(got.dist[i])) if got.dist[i, k] <= 0.02]
     if len(left) != len(rows):
@@ -83,20 +83,20 @@ def error(got: Touch, i, rows):
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_contacts_are_those_of_mujoco(pair, x64):
     """Compare positions, distances and frames, of shapes at random and exactly aligned."""
-    arrays, rows = expected(*pair)
+    arrays, rows = c_contacts(*pair)
     got = jax.tree.map(np.asarray, program(pair)(*shapes(arrays)))
     errors = [error(got, i, found) for i, found in enumerate(rows)]
     assert max(errors) < 1e-9, (np.argmax(errors), max(errors))
     assert sum(len(found) > 0 for found in rows) > COUNT / 2
 
 
-def moved(both, ways, h):
+def move_along(both, ways, h):
     return jax.tree.map(lambda x, v: x + h * v, both, ways)
 
 
 def derivatives(pair):
     """Return slopes by reverse mode and by differences along one direction, and curvatures."""
-    arrays, _ = expected(*pair)
+    arrays, _ = c_contacts(*pair)
     both = shapes(arrays)
     rng = np.random.default_rng(0)
     ways = jax.tree.map(lambda x: rng.normal(size=x.shape), both)
@@ -114,7 +114,7 @@ def derivatives(pair):
     near = run(*both, weights, np.ones(weights.shape[:2], bool))[0][1]
     (middle, _), slopes = run(*both, weights, near)
     h = 1e-7
-    high, low = (run(*moved(both, ways, s * h), weights, near)[0][0] for s in (1, -1))
+    high, low = (run(*move_along(both, ways, s * h), weights, near)[0][0] for s in (1, -1))
     high, low, middle, slopes = jax.tree.map(np.asarray, (high, low, middle, slopes))
     dots = jax.tree.map(lambda g, v: np.sum(g * v, tuple(range(1, g.ndim))), slopes, ways)
     slope = sum(jax.tree.leaves(dots))
@@ -144,7 +144,7 @@ def test_a_capsule_touches_a_cylinder_as_in_mujoco(x64):
     MuJoCo iterates to a tolerance of 1e-6.
     """
     pair = ("capsule", "cylinder")
-    arrays, rows = expected(*pair)
+    arrays, rows = c_contacts(*pair)
     got = jax.tree.map(np.asarray, program(pair)(*shapes(arrays)))
     rot, size = arrays[1], arrays[2]
     lean = np.abs(np.sum(rot[:, 0, :, 2] * rot[:, 1, :, 2], -1))
@@ -196,7 +196,7 @@ class Gathered:
             none = (-1,) * len(KINDS)
             meshes = batches.Meshes(KINDS, HULLS, points, none, (), none, ())
             batch = batches.Batch(kinds, first, second)
-            return [batches.meet(batch, shapes, meshes, margin, n) for n in most]
+            return [batches.collide_batch(batch, shapes, meshes, margin, n) for n in most]
 
         return jax.tree.map(np.asarray, run(self.shapes, self.points, margin))
 
@@ -210,15 +210,15 @@ def test_a_batch_asks_its_nearest_pairs_and_gives_each_its_own_shapes(x64, monke
     ways = rng.normal(size=(4, 3))
     ways /= np.linalg.norm(ways, axis=1)[:, None]
 
-    def apart(one, two):
+    def separation(one, two):
         along = jax.vmap(lambda n: -overlap(one, two, n) - one.radius - two.radius)(ways)
         rows = lambda a: jnp.broadcast_to(a, (4, *a.shape))
-        return Touch(along, rows(one.pos), rows(two.rot))
+        return Collision(along, rows(one.pos), rows(two.rot))
 
-    monkeypatch.setattr(batches, "convex", apart)
+    monkeypatch.setattr(batches, "hull_hull", separation)
     first, second = np.transpose(np.triu_indices(8, 1))[rng.permutation(28)[:20]].T
     margin, pos = rng.uniform(0, 0.5, 20), here.shapes.pos
-    near, every = here.meet(ANY, first, second, margin, most, 20)
+    near, every = here.meet(CONVEX_PAIR, first, second, margin, most, 20)
     balls = np.array([here.radius(i) for i in range(8)])
     gap = np.linalg.norm(pos[first] - pos[second], axis=1) - balls[first] - balls[second] - margin
     for found, rows in ((near, np.argsort(gap)[:most]), (every, np.arange(20))):
@@ -236,7 +236,7 @@ def test_a_batch_asks_its_nearest_pairs_and_gives_each_its_own_shapes(x64, monke
 
 def test_the_lowest_corner_of_each_mesh_touches_its_own_plane(x64):
     here, first, second = Gathered(), np.array([8, 9, 8, 9, 9]), np.array([3, 2, 6, 6, 3])
-    ((touch, pair, beyond),) = here.meet(FLOOR, first, second, np.zeros(5), 2)
+    ((touch, pair, beyond),) = here.meet(PLANE_MESH, first, second, np.zeros(5), 2)
     dist = touch.dist.reshape(5, -1)
     np.testing.assert_array_equal(pair, np.repeat(np.arange(5), dist.shape[1]))
     for k, (a, b) in enumerate(zip(first, second)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
-from jaxgpu.physics.rigid.constraints import compliant
+from jaxgpu.physics.rigid.constraints import compliance
 from jaxgpu.runs.loop import rollout
 
 G, STEP = 9.81, 0.002
@@ -28,7 +28,7 @@ def weighing(model, mass):
     """Return the model with masses times a number, and with constraints of matching softness."""
     bodies = model.bodies
     heavy = dataclasses.replace(bodies, mass=mass * bodies.mass, inertia=mass * bodies.inertia)
-    return rigid.reweighed(dataclasses.replace(model, bodies=heavy))
+    return rigid.update_invweight(dataclasses.replace(model, bodies=heavy))
 
 
 # solref, and the spring's stiffness per kilogram: k d^2 / (1 - d), d the largest impedance.
@@ -49,24 +49,24 @@ def balls(spring):
     model = world(BALL.format(1, solref), more=solref, contacts=1)
     mass = np.repeat(np.geomspace(1e-3, 100, 6), 4)
     speed, spin = np.tile([0.0, 0, 2, 2], 6), np.tile([0.0, 30, 0, 200], 6)
-    energy, height = fallen(model, mass, speed, spin, stiffness)
+    energy, height = drop_balls(model, mass, speed, spin, stiffness)
     return mass, np.asarray(energy), np.asarray(height)
 
 
 @functools.partial(jax.jit, compiler_options=OPTIONS)
 @functools.partial(jax.vmap, in_axes=(None, 0, 0, 0, None))
-def fallen(model, mass, speed, spin, stiffness):
+def drop_balls(model, mass, speed, spin, stiffness):
     heavy = weighing(model, mass)
     zero = jnp.zeros_like(mass)
     start = heavy.init(qvel=jnp.stack([speed, zero, zero, spin, 2 * spin, zero]))
 
-    def seen(state):  # per kilogram
+    def measure(state):  # per kilogram
         depth = jnp.maximum(0.01 - state.qpos[2], 0)
         energy = sum(rigid.energy(heavy, state)) / mass + stiffness * depth**2 / 2
         return energy, state.qpos[2]
 
-    _, (energy, height) = rollout(heavy.step, start, 1000, measure=seen)
-    return jnp.concatenate([seen(start)[0][None], energy]), height
+    _, (energy, height) = rollout(heavy.step, start, 1000, measure=measure)
+    return jnp.concatenate([measure(start)[0][None], energy]), height
 
 
 @pytest.mark.parametrize("spring", SPRINGS)
@@ -97,7 +97,9 @@ def test_the_damper_grows_with_the_depth_up_to_the_width(x64):
         np.zeros((len(gap), 3)),
         np.full(len(gap), inverse),
     )
-    got = jax.jit(lambda *rows: compliant.cone(model, *rows).D)(given, gap, J, speed, share)
+    got = jax.jit(lambda *rows: compliance.compliant_cone(model, *rows).D)(
+        given, gap, J, speed, share
+    )
     K = SHARE / inverse / (0.95 * 0.02) ** 2
     B = SHARE / 0.95 / inverse * 2 / (0.95 * 0.02) * np.array([0, 0, 0.5, 1, 1])
     np.testing.assert_allclose(got, h * (K * h + B), rtol=1e-12)
@@ -152,11 +154,11 @@ def test_the_force_begins_and_ends_with_none(x64):
     """The force of a falling ball is continuous in its height, where a soft contact jumps."""
 
     def push(model):
-        def at(z):
+        def force_at(z):
             state = model.init(model.qpos0.at[2].set(z), np.array([0, 0, -1.0, 0, 0, 0]))
             return model.forward(state).constraint[2]
 
-        run = jax.jit(jax.vmap(at), compiler_options=OPTIONS)
+        run = jax.jit(jax.vmap(force_at), compiler_options=OPTIONS)
         return np.asarray(run(np.linspace(0.0095, 0.0125, 601)))
 
     text = f'<mujoco><option timestep="{STEP}"/><worldbody>{FLOOR.format(1, "")}'

@@ -23,17 +23,17 @@ def world(bodies, friction=1.0, option="", **sizes):
     return rigid.load(text, **sizes)
 
 
-def rolled(model, state, steps, seen):
+def run_steps(model, state, steps, seen):
     """Return the last state, and `seen` of the state after every step [steps, ...]."""
 
-    def further(s, _):
+    def step_once(s, _):
         s = model.step(s)
         return s, seen(s)
 
-    return jax.lax.scan(further, state, length=steps)
+    return jax.lax.scan(step_once, state, length=steps)
 
 
-def tilted(model, angle):
+def tilt(model, angle):
     """Return the world on a slope: gravity rotated by `angle` in rad."""
     g = jnp.stack([G * jnp.sin(angle), jnp.zeros_like(angle), -G * jnp.cos(angle)])
     return dataclasses.replace(model, option=dataclasses.replace(model.option, gravity=g))
@@ -55,11 +55,11 @@ def ball(cone="pyramidal", dtype=jnp.float32):
         geoms = dataclasses.replace(model.geoms, size=size, friction=rough)
         option = dataclasses.replace(model.option, gravity=gravity)
         here = dataclasses.replace(model, bodies=heavy, geoms=geoms, option=option)
-        here = rigid.reweighed(here)
+        here = rigid.update_invweight(here)
         zero = jnp.zeros_like(spin)
         q = here.qpos0.at[2].set(height)
         start = here.init(q, jnp.stack([zero, zero, zero, spin, spin, zero]))
-        return rolled(here, start, 300, lambda s: (s.qpos, s.qvel))[1]
+        return run_steps(here, start, 300, lambda s: (s.qpos, s.qvel))[1]
 
     several = jax.jit(jax.vmap(run), compiler_options=OPTIONS)
 
@@ -132,7 +132,7 @@ def test_the_rows_of_contacts_are_those_of_c(x64):
         state = model.init(q, v)
         where = poses.poses(model, q, (state.mocap_pos, state.mocap_quat))
         seen, touch = inertia.motion(model, where, v), contacts.contacts(model, where)
-        return [[contacts.cone(model, seen, v, each) for each in touch] for model in models]
+        return [[contacts.contact_cone(model, seen, v, each) for each in touch] for model in models]
 
     for cone, c, ours in zip(cones, cs, jax.tree.map(np.asarray, rows(q, v))):
         c.opt.jacobian = 0
@@ -172,8 +172,8 @@ def test_a_block_holds_below_the_angle_of_friction_and_slides_above_it():
     model = world(block, friction=0.5, option='<option cone="elliptic" impratio="10"/>')
 
     def speed(angle):
-        here = tilted(model, angle)
-        return rolled(here, here.init(), 750, lambda s: s.qvel[0])[1]
+        here = tilt(model, angle)
+        return run_steps(here, here.init(), 750, lambda s: s.qvel[0])[1]
 
     angles = np.array([0.2, 0.4, 0.6, 0.8])
     run = jax.jit(jax.vmap(speed), compiler_options=OPTIONS)
@@ -233,7 +233,7 @@ def test_six_boxes_stand_on_one_another_for_three_seconds():
         for i in range(6)
     )
     model = world(boxes, contacts=32, iterations=10)
-    run = jax.jit(lambda s: rolled(model, s, 1500, lambda s: None)[0], compiler_options=OPTIONS)
+    run = jax.jit(lambda s: run_steps(model, s, 1500, lambda s: None)[0], compiler_options=OPTIONS)
     end = run(model.init())
     x = np.asarray(end.qpos).reshape(6, 7)[:, :3]
     assert int(end.overflow) == 0
@@ -264,13 +264,13 @@ def test_the_last_ball_of_a_cradle_takes_what_the_first_brings():
     model = rigid.load(cradle(2e-3), contacts=10)
     near = rigid.load(cradle(1e-4), contacts=10)
 
-    def swung(pos):
+    def max_swing(pos):
         there = dataclasses.replace(model, bodies=dataclasses.replace(model.bodies, pos=pos))
-        q = rolled(there, there.init([0.5, 0, 0, 0, 0]), 9000, lambda s: s.qpos)[1]
+        q = run_steps(there, there.init([0.5, 0, 0, 0, 0]), 9000, lambda s: s.qpos)[1]
         return -jnp.min(q, 0)  # how far each swings to the other side
 
     both = jnp.stack([model.bodies.pos, near.bodies.pos])
-    apart, together = np.asarray(jax.jit(jax.vmap(swung), compiler_options=OPTIONS)(both))
+    apart, together = np.asarray(jax.jit(jax.vmap(max_swing), compiler_options=OPTIONS)(both))
     assert apart[4] > 0.49 and apart[:4].max() < 0.01
     m = mujoco.MjModel.from_xml_string(cradle(1e-4))
     data, seen = mujoco.MjData(m), np.zeros(5)

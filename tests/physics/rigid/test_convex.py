@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxgpu.physics import rigid
-from jaxgpu.physics.rigid.collision import FAR, Shape, expansion, patches
-from jaxgpu.physics.rigid.collision.convex import _least_curvature, _newton_step, convex
+from jaxgpu.physics.rigid.collision import FAR, Shape, expansion, flat_faces
+from jaxgpu.physics.rigid.collision.convex import _least_curvature, _newton_step, hull_hull
 from jaxgpu.physics.rigid.collision.hull import hull
 
 COUNT = 64
@@ -47,7 +47,7 @@ CUBE = 0.1 * np.array([[x, y, z] for x in (-1.0, 1) for y in (-1, 1) for z in (-
 MESHES = {"mesh": CLOUD, "cube": CUBE}
 
 
-def placed(kind, shape, count=0):
+def make_hull(kind, shape, count=0):
     mesh = MESHES.get(kind)
     return hull(kind, shape, mesh if mesh is None else jnp.asarray(mesh, shape.pos.dtype), count)
 
@@ -63,7 +63,7 @@ def poses():
 
 
 @functools.cache
-def on_a_face():
+def face_pairs():
     """Sample ellipsoids above and in the upper face of a wide box, all over that face."""
     rng = np.random.default_rng(8)
     turns = np.linalg.qr(rng.normal(size=(COUNT, 2, 3, 3)))[0]
@@ -74,7 +74,7 @@ def on_a_face():
     return Shape(pos, turns, np.broadcast_to(sizes, (COUNT, 2, 3)))
 
 
-def flats():
+def flat_pairs():
     """Make a shape of half height 0.1 on an equally high cube, over a quarter of it, 1 mm deep."""
     pos = np.array([[[0.1, 0.1, 0.199], [0.0, 0, 0]]])
     return Shape(pos, np.tile(np.eye(3), (1, 2, 1, 1)), np.full((1, 2, 3), 0.1))
@@ -83,21 +83,21 @@ def flats():
 @functools.partial(jax.jit, static_argnums=0, compiler_options=OPTIONS)
 def contacts(pairs, cases):
     """Return the contacts of `cases` [N, 2] per pair of types, in one batch of convex shapes."""
-    return split(together(pairs, cases), cases)
+    return split(batch_contacts(pairs, cases), cases)
 
 
-def together(pairs, cases):
+def batch_contacts(pairs, cases):
     """Return the contacts of all cases in one row."""
 
     def side(i):
         parts = []
         for pair, both in zip(pairs, cases):
-            put = functools.partial(placed, pair[i], count=len(CLOUD))
+            put = functools.partial(make_hull, pair[i], count=len(CLOUD))
             shape = jax.tree.map(lambda a: jnp.asarray(a)[:, i], both)
             parts.append(jax.vmap(put)(shape))
         return jax.tree.map(lambda *a: jnp.concatenate(a), *parts)
 
-    return jax.vmap(convex)(side(0), side(1))
+    return jax.vmap(hull_hull)(side(0), side(1))
 
 
 def split(found, cases):
@@ -110,8 +110,8 @@ def split(found, cases):
 def touches():
     """Return the contacts of all cases, by pair of types, from one program."""
     cases = {pair: poses() for pair in PAIRS}
-    cases |= {("ellipsoid", "box"): on_a_face()}
-    cases |= {("cube", "cube"): flats(), ("cylinder", "cube"): flats()}
+    cases |= {("ellipsoid", "box"): face_pairs()}
+    cases |= {("cube", "cube"): flat_pairs(), ("cylinder", "cube"): flat_pairs()}
     with jax.enable_x64(True):
         found = contacts(tuple(cases), tuple(cases.values()))
     return dict(zip(cases, jax.tree.map(np.asarray, found)))
@@ -169,7 +169,7 @@ def test_no_direction_has_a_smaller_overlap(pair):
 
 def test_an_ellipsoid_touches_a_wide_face_below_its_deepest_point():
     """Test all over the face, for any three of its corners at which the polytope ends."""
-    got, both = touches()["ellipsoid", "box"], on_a_face()
+    got, both = touches()["ellipsoid", "box"], face_pairs()
     pos, turns, (size, half) = both.pos, both.rot, both.size[0]
     up = turns[:, 1, :, 2]
     down = -np.einsum("nji,nj->ni", turns[:, 0], up)
@@ -199,7 +199,7 @@ def test_derivatives_are_those_of_differences(x64):
     weights = rng.normal(size=7)
 
     def total(cases):
-        got = together(PAIRS, cases)
+        got = batch_contacts(PAIRS, cases)
         parts = jnp.concatenate([got.dist[:, :1], got.pos[:, 0], got.frame[:, 0, 0]], 1)
         value = parts @ weights
         return jnp.sum(value), (value, got.dist[:, 1] > FAR / 2)
@@ -264,7 +264,7 @@ HANDS = """<mujoco><option cone="elliptic"/>
 </worldbody></mujoco>"""
 
 
-def deepest(pairs, dists, normals):
+def deepest_rows(pairs, dists, normals):
     """Return the distance and the normal of the deepest contact of each pair."""
     rows = sorted(zip(pairs, dists, normals), key=lambda row: -row[1])
     return {tuple(sorted(pair)): (dist, normal) for pair, dist, normal in rows}
@@ -298,8 +298,8 @@ def test_accelerations_agree_with_c(x64):
         mujoco.mj_forward(c, d)
         (found,), qacc = jax.tree.map(np.asarray, forward(q, d.qvel))
         acts = found.dist < found.margin
-        ours = deepest(found.geoms[acts].tolist(), found.dist[acts], found.frame[acts, 0])
-        theirs = deepest(d.contact.geom.tolist(), d.contact.dist, d.contact.frame[:, :3])
+        ours = deepest_rows(found.geoms[acts].tolist(), found.dist[acts], found.frame[acts, 0])
+        theirs = deepest_rows(d.contact.geom.tolist(), d.contact.dist, d.contact.frame[:, :3])
         assert ours.keys() == theirs.keys()
         for pair, (dist, normal) in theirs.items():
             assert ours[pair][0] == pytest.approx(dist, abs=1e-6)
@@ -311,7 +311,7 @@ def test_accelerations_agree_with_c(x64):
     assert compared > 15
 
 
-shared = jax.jit(patches.patch, compiler_options=OPTIONS)
+shared = jax.jit(flat_faces.flat_contacts, compiler_options=OPTIONS)
 
 
 @pytest.mark.slow
@@ -321,8 +321,8 @@ def test_a_can_stands_on_a_box_by_four_points_of_its_rim(tilt, count, x64):
     c, s, gap = np.cos(tilt), np.sin(tilt), 0.01
     turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
     put = lambda z, rot, *size: Shape(*map(jnp.asarray, ([0, 0, z], rot, np.array(size))))
-    can = placed("cylinder", put(0.2 + gap, turn, 0.1, 0.2, 0.0))
-    box = placed("box", put(-0.5, np.eye(3), 0.5, 0.5, 0.5))
+    can = make_hull("cylinder", put(0.2 + gap, turn, 0.1, 0.2, 0.0))
+    box = make_hull("box", put(-0.5, np.eye(3), 0.5, 0.5, 0.5))
     found = shared(can, box, jnp.array([0.0, 0, -1]))
     there = np.asarray(found.dist) < FAR
     assert there.sum() == count
@@ -349,7 +349,7 @@ def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
     @functools.partial(jax.jit, compiler_options=OPTIONS)
     @jax.vmap
     def normal(pos, size):
-        one, two = (placed("box", Shape(pos[i], jnp.eye(3), size[i])) for i in (0, 1))
+        one, two = (make_hull("box", Shape(pos[i], jnp.eye(3), size[i])) for i in (0, 1))
         return expansion.nearest_face(one, two).normal
 
     got = normal(jnp.asarray(stacked), jnp.asarray(sizes))
@@ -362,7 +362,9 @@ def test_boxes_are_nearest_across_the_gap_and_overlap_least_along_an_axis(x64):
 def test_newtons_method_squares_the_error_of_a_normal(x64):
     """Two ellipsoids are separate along an axis of both, across which their radii differ."""
     put = lambda x, *size: Shape(jnp.array([x, 0.0, 0.0]), jnp.eye(3), jnp.array(size))
-    one, two = (placed("ellipsoid", a) for a in (put(0.0, 0.3, 0.1, 0.2), put(1.0, 0.2, 0.5, 0.4)))
+    one, two = (
+        make_hull("ellipsoid", a) for a in (put(0.0, 0.3, 0.1, 0.2), put(1.0, 0.2, 0.5, 0.4))
+    )
     newton = jax.jit(_newton_step, compiler_options=OPTIONS)
     for off in (1e-2, 1e-4):
         n = np.array([1.0, 0.6 * off, -0.8 * off])

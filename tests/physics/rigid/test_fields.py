@@ -12,7 +12,7 @@ import trimesh
 from jaxgpu.geometry import sdf
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid.collision import KERNELS, Shape
-from jaxgpu.physics.rigid.collision.fields import Field, patches, touch_field
+from jaxgpu.physics.rigid.collision.sdf_contacts import DistanceField, collide_field, group_points
 from jaxgpu.runs.loop import rollout
 
 RING, TUBE = 0.1, 0.03
@@ -25,10 +25,10 @@ quick = functools.partial(  # compiled once and run a few times
 def field(shape, points):
     """A shape whose axes are the geom's."""
     shape = jax.tree.map(jnp.asarray, shape)
-    return Field(shape=shape, pos=jnp.zeros(3), rot=jnp.eye(3), points=jnp.asarray(points))
+    return DistanceField(shape=shape, pos=jnp.zeros(3), rot=jnp.eye(3), points=jnp.asarray(points))
 
 
-def posed(rng, size):
+def random_shape(rng, size):
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     turn[:, 0] *= np.linalg.det(turn)
     return Shape(rng.normal(size=3) * 0.05, turn, np.asarray(size))
@@ -37,9 +37,9 @@ def posed(rng, size):
 def test_a_ball_and_a_ring_touch_where_the_torus_is_nearest(x64):
     ring = field(sdf.Torus(RING, TUBE), NOWHERE)
     rng, size = np.random.default_rng(0), np.array([0.02, 0, 0])
-    both = [(posed(rng, size), posed(rng, size)) for _ in range(64)]
+    both = [(random_shape(rng, size), random_shape(rng, size)) for _ in range(64)]
     one, two = (jax.tree.map(lambda *a: np.stack(a), *side) for side in zip(*both))
-    into = quick(jax.vmap(lambda a, b: touch_field("sphere", a, b, None, ring)))(one, two)
+    into = quick(jax.vmap(lambda a, b: collide_field("sphere", a, b, None, ring)))(one, two)
     into = jax.tree.map(lambda a: np.asarray(a[:, 0]), into)
     # Compute by hand, in the ring's axes, the nearest point of its circle.
     p = np.einsum("kji,kj->ki", two.rot, one.pos - two.pos)
@@ -62,10 +62,10 @@ def test_the_deepest_contact_on_a_flat_is_that_of_the_formula(kind, x64):
     half, size = np.array([0.4, 0.5, 0.3]), np.array([0.05, 0.08, 0.06])
     block = field(sdf.Box(half), NOWHERE + half)  # its own corner alone
     rng = np.random.default_rng(2)
-    asked = quick(lambda a, b: touch_field(kind, a, b, None, block))
+    asked = quick(lambda a, b: collide_field(kind, a, b, None, block))
     floor = quick(lambda a, b: KERNELS["plane", kind].touch(b, a))
     for _ in range(8):
-        one, two = posed(rng, size), posed(rng, half)
+        one, two = random_shape(rng, size), random_shape(rng, half)
         up = two.rot[:, 2]
         one = dataclasses.replace(one, pos=two.pos + 0.34 * up)
         got, want = asked(one, two), floor(one, dataclasses.replace(two, pos=two.pos + 0.3 * up))
@@ -78,7 +78,7 @@ def test_the_deepest_contact_on_a_flat_is_that_of_the_formula(kind, x64):
 
 def test_patches_share_out_all_points_evenly():
     points = np.random.default_rng(1).normal(size=(512, 3))
-    cut = patches(points, points)
+    cut = group_points(points, points)
     assert cut.shape == (16, 32, 3)
     assert {tuple(p) for p in cut.reshape(-1, 3)} == {tuple(p) for p in points}
     spread = np.linalg.norm(cut - cut.mean(1, keepdims=True), axis=-1)
@@ -125,15 +125,15 @@ def test_a_ring_falls_down_its_peg_and_gains_no_energy(tmp_path, x64):
 def test_the_slopes_of_a_contact_are_those_of_differences(x64):
     """Test its depth, position and frame, in the pose of a capsule on a ring."""
     rng = np.random.default_rng(3)
-    one, two = posed(rng, np.array([0.02, 0.05, 0])), posed(rng, np.zeros(3))
+    one, two = random_shape(rng, np.array([0.02, 0.05, 0])), random_shape(rng, np.zeros(3))
     around = field(sdf.Torus(RING, TUBE), NOWHERE)
 
-    def seen(moved):
+    def touch_at(moved):
         turned = one.rot + jnp.cross(moved[3:], one.rot, axisb=0, axisc=0)
         there = dataclasses.replace(one, pos=one.pos + moved[:3], rot=turned)
-        return jax.tree.leaves(touch_field("capsule", there, two, None, around))
+        return jax.tree.leaves(collide_field("capsule", there, two, None, around))
 
-    run, slope, e = quick(seen), quick(jax.jacfwd(seen))(jnp.zeros(6)), 1e-6
+    run, slope, e = quick(touch_at), quick(jax.jacfwd(touch_at))(jnp.zeros(6)), 1e-6
     for axis, way in enumerate(np.eye(6)):
         for one_leaf, up, down in zip(slope, run(e * way), run(-e * way)):
             np.testing.assert_allclose(one_leaf[..., axis], (up - down) / (2 * e), atol=1e-6)
@@ -147,7 +147,7 @@ def test_a_ball_rolls_to_and_fro_in_a_bowl(tmp_path, x64):
     profile = np.concatenate([[[0, -0.6], [0.6, -0.6], [0.6, 0]], inner[::-1]])
     profile[-1, 0] = 0
     bowl = trimesh.creation.revolve(profile, sections=64)
-    hollow = sdf.Outside(sdf.Ball(0.5))
+    hollow = sdf.Complement(sdf.Ball(0.5))
     text = """<geom name="bowl" type="mesh" mesh="part" friction="0"/>
     <body pos=".08 0 -.44"><freejoint/><geom size=".05" friction="0" mass="1"/></body>"""
     model = scene(tmp_path, bowl, text, sdf={"bowl": hollow})

@@ -13,7 +13,7 @@ import pytest
 from jaxgpu.physics import rigid
 from jaxgpu.physics.rigid import integrators
 from jaxgpu.physics.rigid.collision import Shape
-from jaxgpu.physics.rigid.collision.heights import Heights, touch_heights
+from jaxgpu.physics.rigid.collision.height_field import HeightField, collide_heights
 from jaxgpu.physics.rigid.collision.hull import hull
 
 OPTIONS = {"xla_backend_optimization_level": 0}  # compiled once and run a few times
@@ -35,7 +35,7 @@ BODY = """<body pos="{place} 0 3"><freejoint/>
 <geom {shape} margin="{margin}" mass="1" conaffinity="0"/></body>"""
 
 
-def loaded(bodies, high=0.3, **sizes):
+def load_field(bodies, high=0.3, **sizes):
     """Return MuJoCo's model with converged searches, jaxgpu's, and the frame of the field."""
     numbers = " ".join(map(str, HILLS[::-1].ravel()))  # the first row of a file has the largest y
     rows, columns = HILLS.shape
@@ -61,7 +61,7 @@ SIZES = {"contacts": 80, "iterations": 20}
 def motion(model, state):
     """Return the state a step later, and the contacts and accelerations at its start."""
     still = jnp.zeros(0), jnp.zeros(model.layout.nv)
-    return integrators.seen(model, state, *still, lambda d: (d.contacts, d.qacc))
+    return integrators.step_and_look(model, state, *still, lambda d: (d.contacts, d.qacc))
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_accelerations_agree_with_c(x64):
     While a sphere's centre or a capsule's axis stays outside, MuJoCo has the nearest points to
     rounding. Inside, and for other shapes, it searches, with normals to about 1e-6.
     """
-    c, d, model, (origin, turn) = loaded(BODIES, **SIZES)
+    c, d, model, (origin, turn) = load_field(BODIES, **SIZES)
     rng, count = np.random.default_rng(1), len(BODIES)
     errors, near = [[] for _ in BODIES], [[] for _ in BODIES]
     for _ in range(100):
@@ -111,7 +111,7 @@ def test_bodies_roll_over_hills_as_in_c(x64):
 
     The other bodies fly.
     """
-    c, d, model, (origin, turn) = loaded(BODIES, high=0.1, **SIZES)
+    c, d, model, (origin, turn) = load_field(BODIES, high=0.1, **SIZES)
     start, touched = c.qpos0.copy(), np.zeros(2)
     start[:7] = *(origin + turn @ [-0.5, 0.3, 0.2]), 1, 0, 0, 0
     start[14:21] = *(origin + turn @ [0.2, 0.1, 0.2]), 0.8, 0.2, 0.5, 0.1
@@ -130,7 +130,7 @@ def test_a_field_of_one_slope_is_a_plane(x64):
     """Compare distance, position and normal of a ball's contact, away from edges."""
     slope, offset = np.array([0.3, -0.2]), 0.1
     x, y = np.linspace(-1, 1, 7), np.linspace(-0.8, 0.8, 5)
-    field = Heights(
+    field = HeightField(
         z=jnp.asarray(offset + slope[0] * x[None] + slope[1] * y[:, None]),
         half=jnp.array([1.0, 0.8]),
         base=jnp.array(1.0),
@@ -139,16 +139,16 @@ def test_a_field_of_one_slope_is_a_plane(x64):
     still = Shape(jnp.zeros(3), jnp.eye(3), jnp.zeros(3))
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
-    def asked(pos):
+    def touch_ball(pos):
         ball = Shape(pos, jnp.eye(3), jnp.array([0.2, 0, 0]))
-        return touch_heights("sphere", still, ball, field, None, (3, 3, 8))
+        return collide_heights("sphere", still, ball, field, None, (3, 3, 8))
 
     rng = np.random.default_rng(3)
     for _ in range(20):
         foot = rng.uniform(-0.5, 0.5, 2)
         foot = np.array([*foot, offset + slope @ foot])
         height = rng.uniform(0.05, 0.3)
-        found, beyond = jax.tree.map(np.asarray, asked(foot + height * normal))
+        found, beyond = jax.tree.map(np.asarray, touch_ball(foot + height * normal))
         best = int(np.argmin(found.dist))
         assert float(found.dist[best]) == pytest.approx(height - 0.2, abs=1e-12)
         np.testing.assert_allclose(found.frame[best, 0], normal, atol=1e-12)
@@ -160,29 +160,29 @@ def test_a_field_of_one_slope_is_a_plane(x64):
 def test_derivatives_are_those_of_differences(x64):
     """Test a capsule's contacts in its pose and the heights, where no other prism is closer."""
     rng = np.random.default_rng(4)
-    field = Heights(jnp.asarray(0.2 * HILLS), jnp.array([1.0, 0.8]), jnp.array(0.1))
+    field = HeightField(jnp.asarray(0.2 * HILLS), jnp.array([1.0, 0.8]), jnp.array(0.1))
     still = Shape(jnp.zeros(3), jnp.eye(3), jnp.zeros(3))
     size = jnp.array([0.08, 0.2, 0])
 
     def value(pos, turn, z):
         shape = Shape(pos, turn, size)
         here = dataclasses.replace(field, z=z)
-        found = touch_heights("capsule", still, shape, here, None, (4, 4, 1))[0]
+        found = collide_heights("capsule", still, shape, here, None, (4, 4, 1))[0]
         return jnp.concatenate([found.dist, found.pos[0], found.frame[0, 0]])
 
-    def along(*given):
+    def jvp_along(*given):
         """Return the values, and their slopes along the given directions."""
         at, ways = given[:3], given[3:]
         return jax.jvp(value, at, ways)
 
-    run, checked = jax.jit(along, compiler_options=OPTIONS), 0
+    run, checked = jax.jit(jvp_along, compiler_options=OPTIONS), 0
     for _ in range(20):
         pos = rng.uniform([-0.6, -0.5, 0.1], [0.6, 0.5, 0.25])
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
         at = (pos, turn, np.asarray(field.z))
         ways = [rng.normal(size=np.shape(x)) for x in at]
-        moved = lambda s, at=at, ways=ways: run(*(x + s * w for x, w in zip(at, ways)), *ways)[0]
-        want = [(moved(h) - moved(-h)) / (2 * h) for h in (1e-6, 5e-7)]
+        value_at = lambda s, at=at, ways=ways: run(*(x + s * w for x, w in zip(at, ways)), *ways)[0]
+        want = [(value_at(h) - value_at(-h)) / (2 * h) for h in (1e-6, 5e-7)]
         if np.abs(want[0] - want[1]).max() > 1e-4:
             continue  # a switch lies between
         np.testing.assert_allclose(run(*at, *ways)[1], want[1], atol=1e-4)
@@ -192,18 +192,18 @@ def test_derivatives_are_those_of_differences(x64):
 
 def test_what_a_window_leaves_out_is_counted(x64):
     """Test a ball that has outgrown its window, and prisms above the capacity."""
-    _, _, model, (origin, turn) = loaded(BODIES[:1], contacts=2)
+    _, _, model, (origin, turn) = load_field(BODIES[:1], contacts=2)
     assert model.layout.groups[0].window == (3, 3)
-    over = lambda z: model.init(np.array([*(origin + turn @ [0.3, 0.2, z]), 1, 0, 0, 0]))
+    state_over = lambda z: model.init(np.array([*(origin + turn @ [0.3, 0.2, z]), 1, 0, 0, 0]))
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
-    def beyond(state, size):
+    def count_beyond(state, size):
         grown = dataclasses.replace(model.geoms, size=size * model.geoms.size)
         return dataclasses.replace(model, geoms=grown).forward(state).beyond
 
-    assert int(beyond(over(2.0), 1.0)) == 0
-    assert int(beyond(over(0.15), 1.0)) > 0
-    assert int(beyond(over(2.0), 2.0)) == 2  # a row and a column
+    assert int(count_beyond(state_over(2.0), 1.0)) == 0
+    assert int(count_beyond(state_over(0.15), 1.0)) > 0
+    assert int(count_beyond(state_over(2.0), 2.0)) == 2  # a row and a column
 
 
 def png(image):
@@ -262,29 +262,29 @@ PRISM = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)]
 def test_a_box_is_as_deep_in_the_prisms_as_every_direction_says(x64):
     """Check the maximum depth, and the contacts: only of overlapping prisms, and none without."""
     z, half, base = 0.2 * HILLS, np.array([1.0, 0.8]), 0.1
-    field = Heights(jnp.asarray(z), jnp.asarray(half), jnp.asarray(base))
+    field = HeightField(jnp.asarray(z), jnp.asarray(half), jnp.asarray(base))
     x, y = np.linspace(-1, 1, 11), np.linspace(-0.8, 0.8, 9)
     prisms = []
     for i in range(8):
         for j in range(10):
-            at = lambda di, dj, i=i, j=j: [x[j + dj], y[i + di], z[i + di, j + dj]]
+            corner_at = lambda di, dj, i=i, j=j: [x[j + dj], y[i + di], z[i + di, j + dj]]
             for three in (((1, 0), (0, 0), (1, 1)), ((0, 0), (0, 1), (1, 1))):
-                top = np.array([at(*k) for k in three])
+                top = np.array([corner_at(*k) for k in three])
                 prisms.append(np.concatenate([top, [[*k[:2], -base] for k in top]]))
     still = Shape(jnp.zeros(3), jnp.eye(3), jnp.zeros(3))
     size = np.array([0.1, 0.12, 0.15])
 
     @functools.partial(jax.jit, compiler_options=OPTIONS)
-    def met(pos, turn):
+    def meet_box(pos, turn):
         shape = Shape(pos, turn, size)
-        found, beyond = touch_heights("box", still, shape, field, hull("box", shape), (4, 4, 48))
+        found, beyond = collide_heights("box", still, shape, field, hull("box", shape), (4, 4, 48))
         return found.dist, beyond
 
     rng, checked = np.random.default_rng(1), 0
     for _ in range(40):
         pos = rng.uniform([-1.05, -0.85, 0.0], [1.05, 0.85, 0.4])
         turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-        dist, beyond = map(np.asarray, met(pos, turn))
+        dist, beyond = map(np.asarray, meet_box(pos, turn))
         assert int(beyond) == 0
         box = pos + (CORNERS * size) @ turn.T
         deep = overlaps(np.array(prisms), box)
@@ -324,16 +324,16 @@ def test_blocks_lie_and_slide_on_a_slope_of_heights_by_coulombs_law(x64):
     start = model.init()
 
     @jax.jit
-    def slid(friction):
+    def slide_block(friction):
         geoms = dataclasses.replace(model.geoms, friction=friction * model.geoms.friction)
         slippery = dataclasses.replace(model, geoms=geoms)
         still = jnp.zeros(0), jnp.zeros(12)
-        further = lambda s, _: integrators.seen(slippery, s, *still, lambda d: d.beyond)
-        end, beyond = jax.lax.scan(further, start, length=250)
+        step_block = lambda s, _: integrators.step_and_look(slippery, s, *still, lambda d: d.beyond)
+        end, beyond = jax.lax.scan(step_block, start, length=250)
         return end.qpos, end.qvel, jnp.sum(beyond)
 
     for friction in (0.5, 0.05):
-        qpos, qvel, beyond = jax.tree.map(np.asarray, slid(friction))
+        qpos, qvel, beyond = jax.tree.map(np.asarray, slide_block(friction))
         assert int(beyond) == 0
         want = 0.5 * max(9.81 * (np.sin(lean) - friction * np.cos(lean)), 0.0)
         speed = -(qvel[0::6] * np.cos(lean) + qvel[2::6] * np.sin(lean))

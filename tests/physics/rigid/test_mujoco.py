@@ -21,13 +21,13 @@ SPINNER = '<body pos="0 0 3"><freejoint/><geom type="box" size=".1 .2 .3"/></bod
 
 
 @functools.cache
-def everything(cone, integrator):
+def full_model(cone, integrator):
     """Return every type of row and a free spinning body: MuJoCo's model, and jaxgpu's program."""
     text = mujoco_c.ROWS.format(cone=cone, integrator=integrator)
     if integrator == "RK4":  # contact by RK4 is that of the robots
         flag = 'timestep="0.004"><flag contact="disable"/></option>'
         text = text.replace('timestep="0.004"/>', flag)
-    c, d, model = mujoco_c.loaded(text.replace("</worldbody>", SPINNER))
+    c, d, model = mujoco_c.load_model(text.replace("</worldbody>", SPINNER))
     return c, d, model, mujoco_c.motion(model)
 
 
@@ -37,12 +37,12 @@ KINDS = [("pyramidal", "Euler"), pytest.param("elliptic", "implicitfast", marks=
 @pytest.mark.parametrize("cone, integrator", KINDS)
 def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
     """Both converge in float64: to rounding, amplified by the problem's condition number."""
-    c, d, model, motion = everything(cone, integrator)
+    c, d, model, motion = full_model(cone, integrator)
     rows = []
     for q, v, act, ctrl in mujoco_c.states(c, 40):
-        mujoco_c.put(c, d, q, v, act, ctrl)
+        mujoco_c.set_data(c, d, q, v, act, ctrl)
         mujoco.mj_forward(c, d)
-        _, (qacc, held, M) = motion(mujoco_c.started(model, q, v, act), ctrl)
+        _, (qacc, held, M) = motion(mujoco_c.make_state(model, q, v, act), ctrl)
         scale = np.abs(d.qacc).max()
         np.testing.assert_allclose(qacc, d.qacc, atol=1e-11 * scale)
         np.testing.assert_allclose(held, d.qfrc_constraint, atol=1e-10 * scale)
@@ -60,11 +60,11 @@ def test_accelerations_and_forces_agree_with_c(x64, cone, integrator):
 )
 def test_steps_agree_with_c(x64, cone, integrator):
     """Run thirty steps from one state; compare all its fields, also of a free spinning body."""
-    c, d, model, motion = everything(cone, integrator)
+    c, d, model, motion = full_model(cone, integrator)
     seed = 4 if cone == "elliptic" else 3  # from 3 C itself ends with huge numbers
     q, v, act, ctrl = mujoco_c.states(c, 1, seed=seed)[0]
-    mujoco_c.put(c, d, q, v, act, ctrl)
-    state = mujoco_c.started(model, q, v, act)
+    mujoco_c.set_data(c, d, q, v, act, ctrl)
+    state = mujoco_c.make_state(model, q, v, act)
     for _ in range(30):
         mujoco.mj_step(c, d)
         state, _ = motion(state, ctrl)
@@ -90,10 +90,10 @@ FLUID += WET.format(SHAPED[0], 0) + WET.format(SHAPED[1], 3) + "</worldbody></mu
 @pytest.mark.slow
 def test_the_fluid_drags_as_in_c_also_at_the_end_of_a_step(x64):
     """Compare accelerations, and steps by implicitfast."""
-    c, d, model = mujoco_c.loaded(FLUID)
+    c, d, model = mujoco_c.load_model(FLUID)
     motion = mujoco_c.motion(model)
     for q, v, act, ctrl in mujoco_c.states(c, 5, seed=4):
-        mujoco_c.put(c, d, q, v, act, ctrl)
+        mujoco_c.set_data(c, d, q, v, act, ctrl)
         mujoco.mj_forward(c, d)
         state = model.init(q, v)
         np.testing.assert_allclose(motion(state)[1][0], d.qacc, rtol=1e-10)
@@ -116,11 +116,11 @@ def test_a_body_at_rest_in_still_water_has_finite_derivatives(x64):
 
 @pytest.mark.slow
 def test_without_springs_and_dampers_there_is_no_fluid_and_no_held_weight_as_in_c(x64):
-    c, d, model = mujoco_c.loaded("""<mujoco><option density="800">
+    c, d, model = mujoco_c.load_model("""<mujoco><option density="800">
     <flag spring="disable" damper="disable"/></option><worldbody><body gravcomp=".5">
     <freejoint/><geom type="box" size=".1 .06 .2"/></body></worldbody></mujoco>""")
     v = np.array([0.3, -2, 1, 0.4, 0.2, -3])
-    mujoco_c.put(c, d, c.qpos0, v, [], [])
+    mujoco_c.set_data(c, d, c.qpos0, v, [], [])
     mujoco.mj_forward(c, d)
     forward = quick(lambda v: model.forward(model.init(qvel=v)).qacc)
     np.testing.assert_allclose(forward(v), d.qacc, atol=1e-10)
@@ -136,7 +136,7 @@ def test_a_fluid_that_drives_what_moves_in_it_is_refused():
 
 @pytest.mark.slow
 def test_the_constants_of_changed_masses_are_those_of_c(x64):
-    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
+    c, d, model = mujoco_c.load_model(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
     factor = np.random.default_rng(0).uniform(0.5, 2, c.nbody)
     c.body_mass *= factor
     c.body_inertia *= factor[:, None]
@@ -144,7 +144,7 @@ def test_the_constants_of_changed_masses_are_those_of_c(x64):
 
     def weigh(mass, inertia):
         bodies = dataclasses.replace(model.bodies, mass=mass, inertia=inertia)
-        return rigid.reweighed(dataclasses.replace(model, bodies=bodies))
+        return rigid.update_invweight(dataclasses.replace(model, bodies=bodies))
 
     found = quick(weigh)(c.body_mass, c.body_inertia)
     np.testing.assert_allclose(found.bodies.invweight, c.body_invweight0, rtol=1e-9, atol=1e-12)
@@ -163,7 +163,7 @@ def test_slopes_by_masses_are_finite_where_a_link_has_none(x64):
 
     def softness(mass):
         bodies = dataclasses.replace(model.bodies, mass=mass)
-        now = rigid.reweighed(dataclasses.replace(model, bodies=bodies))
+        now = rigid.update_invweight(dataclasses.replace(model, bodies=bodies))
         return jnp.sum(now.freedoms.invweight)
 
     both, step = quick(jax.value_and_grad(softness)), np.array([0, 0, 1e-5])
@@ -176,19 +176,19 @@ def test_slopes_by_masses_are_finite_where_a_link_has_none(x64):
 
 @pytest.mark.slow
 def test_inverse_dynamics_energy_and_levers_agree_with_c(x64):
-    c, d, model = mujoco_c.loaded(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
+    c, d, model = mujoco_c.load_model(mujoco_c.ROWS.format(cone="pyramidal", integrator="Euler"))
     c.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
     q, v, act, ctrl = mujoco_c.states(c, 1, seed=5)[0]
-    mujoco_c.put(c, d, q, v, act, ctrl)
+    mujoco_c.set_data(c, d, q, v, act, ctrl)
     mujoco.mj_forward(c, d)
     body, point = model.index("body", "e"), np.array([0.3, -0.2, 0.5])
 
     @quick
-    def found(state, qacc):
+    def dynamics(state, qacc):
         lever = rigid.jacobian(model, state, body, point)
         return rigid.inverse_dynamics(model, state, qacc), rigid.energy(model, state)[1], lever
 
-    force, kinetic, lever = found(mujoco_c.started(model, q, v, act), d.qacc)
+    force, kinetic, lever = dynamics(mujoco_c.make_state(model, q, v, act), d.qacc)
     np.testing.assert_allclose(force, d.qfrc_actuator + d.qfrc_constraint, rtol=1e-8, atol=1e-8)
     assert float(kinetic) == pytest.approx(d.energy[1], rel=1e-10)
     shift, turn = np.zeros((3, c.nv)), np.zeros((3, c.nv))
@@ -216,8 +216,8 @@ FOOT = """<mujoco><option cone="{0}"/><worldbody><geom type="plane" size="2 2 .1
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_on_a_cpu_the_turns_of_newton_end_at_the_minimum(x64, cone):
     """A million iterations are allowed, for each of a batch: only rounding remains."""
-    c, _, model = mujoco_c.loaded(FOOT.format(cone), iterations=10**6)
-    forward = lambda *at: model.forward(mujoco_c.started(model, *at[:3]), at[3])
+    c, _, model = mujoco_c.load_model(FOOT.format(cone), iterations=10**6)
+    forward = lambda *at: model.forward(mujoco_c.make_state(model, *at[:3]), at[3])
     rows = [np.stack(x) for x in zip(*mujoco_c.states(c, 64, seed=5))]
     found = quick(jax.vmap(forward))(*rows)
     left = jnp.einsum("bvw,bw->bv", found.M, found.qacc) - found.smooth - found.constraint
@@ -232,7 +232,7 @@ def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
     Slopes are finite for all ways in which bodies overlap, touch, fly and rest. Near the floor they
     equal differences, except where contacts change within these or jump to other points of a face.
     """
-    c, d, model = mujoco_c.loaded(PUSHED.format(cone), contacts=4)
+    c, d, model = mujoco_c.load_model(PUSHED.format(cone), contacts=4)
     weights, random = np.random.default_rng(1).normal(size=c.nv), np.random.default_rng(2)
 
     def value(q, v, ctrl, mass, friction):
@@ -241,7 +241,7 @@ def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
         changed = dataclasses.replace(model, bodies=bodies, geoms=geoms)
         look = lambda d: (d.qacc, [x.dist < x.margin for x in d.contacts])
         start = changed.init(q, v)
-        end, (qacc, acts) = integrators.seen(changed, start, ctrl, jnp.zeros_like(v), look)
+        end, (qacc, acts) = integrators.step_and_look(changed, start, ctrl, jnp.zeros_like(v), look)
         return weights @ qacc + jnp.sum(end.qpos), jnp.concatenate(acts)
 
     slopes = jax.value_and_grad(value, argnums=(0, 1, 2, 3, 4), has_aux=True)
@@ -252,8 +252,8 @@ def test_gradients_are_finite_and_those_of_central_differences(x64, cone):
     near[0] = c.qpos0 + 0.1 * (near[0] - c.qpos0)
     rest = [c.qpos0[None], np.zeros((1, c.nv)), np.zeros((1, c.na)), np.zeros((1, c.nu))]
     q, v, _, ctrl = (np.concatenate(x) for x in zip(near, wild, rest))
-    every = lambda x: np.repeat(x[None], len(q), 0)
-    at = [q, v, ctrl, every(c.body_mass), every(c.geom_friction)]
+    repeat_x = lambda x: np.repeat(x[None], len(q), 0)
+    at = [q, v, ctrl, repeat_x(c.body_mass), repeat_x(c.geom_friction)]
     got = both(*at)[1]
     assert all(np.isfinite(x).all() for x in got)
     held, tried = 0, 0
@@ -274,7 +274,7 @@ def test_the_contacts_of_a_pair_have_the_dimension_that_c_gives_them():
     geoms = [(1, 0), (3, 0), (6, 0), (1, 1), (4, 1), (3, 2)]
     ball = '<body pos="{} 0 0"><freejoint/><geom size="1" condim="{}" priority="{}"/></body>'
     balls = "".join(ball.format(0.1 * i, *each) for i, each in enumerate(geoms))
-    c, d, model = mujoco_c.loaded(f"<mujoco><worldbody>{balls}</worldbody></mujoco>")
+    c, d, model = mujoco_c.load_model(f"<mujoco><worldbody>{balls}</worldbody></mujoco>")
     mujoco.mj_forward(c, d)
     want = {(*map(int, pair), int(dim)) for pair, dim in zip(d.contact.geom, d.contact.dim)}
     groups = model.layout.groups
@@ -321,10 +321,10 @@ def test_springs_of_all_joints_and_what_holds_two_bodies_pull_as_in_c(x64):
     bodies += "".join(box.format(*each) for each in zip("abcd", (0, 0.5, 4, 4.5)))
     held = """<weld body1="a" body2="b" torquescale=".7"/>
     <connect body1="c" body2="d" anchor=".1 .2 0"/>"""
-    c, d, model = mujoco_c.loaded(f"""<mujoco><option><flag contact="disable"/></option>
+    c, d, model = mujoco_c.load_model(f"""<mujoco><option><flag contact="disable"/></option>
     <worldbody>{bodies}</worldbody><equality>{held}</equality></mujoco>""")
     q, v, act, ctrl = mujoco_c.states(c, 1)[0]
-    mujoco_c.put(c, d, q, v, act, ctrl)
+    mujoco_c.set_data(c, d, q, v, act, ctrl)
     mujoco.mj_forward(c, d)
     got = quick(lambda q, v: model.forward(model.init(q, v)).qacc)(q, v)
     assert d.nefc == 9 and np.count_nonzero(d.qfrc_spring) == c.nv - 24

@@ -42,13 +42,13 @@ def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, 
     away. These motions are chaotic, so rounding grows a thousandfold and more; sixteen of MuJoCo's
     runs from neighbouring starts show how fast. A different model would leave their band at once.
     """
-    c, model = loaded(name)
-    rows = list(met(c, STATES, touching=name not in ("swimmer", "reacher")))
+    c, model = load_robot(name)
+    rows = list(c_states(c, STATES, touching=name not in ("swimmer", "reacher")))
     qpos, qvel, ctrl, want, touched = (np.array(column) for column in zip(*rows))
     assert touched.min() > 0 or name in ("swimmer", "reacher")
     controls, speed, centre, band = runs(c)
 
-    def further(state, row):
+    def step_row(state, row):
         given, q, v, ctrl = row
         fresh = model.init(q, v)
         state = jax.tree.map(lambda a, b: jnp.where(given, a, b), fresh, state)
@@ -59,7 +59,7 @@ def test_steps_are_those_of_c_and_so_are_runs_that_start_a_billionth_apart(x64, 
     rest = np.repeat([c.qpos0], STEPS, 0), np.repeat([speed], STEPS, 0)
     q, v = (np.concatenate([a, b]) for a, b in zip((qpos, qvel), rest))
     given = np.arange(STATES + STEPS) <= STATES
-    scan = lambda *rows: jax.lax.scan(further, model.init(), rows)[1]
+    scan = lambda *rows: jax.lax.scan(step_row, model.init(), rows)[1]
     run = jax.jit(scan, compiler_options={"xla_backend_optimization_level": 0})
     got = jax.tree.map(np.asarray, run(given, q, v, np.concatenate([ctrl, controls])))
     q, v, lost = got
@@ -92,7 +92,7 @@ def runs(c):
     return controls, speed, centre, np.maximum.accumulate(band)
 
 
-def loaded(name):
+def load_robot(name):
     """Return a robot: MuJoCo's model with a converged solver, and jaxgpu's."""
     file, contacts = ROBOTS[name]
     c = mujoco.MjModel.from_xml_path(str(WALKERS / file))
@@ -101,7 +101,7 @@ def loaded(name):
     return c, rigid.load(c, dtype=jnp.float64, iterations=20, contacts=contacts)
 
 
-def met(c, count, touching):
+def c_states(c, count, touching):
     """Yield states of MuJoCo's runs under random controls, and velocities a step later."""
     d, after, rng = mujoco.MjData(c), mujoco.MjData(c), np.random.default_rng(1)
     low, high = c.actuator_ctrlrange.T

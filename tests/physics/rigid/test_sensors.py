@@ -7,7 +7,7 @@ import jax
 import mujoco
 import numpy as np
 import pytest
-from doors import as_users
+from api_cases import as_users
 
 from jaxgpu.physics.rigid.model import load
 from jaxgpu.physics.rigid.sensors import contact_forces

@@ -28,7 +28,7 @@ def springs(area, kn=KN, kt=KT):
     return touch.ForceField(stiffness=kn * area, shear_stiffness=kt * area, friction=MU)
 
 
-def shifted(field, distance, path):
+def shear_path(field, distance, path):
     """Return shear forces along x, and the anchors, after each shift of a path from rest."""
     up = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (len(distance), 3))
 
@@ -42,7 +42,7 @@ def shifted(field, distance, path):
     return tuple(np.asarray(a) for a in out)
 
 
-def of_bed(s):
+def bed_force(s):
     return MU * LOAD * (1 - np.maximum(0, 1 - s / SLIP) ** 2)
 
 
@@ -58,16 +58,16 @@ def test_a_bed_of_springs_loads_unloads_and_loads_again(x64):
     the contact: 1e-3 of friction P at 80 x 80.
     """
     _, distance, area = bed(80)
-    got, anchors = shifted(springs(area), distance, np.concatenate([LOADING, BACK, AGAIN]))
-    top = of_bed(LOADING[-1])
-    want = [of_bed(LOADING), top - 2 * of_bed((LOADING[-1] - BACK) / 2)]
-    want.append(-top + 2 * of_bed((AGAIN + LOADING[-1]) / 2))
+    got, anchors = shear_path(springs(area), distance, np.concatenate([LOADING, BACK, AGAIN]))
+    top = bed_force(LOADING[-1])
+    want = [bed_force(LOADING), top - 2 * bed_force((LOADING[-1] - BACK) / 2)]
+    want.append(-top + 2 * bed_force((AGAIN + LOADING[-1]) / 2))
     np.testing.assert_allclose(got, np.concatenate(want), rtol=0, atol=1e-3 * MU * LOAD)
     # The sticking region is a disc, c / a = (1 - Q / friction P)^(1/4), to half a spacing.
     for i in (10, 20, 30):
         sticks = (np.abs(anchors[i] - LOADING[i]) < 1e-12) & np.asarray(distance < 0)
         c = np.sqrt(sticks.sum() * area / np.pi) / CONTACT
-        assert abs(c - (1 - of_bed(LOADING[i]) / (MU * LOAD)) ** 0.25) < 1.1 / 80
+        assert abs(c - (1 - bed_force(LOADING[i]) / (MU * LOAD)) ** 0.25) < 1.1 / 80
 
 
 def test_a_field_turned_on_the_spot_resists_by_8_15_of_friction_load_and_radius(x64):
@@ -99,10 +99,10 @@ def test_a_bed_stands_for_an_elastic_pad(x64):
     g = (np.arange(60) - 29.5) * h
     x, y = np.meshgrid(g, g)
     distance = jnp.asarray(((x**2 + y**2) / (2 * RADIUS) - a * a / (2 * RADIUS)).ravel())
-    field = touch.ForceField.of_elastomer(young, poisson, RADIUS, LOAD, MU, h * h)
+    field = touch.ForceField.from_elastomer(young, poisson, RADIUS, LOAD, MU, h * h)
     loading = np.linspace(0, 1.2 * full, 60)
     back = np.linspace(1.2 * full, -1.2 * full, 120)[1:]
-    got, _ = shifted(field, distance, np.concatenate([loading, back]))
+    got, _ = shear_path(field, distance, np.concatenate([loading, back]))
     assert abs(-field.stiffness * np.minimum(distance, 0).sum() / LOAD - 1) < 1e-3
     assert np.abs(got[:60] - mindlin(loading)).max() < 0.03 * MU * LOAD
     want = mindlin(loading[-1]) - 2 * mindlin((loading[-1] - back) / 2)
@@ -117,8 +117,8 @@ def test_what_has_no_memory_feels_slip_and_no_load_at_rest():
     assert anchors.shape == (3, 0)
     want = [[0.0, 0.0, 1.0], [0.02, 0.0, 1.0], [0.3, 0.4, 1.0]]
     np.testing.assert_allclose(force, want, rtol=1e-6)
-    summed = lambda v: field.force(field.init(3), jnp.full(3, -1e-2), up, v, 0.01)[0].sum()
-    slope = jax.jit(jax.grad(summed))(v)
+    total_force = lambda v: field.force(field.init(3), jnp.full(3, -1e-2), up, v, 0.01)[0].sum()
+    slope = jax.jit(jax.grad(total_force))(v)
     assert np.isfinite(slope).all() and float(slope[0, 0]) == 2.0
 
 
@@ -149,8 +149,8 @@ def test_what_lost_contact_is_forgotten_and_damping_never_pulls():
 def test_slopes_are_finite_where_nothing_was_stretched_and_at_the_cone(x64):
     field = touch.ForceField(100.0, 100.0, 0.5)
     up, d = jnp.array([[0.0, 0.0, 1.0]]), jnp.array([-1e-3])
-    summed = lambda d, v: field.force(field.init(1), d, up, v, 0.1)[0].sum()
-    by_depth, by_velocity = (jax.jit(jax.grad(summed, i)) for i in range(2))
+    total_force = lambda d, v: field.force(field.init(1), d, up, v, 0.1)[0].sum()
+    by_depth, by_velocity = (jax.jit(jax.grad(total_force, i)) for i in range(2))
     still = jnp.zeros((1, 3))
     np.testing.assert_allclose(by_velocity(d, still), [[10.0, 10.0, 0.0]], rtol=1e-12)
     edge = jnp.array([[5e-3, 0.0, 0.0]])  # 0.5 mm, all that friction holds
@@ -169,7 +169,7 @@ def test_slopes_by_pose_and_twist_are_those_of_differences(kind, x64):
     def number(given):
         """Return a component of a rod's force or torque, by position, rotation, twist, anchors."""
         pos, turn, velocity, spin = given[:12].reshape(4, 3)
-        quat = jnp.stack(rotations.from_vector(turn))
+        quat = jnp.stack(rotations.from_rotvec(turn))
         seen = touch.probe(sdf.Capsule(4e-3, 3e-3), points, pos, quat, velocity, spin)
         force, _ = field.force(given[12:].reshape(35, width), *seen, 0.01)
         total, moment = touch.wrench(points, force)

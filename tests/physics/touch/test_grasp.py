@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from jaxgpu.geometry import rotations, sdf
-from jaxgpu.physics.touch import Grasp, implicit, peg, peg_and_socket
+from jaxgpu.physics.touch import Grasp, implicit_step, peg, peg_and_socket
 
 PART, SOCKET = peg_and_socket("round-8")
-GRASP = Grasp.of(PART, SOCKET, taxels=(8, 7), substeps=2)
+GRASP = Grasp.from_parts(PART, SOCKET, taxels=(8, 7), substeps=2)
 WEIGHT = PART.mass * GRASP.gravity
 DT = GRASP.dt / GRASP.substeps
 AT = jnp.array([0.2, 0.1, 0.3])  # far from the socket
@@ -34,11 +34,11 @@ def run(grasp, state, steps, shift=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0), openin
     return states
 
 
-def held(grasp=GRASP):
-    return grasp.init(AT, AT.at[2].add(-BELOW), opening=grasp.closed(BELOW))
+def held_part(grasp=GRASP):
+    return grasp.init(AT, AT.at[2].add(-BELOW), opening=grasp.closed_opening(BELOW))
 
 
-def loose(height, quat=(1.0, 0.0, 0.0, 0.0)):
+def loose_part(height, quat=(1.0, 0.0, 0.0, 0.0)):
     """Return a free part at a height above the table, with the gripper far away and open."""
     part = jnp.array([0.1, 0.0, height])
     return GRASP.init(AT, part, part_quat=jnp.array(quat), opening=0.04)
@@ -47,14 +47,14 @@ def loose(height, quat=(1.0, 0.0, 0.0, 0.0)):
 def energy(state):
     """Return kinetic and potential energy of the part in J."""
     velocity, spin = np.asarray(state.part_velocity, float).reshape(2, 3)
-    own = np.asarray(rotations.unturned(state.part_quat, tuple(jnp.asarray(spin))), float)
+    own = np.asarray(rotations.rotate_inverse(state.part_quat, tuple(jnp.asarray(spin))), float)
     kinetic = 0.5 * PART.mass * velocity @ velocity + 0.5 * np.sum(PART.inertia * own**2)
     return kinetic + WEIGHT * float(state.part[2])
 
 
 def test_a_held_peg_stays_for_four_seconds():
     """Springs with a memory do not creep: only rounding remains, 24 bits of a position of 0.3 m."""
-    states = run(GRASP, held(), 270)
+    states = run(GRASP, held_part(), 270)
     settled, end = states[30], states[-1]
     assert jnp.abs((end.part - end.hand) - (settled.part - settled.hand)).max() < 1e-6
     assert abs(rotations.product(end.part_quat, settled.part_quat)[0]) > 1 - 1e-6
@@ -72,7 +72,7 @@ def test_friction_holds_what_coulomb_says(share):
 
     The part covers the pads, so that no edge of it is pressed.
     """
-    start = GRASP.init(AT, AT, opening=GRASP.closed())
+    start = GRASP.init(AT, AT, opening=GRASP.closed_opening())
     grip = float(GRASP.grip_stiffness * run(GRASP, start, 10)[-1].opening)
     friction = share * WEIGHT / (2 * grip)
     grasp = replace(GRASP, pad=replace(GRASP.pad, friction=friction))
@@ -93,7 +93,7 @@ def test_friction_holds_what_coulomb_says(share):
 
 @pytest.mark.parametrize("quat", [(1.0, 0.0, 0.0, 0.0), (0.8, 0.5, 0.33, 0.0)])
 def test_a_drop_gains_no_energy_and_ends_at_rest(quat):
-    state = loose(0.045, tuple(np.array(quat) / np.linalg.norm(quat)))
+    state = loose_part(0.045, tuple(np.array(quat) / np.linalg.norm(quat)))
     before = energy(state)
     states = run(GRASP, state, 90, opening=0.04)
     energies = np.array([energy(s) for s in states])
@@ -113,7 +113,7 @@ def test_momentum_is_kept_while_nothing_acts_from_without():
     none = {"stiffness": 0.0, "damping": 0.0, "turn_stiffness": 0.0, "turn_damping": 0.0}
     grasp = replace(GRASP, gravity=0.0, **none)
     state = replace(
-        held(),
+        held_part(),
         hand_velocity=jnp.array([0.02, -0.01, 0.03, 0.3, 0.1, -0.2]),
         part_velocity=jnp.array([-0.01, 0.02, 0.05, -0.4, 0.6, 0.9]),
     )
@@ -139,9 +139,9 @@ def test_a_peg_pushed_on_to_the_rim_tilts_and_yields():
     The peg therefore falls over that chord, with its upper end away from its support.
     """
     on_rim = jnp.array([0.001, 0.0, 0.028 + 0.025 + 0.0005])
-    state = GRASP.init(on_rim.at[2].add(BELOW), on_rim, opening=GRASP.closed(BELOW))
+    state = GRASP.init(on_rim.at[2].add(BELOW), on_rim, opening=GRASP.closed_opening(BELOW))
     state = run(GRASP, state, 12, shift=(0.0, 0.0, -0.004))[-1]
-    up = rotations.turned(state.part_quat, tuple(jnp.eye(3)[2]))
+    up = rotations.rotate(state.part_quat, tuple(jnp.eye(3)[2]))
     assert float(up[0]) < -0.005
     assert abs(float(up[1])) < 1e-3
     assert float(state.reaction[2]) > 1
@@ -149,7 +149,7 @@ def test_a_peg_pushed_on_to_the_rim_tilts_and_yields():
 
 def test_a_peg_goes_into_its_hole():
     above = jnp.array([0.0, 0.0, 0.028 + 0.025 + 0.001])
-    state = GRASP.init(above.at[2].add(BELOW), above, opening=GRASP.closed(BELOW))
+    state = GRASP.init(above.at[2].add(BELOW), above, opening=GRASP.closed_opening(BELOW))
     state = run(GRASP, state, 40, shift=(0.0, 0.0, -0.005))[-1]
     assert float(state.part[2]) == pytest.approx(0.005 + 0.025, abs=2e-4)  # on the hole's floor
     # Next to the hole it stands on the top.
@@ -163,8 +163,10 @@ def test_bad_numbers_are_refused():
         GRASP.init(AT, AT, part_quat=jnp.array([2.0, 0.0, 0.0, 0.0]))
     with pytest.raises(ValueError, match=r"Grasp.init: opening"):
         GRASP.init(AT, AT, opening=-0.01)
-    with pytest.raises(ValueError, match=r"Grasp.of: part.*=nan; it must be a finite number"):
-        Grasp.of(replace(GRASP.part, shape=sdf.Outside(jnp.nan)), GRASP.fixture)
+    with pytest.raises(
+        ValueError, match=r"Grasp.from_parts: part.*=nan; it must be a finite number"
+    ):
+        Grasp.from_parts(replace(GRASP.part, shape=sdf.Complement(jnp.nan)), GRASP.fixture)
     with pytest.raises(ValueError, match=r"peg: name='round-9'"):
         peg("round-9")
 
@@ -173,7 +175,7 @@ def test_bad_numbers_are_refused():
 def test_gradients_through_thirty_two_steps_are_those_of_differences():
     """Differentiate the held and transported peg's final position along a random shift change."""
     with jax.enable_x64():
-        start = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), held())
+        start = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), held_part())
         turn = jnp.array([0.0, 0.01, 0.0])
 
         def end(shift):
@@ -197,6 +199,8 @@ def test_a_part_stands_on_its_fixture_or_on_the_table():
     state = SimpleNamespace(part=jnp.array([0.3, 0.0, 0.45]), fixture=jnp.array([0.3, 0.0, 0.2]))
     for down, want in ((0.05, 0.1), (0.5, -0.05)):
         arm = tuple(jnp.array([0.0, 0.0, -down]))
-        distance, normal = implicit._fixture_distance(SimpleNamespace(fixture=ball), state, arm)
+        distance, normal = implicit_step._fixture_distance(
+            SimpleNamespace(fixture=ball), state, arm
+        )
         np.testing.assert_allclose(distance, want, atol=1e-6)
         np.testing.assert_allclose(normal, [0, 0, 1], atol=1e-6)

@@ -46,7 +46,7 @@ SCENES = {
 
 
 @jax.jit
-def steep(sensor, height):
+def steep_mask(sensor, height):
     """Return a mask of gel pixels with a slope above 1e-3."""
     x, y = sensor._slope(sensor._surface("steep", height))
     return x * x + y * y > 1e-6
@@ -79,7 +79,7 @@ def test_pictures_are_those_of_the_package(name, x64):
         }
     for scene, height in scenes.items():
         sensor = touch.gelsight(name, *height.shape)
-        where = np.asarray(steep(sensor, height))
+        where = np.asarray(steep_mask(sensor, height))
         # A dome slopes everywhere except at its top, the other shape only near itself.
         assert where.mean() > 0.99 if name == "gelsight" else not where.all()
         if not where.any():

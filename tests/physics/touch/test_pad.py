@@ -47,15 +47,15 @@ def test_the_distance_shrinks_as_the_surface_moves(x64):
     box, dt = sdf.Box((0.3, 0.5, 0.4)), 1e-6
 
     @jax.jit
-    def at(pos, quat):
+    def probe_at(pos, quat):
         return touch.probe(box, points, pos, quat, v, spin)
 
-    def seen(t):
+    def probe_later(t):
         turn = (Rotation.from_rotvec(spin * t) * TURN).as_quat()
-        return at(pos + v * t, np.roll(turn, 1))
+        return probe_at(pos + v * t, np.roll(turn, 1))
 
-    _, n, u = seen(0.0)
-    rate = (seen(dt)[0] - seen(-dt)[0]) / (2 * dt)
+    _, n, u = probe_later(0.0)
+    rate = (probe_later(dt)[0] - probe_later(-dt)[0]) / (2 * dt)
     np.testing.assert_allclose(rate, -np.sum(n * u, 1), atol=1e-8)  # 1e-16 / 1e-6, and dt^2
 
 
@@ -70,13 +70,13 @@ def test_force_and_torque_are_slopes_of_the_energy_of_the_springs(x64):
     force, moment = touch.wrench(points, field.force(field.init(48), d, n, v, 0.1)[0])
 
     @jax.jit
-    def stored(at):
+    def energy_at(at):
         d = touch.probe(block, at, pos, QUAT, still, still)[0]
         return 60.0 * jnp.sum(jnp.maximum(-d, 0) ** 2)
 
     def energy(shift, turn):
         at = np.asarray(points) @ Rotation.from_rotvec(turn).as_matrix().T + shift
-        return float(stored(at))
+        return float(energy_at(at))
 
     for i in range(3):
         e = np.eye(3)[i] * 1e-7
@@ -147,14 +147,14 @@ def test_heights_over_nothing_are_far_and_slopes_are_those_of_differences(x64):
     grid = np.array([[0.0, 0.0, 0.0], [1e-3, 2e-3, 0.0], [0.05, 0.0, 0.0]])
     box = sdf.Box((4e-3, 3e-3, 2e-3))
 
-    def seen(pose):
+    def heights_at(pose):
         turn = jnp.concatenate([jnp.ones(1), pose[3:]])
         turn = turn / jnp.linalg.norm(turn)
         return touch.heights(box, grid, pose[:3], turn, far=0.01)
 
     pose = jnp.array([1e-4, 2e-4, 1.5e-3, 0.02, -0.03, 0.2])
-    z, slopes = jax.jit(lambda p: (seen(p), jax.jacrev(seen)(p)))(pose)
+    z, slopes = jax.jit(lambda p: (heights_at(p), jax.jacrev(heights_at)(p)))(pose)
     assert z[2] == 0.01 and np.all(slopes[2] == 0) and np.all(z[:2] < 0)
-    ahead = jax.jit(jax.vmap(seen))(pose[None] + 1e-6 * np.eye(6))
-    back = jax.jit(jax.vmap(seen))(pose[None] - 1e-6 * np.eye(6))
+    ahead = jax.jit(jax.vmap(heights_at))(pose[None] + 1e-6 * np.eye(6))
+    back = jax.jit(jax.vmap(heights_at))(pose[None] - 1e-6 * np.eye(6))
     np.testing.assert_allclose(slopes, np.asarray(ahead - back).T / 2e-6, atol=1e-8)

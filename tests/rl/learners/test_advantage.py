@@ -8,7 +8,7 @@ import numpy as np
 from jaxgpu.rl.learners.advantage import advantages
 
 
-def by_definition(reward, value, final, terminated, truncated, discount, trace):
+def direct_sum(reward, value, final, terminated, truncated, discount, trace):
     out = np.zeros(len(reward))
     for t in range(len(reward)):
         weight = 1.0
@@ -27,7 +27,7 @@ def test_matches_the_definition(x64):
     terminated, truncated = rng.random((2, 5, 30)) < 0.15
     rows = reward, value, final, terminated, truncated
     found = jax.jit(jax.vmap(lambda *row: advantages(*row, 0.93, 0.8)))(*rows)
-    want = [by_definition(*row, 0.93, 0.8) for row in zip(*rows)]
+    want = [direct_sum(*row, 0.93, 0.8) for row in zip(*rows)]
     np.testing.assert_allclose(found, want, rtol=1e-12)
 
 

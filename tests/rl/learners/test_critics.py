@@ -10,7 +10,7 @@ import pytest
 from rl_pictures import CNN, LEARNERS, PRIVATE, TINY, Pointer
 
 from jaxgpu import rl
-from jaxgpu.rl.learners import normaliser
+from jaxgpu.rl.learners import normalizer
 
 KNOWN = ("goal", "place")
 KEY = jax.random.key(0)
@@ -19,23 +19,23 @@ TEACHER = replace(STUDENT, actor_keys=KNOWN, normalize_reward=True)
 
 
 @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-def taught(key):
+def teacher_pair(key):
     """Return a teacher with normalizers far from 0 and 1, its student, and the values of both."""
     env, keys = Pointer(), jax.random.split(key, 4)
     teacher = TEACHER.init(env, keys[0])
     seen = jax.vmap(env.reset)(jax.random.split(keys[1], 50))[1]
     seen["goal"] = 5 + 3 * seen["goal"]
-    sums = normaliser.update(teacher.returns.stats, 7 * jax.random.normal(keys[2], (9, 4)))
+    sums = normalizer.update(teacher.returns.stats, 7 * jax.random.normal(keys[2], (9, 4)))
     teacher = replace(
         teacher,
-        obs_stats=normaliser.update(teacher.obs_stats, seen),
+        obs_stats=normalizer.update(teacher.obs_stats, seen),
         returns=replace(teacher.returns, stats=sums),
     )
     learner = replace(STUDENT, normalize_reward=True, critic=TEACHER.critic_of(teacher))
     student = learner.init(env, keys[3], 2)
 
     def values(learner, state):
-        scaled = normaliser.apply(state.obs_stats, seen)
+        scaled = normalizer.apply(state.obs_stats, seen)
         return learner._apply(learner._network(env), state.params, scaled)[1]
 
     told = values(TEACHER, teacher), values(learner, student)
@@ -45,7 +45,7 @@ def taught(key):
 @pytest.mark.slow
 def test_a_training_begins_with_the_values_of_the_critic_that_it_is_given():
     """Values are bitwise equal although the actor has other inputs; reward scales are copied."""
-    teacher, student, (theirs, ours), policy = taught(KEY)
+    teacher, student, (theirs, ours), policy = teacher_pair(KEY)
     np.testing.assert_array_equal(ours, theirs)
     assert np.std(theirs) > 1e-3
     assert student.obs_stats.count == 50 and student.returns.stats.count == 36
@@ -72,7 +72,7 @@ def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
     make = lambda kind: rl.make("touch/peg-insertion", observation=kind, taxels=(4, 3))
     teacher = rl.PPO(actor_keys=keys, critic_keys=keys, **TINY)
 
-    def begun(key):
+    def init_student(key):
         state = teacher.init(make("reduced"), key)
         student = rl.PPO(
             network=CNN,
@@ -83,7 +83,7 @@ def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
         )
         return student.init(make("force"), key)
 
-    stats = jax.eval_shape(begun, KEY).obs_stats
+    stats = jax.eval_shape(init_student, KEY).obs_stats
     assert {name: x.shape for name, x in stats.mean.items()} == {
         "hand": (25,),
         "privileged": (31,),
@@ -114,12 +114,12 @@ def test_a_critic_that_is_not_finite_is_refused():
 
 def test_a_critic_that_has_not_seen_what_is_observed_is_refused():
     """Inputs that are normalized together need a common count."""
-    seen = normaliser.init({"goal": jnp.zeros(1)})
-    fresh = normaliser.init({"goal": jnp.zeros(1), "place": jnp.zeros(1)})
+    seen = normalizer.init({"goal": jnp.zeros(1)})
+    fresh = normalizer.init({"goal": jnp.zeros(1), "place": jnp.zeros(1)})
     with pytest.raises(ValueError, match=r"PPO: .* no observation\['place'\] of shape \[1\]; let"):
-        normaliser.continued("PPO", fresh, seen)
+        normalizer.transfer_stats("PPO", fresh, seen)
     with pytest.raises(ValueError, match=r"PPO: .* no observation of shape \[2\]; let"):
-        normaliser.continued("PPO", normaliser.init(jnp.zeros(2)), seen)
+        normalizer.transfer_stats("PPO", normalizer.init(jnp.zeros(2)), seen)
 
 
 def test_a_learner_with_a_memory_refuses_a_critic():

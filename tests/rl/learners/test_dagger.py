@@ -45,23 +45,23 @@ DECAYS = np.array([0.0, 0.5, 1.0], np.float32)
 
 
 @pytest.fixture(scope="module")
-def held():
+def buffers():
     """Return the replay buffers after three and four updates for each decay, [2, 3, 3, T, B]."""
 
-    def learnt(decay):
+    def learn_decay(decay):
         learner = replace(AHEAD, decay=decay)
         return rl.learn(Ledge(), learner, KEY, 4, measure=lambda state: state.replay)[1]
 
-    kept = jax.device_get(jax.jit(jax.vmap(learnt), compiler_options=FEW)(DECAYS))
+    kept = jax.device_get(jax.jit(jax.vmap(learn_decay), compiler_options=FEW)(DECAYS))
     assert kept.size.tolist() == [[0, 512, 1024, 1536, 1536]] * 3
     return jax.tree.map(lambda x: np.swapaxes(x[:, 3:], 0, 1).reshape(2, 3, 3, 8, 64), kept.rows)
 
 
 @pytest.mark.slow
-def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(held):
+def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(buffers):
     """The teacher takes all steps of the first update; its advice is recorded in all steps."""
-    assert (held["action"] == 1).all()
-    steps = np.diff(held["observation"][0], axis=2)  # [3, 3, 7, 64]
+    assert (buffers["action"] == 1).all()
+    steps = np.diff(buffers["observation"][0], axis=2)  # [3, 3, 7, 64]
     assert np.isin(np.round(steps, 1), [0, 1]).all()
     np.testing.assert_array_equal(steps[:, 0], 1)
     for i, decay in enumerate(DECAYS):
@@ -71,9 +71,9 @@ def test_the_teacher_plays_a_share_of_the_steps_that_falls_as_it_is_told(held):
 
 
 @pytest.mark.slow
-def test_all_that_was_seen_is_kept_until_there_is_no_room(held):
+def test_all_that_was_seen_is_kept_until_there_is_no_room(buffers):
     """Rows are aggregated: the newest rows replace only the oldest."""
-    three, four = held["observation"]
+    three, four = buffers["observation"]
     np.testing.assert_array_equal(three[:, 1:], four[:, 1:])
     assert (three[0, 0, -1] == 7).all() and (np.abs(four[0, 0, -1]) < 0.5).all()
 

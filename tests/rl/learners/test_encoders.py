@@ -8,11 +8,11 @@ import scipy.signal
 from rl_probe import waves
 
 from jaxgpu import rl
-from jaxgpu.rl.learners.encoders import over
+from jaxgpu.rl.learners.encoders import make_encoder
 from jaxgpu.rl.learners.networks import ActorCritic
 
 
-def convolved(x, weights, stride=1):
+def convolve(x, weights, stride=1):
     """Convolve an image [H, W, C], zero-padded so that H / stride rows remain (rounded up)."""
     kernel, bias = np.asarray(weights["kernel"], float), np.asarray(weights["bias"], float)
     side, rows = kernel.shape[0], -(-x.shape[0] // stride)
@@ -38,8 +38,8 @@ def test_convolutions_of_pictures_are_those_of_scipy():
     found = jax.jit(cnn.apply)(params, x)
     layers = params["params"]
     for seen, row, joints in zip(x["eye"] / 255, np.asarray(found), x["joints"], strict=True):
-        inner = np.maximum(convolved(seen, layers["Conv_0"], 2), 0)
-        out = np.maximum(convolved(inner, layers["Conv_1"]), 0)
+        inner = np.maximum(convolve(seen, layers["Conv_0"], 2), 0)
+        out = np.maximum(convolve(inner, layers["Conv_1"]), 0)
         np.testing.assert_allclose(row, np.append(out.ravel(), joints), rtol=2e-5, atol=2e-5)
 
 
@@ -56,11 +56,11 @@ def test_residual_blocks_are_those_of_scipy():
         return np.maximum(b.reshape(a.shape) * weights["scale"] + weights["bias"], 0)
 
     for seen, row in zip(x.astype(float), np.asarray(found), strict=True):
-        a = convolved(seen, layers["Conv_0"])
+        a = convolve(seen, layers["Conv_0"])
         a = np.pad(a, [(0, 1), (0, 1), (0, 0)], constant_values=-np.inf)
         a = np.array([[a[i : i + 3, j : j + 3].max((0, 1)) for j in (0, 2, 4)] for i in (0, 2, 4)])
-        inner = convolved(normal(a, layers["GroupNorm_0"]), layers["Conv_1"])
-        out = a + convolved(normal(inner, layers["GroupNorm_1"]), layers["Conv_2"])
+        inner = convolve(normal(a, layers["GroupNorm_0"]), layers["Conv_1"])
+        out = a + convolve(normal(inner, layers["GroupNorm_1"]), layers["Conv_2"])
         # The sums have about 40 products of float32, and normalization enlarges their rounding.
         np.testing.assert_allclose(row, np.maximum(out, 0).ravel(), rtol=1e-4, atol=1e-4)
 
@@ -77,8 +77,8 @@ def pair():
     network = ActorCritic(
         rl.Box(-1.0, 1.0, (2,)),
         (4,),
-        actor_encoder=over(cnn, space, ("eye", "arm")),
-        critic_encoder=over(cnn, space, ("arm", "goal")),
+        actor_encoder=make_encoder(cnn, space, ("eye", "arm")),
+        critic_encoder=make_encoder(cnn, space, ("arm", "goal")),
     )
     x = jax.tree.map(
         lambda box: jnp.ones((3, 2, *box.shape)), space, is_leaf=lambda s: isinstance(s, rl.Box)

@@ -18,12 +18,12 @@ def test_the_pole_is_balanced_after_20_generations():
     """Take the median of three seeds with 64 episodes each, at the defaults."""
     env, learner = rl.make("cartpole"), rl.ES(max_steps=500)
 
-    def one(key):
+    def run_seed(key):
         state, _ = rl.learn(env, learner, key, 20)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 64, 500).episode_return
 
-    total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 3))
+    total = jax.jit(jax.vmap(run_seed))(jax.random.split(jax.random.key(0), 3))
     means = np.asarray(total).mean(1)
     assert np.median(means) >= 500, means
 
@@ -33,17 +33,17 @@ def test_a_generation_is_one_of_the_search_on_the_objective():
     """Compare with the loop of `evolution`, for the same keys."""
     env, learner, key = rl.make("cartpole"), rl.ES(SNES(4), max_steps=20), jax.random.key(5)
 
-    problem = learner.policies(env).problem()
+    problem = learner.objective(env).problem()
 
     @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-    def both(state, search, key):
-        following = protocol.generation(learner.algorithm, problem, search, key)
+    def update_both(state, search, key):
+        following = protocol.advance_search(learner.algorithm, problem, search, key)
         return learner.update(env, state, key), following
 
     state = jax.jit(lambda key: learner.init(env, key))(key)
-    search = protocol.begin(learner.algorithm, problem, key)
+    search = protocol.init_search(learner.algorithm, problem, key)
     for i in range(3):
-        state, search = both(state, search, jax.random.fold_in(key, i))
+        state, search = update_both(state, search, jax.random.fold_in(key, i))
     one = state.search, state.obs_stats
     other = search.state, search.objective.obs_stats
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), one, other)

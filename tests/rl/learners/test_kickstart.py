@@ -21,7 +21,7 @@ STUDENT = rl.KickstartedPPO(teacher=BRAKE, hidden_sizes=(4,), **TINY)
 ALONE = rl.PPO(hidden_sizes=(4,), **TINY)
 
 
-def taught(pi, advice, action):
+def teacher_loss(pi, advice, action):
     """Return the teacher's part of the loss of two rows with weights 1 and 2, and PPO's part."""
     part = {
         "advantage": jnp.array([1.0, -1.0]),
@@ -38,12 +38,12 @@ def test_the_loss_has_how_unlikely_the_teachers_actions_are():
     """Continuous actions count in deviations of a fixed spread, discrete ones in nats."""
     advice = jnp.array([[0.3, -1.0], [0.5, 2.0]])
 
-    def real(mean, log_std):
+    def student_loss(mean, log_std):
         pi = Normal(mean, jnp.broadcast_to(log_std, (2, 2)))
-        return taught(pi, advice, jnp.zeros((2, 2)))
+        return teacher_loss(pi, advice, jnp.zeros((2, 2)))
 
     mean, log_std = jnp.array([[0.0, 1.0], [-1.0, 0.25]]), jnp.array([-0.5, 0.75])
-    value, (by_mean, by_spread) = jax.value_and_grad(real, (0, 1))(mean, log_std)
+    value, (by_mean, by_spread) = jax.value_and_grad(student_loss, (0, 1))(mean, log_std)
     m, a, s = np.asarray(mean), np.asarray(advice), np.exp(np.asarray(log_std))
     w = np.array([1.0, 2.0])
     density = np.exp(-0.5 * ((a - m) / s) ** 2) / (s * np.sqrt(2 * np.pi))
@@ -53,7 +53,7 @@ def test_the_loss_has_how_unlikely_the_teachers_actions_are():
 
     logits, choice = jnp.array([[0.0, 1.0, -2.0], [0.5, 0.5, 3.0]]), jnp.array([2, 0])
     share = np.exp(np.asarray(logits)) / np.exp(np.asarray(logits)).sum(1, keepdims=True)
-    found = taught(Categorical(logits), choice, jnp.array([0, 1]))
+    found = teacher_loss(Categorical(logits), choice, jnp.array([0, 1]))
     np.testing.assert_allclose(found, -np.mean(w * np.log(share[[0, 1], [2, 0]])), rtol=1e-5)
 
 
@@ -97,8 +97,8 @@ def test_a_teacher_without_weight_leaves_ppo_as_it_is():
         lambda key: rl.learn(SWING, learner, key, 3)[0], compiler_options=FEW
     )(KEY)
     told, alone = learn(replace(STUDENT, teacher_coef=0.0)), learn(ALONE)
-    near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-    jax.tree.map(near, told.params, alone.params)
+    assert_near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    jax.tree.map(assert_near, told.params, alone.params)
 
 
 @pytest.mark.slow

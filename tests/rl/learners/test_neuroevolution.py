@@ -11,31 +11,31 @@ from rl_cliff import Cliff
 from rl_probe import Drift
 
 from jaxgpu import rl
-from jaxgpu.rl.learners import normaliser
-from jaxgpu.rl.learners.evolved.neuroevolution import Experience, pooled
+from jaxgpu.rl.learners import normalizer
+from jaxgpu.rl.learners.evolved.neuroevolution import ObjectiveState, pool_stats
 
 KEY = jax.random.key(3)
 
 
-def known(policies, rows):
+def experience(policies, rows):
     """Return the experience after these observations [K, O]."""
     state = policies.init()
-    return Experience(normaliser.update(state.obs_stats, rows), state.report)
+    return ObjectiveState(normalizer.update(state.obs_stats, rows), state.report)
 
 
 @pytest.mark.slow
 def test_returns_are_those_of_each_candidate():
     """Compare with `evaluate` of each policy from equal starts, and with its network in NumPy."""
     env = rl.make("cartpole")
-    policies = rl.Policies(env, (4,), episodes=3, max_steps=60, max_weight=3.0)
-    state = known(policies, jax.random.normal(jax.random.key(1), (60, 4)))
+    policies = rl.PolicyObjective(env, (4,), episodes=3, max_steps=60, max_weight=3.0)
+    state = experience(policies, jax.random.normal(jax.random.key(1), (60, 4)))
     x = jax.random.uniform(jax.random.key(2), (4, policies.weights), minval=-1)
     f, violation, seen = jax.jit(jax.vmap(policies.evaluate, (0, None, None)))(x, KEY, state)
 
-    def alone(row):
+    def evaluate_row(row):
         return rl.evaluate(env, policies.policy(row, state), KEY, 3, 60).episode_return
 
-    total = jax.jit(jax.vmap(alone))(x)
+    total = jax.jit(jax.vmap(evaluate_row))(x)
     np.testing.assert_array_equal(seen["returns"], total)
     np.testing.assert_allclose(f, -total.mean(1), rtol=1e-6)
     assert violation is None and len(np.unique(total)) > 3 and not seen["success"].any()
@@ -51,21 +51,21 @@ def test_returns_are_those_of_each_candidate():
 
 def test_the_network_of_the_paper_has_its_number_of_weights():
     for name, count in (("half-cheetah", 390), ("swimmer", 178)):
-        assert rl.Policies(rl.make(name)).weights == count
+        assert rl.PolicyObjective(rl.make(name)).weights == count
 
 
 def test_what_is_seen_while_episodes_last_is_added_to_what_was_seen():
     """The path is 0.25 to 1.15 in three steps of 0.3, although five steps are taken."""
-    policies = rl.Policies(Drift(rl.Discrete(2), 0.0), (2,), episodes=2, max_steps=5)
+    policies = rl.PolicyObjective(Drift(rl.Discrete(2), 0.0), (2,), episodes=2, max_steps=5)
     rows = np.array([1.0, 4.0, -2.0, 0.5], np.float32)
 
     @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-    def played(key):
-        state = known(policies, jnp.asarray(rows)[:, None])
+    def play_rows(key):
+        state = experience(policies, jnp.asarray(rows)[:, None])
         x = jax.random.uniform(key, (4, policies.weights))
         return policies.problem(at_once=3).evaluate(x, key, state)
 
-    f, _, after = played(KEY)
+    f, _, after = play_rows(KEY)
     places = 0.25 + 0.3 * np.arange(1, 4)
     np.testing.assert_allclose(f, np.full((4, 1), -np.sum(1 - places**2)), rtol=1e-5)
     every = np.concatenate([rows, np.tile([0.25, 0.55, 0.85], 8)])
@@ -81,11 +81,13 @@ def test_moments_are_pooled_as_of_one_heap():
     heaps = [
         50 + 0.05 * np.random.default_rng(i).normal(size=(n, 2)) for i, n in enumerate((9, 4, 7))
     ]
-    of = lambda a: (a.mean(0), ((a - a.mean(0)) ** 2).sum(0), float(len(a)))
-    parts = [jnp.float32(np.stack(part)) for part in zip(*map(of, [*heaps[1:], 0 * heaps[0]]))]
-    rows = normaliser.Normaliser(parts[0], parts[1], parts[2].at[2].set(0))
-    first = normaliser.Normaliser(*(jnp.float32(a) for a in of(heaps[0])))
-    both, whole = pooled(first, rows), np.concatenate(heaps)
+    moments_of = lambda a: (a.mean(0), ((a - a.mean(0)) ** 2).sum(0), float(len(a)))
+    parts = [
+        jnp.float32(np.stack(part)) for part in zip(*map(moments_of, [*heaps[1:], 0 * heaps[0]]))
+    ]
+    rows = normalizer.Normalizer(parts[0], parts[1], parts[2].at[2].set(0))
+    first = normalizer.Normalizer(*(jnp.float32(a) for a in moments_of(heaps[0])))
+    both, whole = pool_stats(first, rows), np.concatenate(heaps)
     assert both.count == 20
     np.testing.assert_allclose(both.mean, whole.mean(0), rtol=1e-6)
     np.testing.assert_allclose(both.square, 20 * whole.var(0), rtol=1e-3)
@@ -97,7 +99,9 @@ CLIFF = Cliff(lambda a: jnp.stack([-a, jnp.sqrt(a)]))  # the second is nan below
 def test_failures_and_constraints_of_several_objectives():
     """Three candidates of one weight and a bias have the actions 0.5, -0.5 and 0.25."""
     limit = lambda step: -step.reward[0] - 0.3
-    policies = rl.Policies(CLIFF, (), episodes=2, max_steps=4, max_weight=1.0, violation=limit)
+    policies = rl.PolicyObjective(
+        CLIFF, (), episodes=2, max_steps=4, max_weight=1.0, violation=limit
+    )
     x = jnp.array([[0.5, 0.0], [-0.5, 0.0], [0.25, 0.0]])  # the bias and the slope, of inputs 1
     problem = policies.problem()
     assert problem.objectives == 2
@@ -110,7 +114,7 @@ def test_failures_and_constraints_of_several_objectives():
 
 
 def test_observations_settle():
-    policies = rl.Policies(Drift(rl.Discrete(2), 0.0), (), max_steps=3, settled=10)
+    policies = rl.PolicyObjective(Drift(rl.Discrete(2), 0.0), (), max_steps=3, settled=10)
     problem = policies.problem()
     x, state, counts = jnp.zeros((4, policies.weights)), problem.init(), []
     evaluate = jax.jit(problem.evaluate)
@@ -122,14 +126,14 @@ def test_observations_settle():
 
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="max_weight"):
-        rl.Policies(CLIFF, max_weight=-1.0).problem()
+        rl.PolicyObjective(CLIFF, max_weight=-1.0).problem()
     with pytest.raises(ValueError, match="episodes"):
-        rl.Policies(CLIFF, episodes=0).problem()
-    assert ravel_pytree(rl.Policies(CLIFF).init().report["episode_return"])[0].shape == (2,)
+        rl.PolicyObjective(CLIFF, episodes=0).problem()
+    assert ravel_pytree(rl.PolicyObjective(CLIFF).init().report["episode_return"])[0].shape == (2,)
 
 
 def test_what_is_no_environment_and_no_tuple_of_widths_is_refused():
-    with pytest.raises(TypeError, match="Policies: env is a str; it must be an environment"):
-        rl.Policies("cartpole").problem()
-    with pytest.raises(TypeError, match="Policies: hidden_sizes=16; it must be a tuple"):
-        rl.Policies(rl.make("cartpole"), hidden_sizes=16).problem()
+    with pytest.raises(TypeError, match="PolicyObjective: env is a str; it must be an environment"):
+        rl.PolicyObjective("cartpole").problem()
+    with pytest.raises(TypeError, match="PolicyObjective: hidden_sizes=16; it must be a tuple"):
+        rl.PolicyObjective(rl.make("cartpole"), hidden_sizes=16).problem()

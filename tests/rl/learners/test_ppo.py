@@ -9,7 +9,7 @@ import pytest
 from rl_probe import Drift, Probe
 
 from jaxgpu import rl
-from jaxgpu.rl.learners import normaliser, ppo
+from jaxgpu.rl.learners import normalizer, ppo
 from jaxgpu.rl.learners.networks import ActorCritic, Normal
 from jaxgpu.studies.classic_control import ROWS
 
@@ -20,13 +20,13 @@ PPO = {row.task: row.learner for row in ROWS if type(row.learner) is rl.PPO}
 def scores(env, learner, updates, seeds, limit):
     """Return the mean return of 100 episodes after training, for each seed."""
 
-    def one(key):
+    def run_seed(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit)
 
     keys = jax.random.split(jax.random.key(0), seeds)
-    return np.asarray(jax.jit(jax.vmap(one))(keys).episode_return).mean(1)
+    return np.asarray(jax.jit(jax.vmap(run_seed))(keys).episode_return).mean(1)
 
 
 @pytest.mark.slow
@@ -94,10 +94,10 @@ def test_values_are_those_of_the_observations_as_they_are_normalised():
     out = SimpleNamespace(final=jnp.asarray(final)[..., None], truncated=cut, terminated=ended)
     rows = jnp.asarray(x)[..., None]
 
-    def valued():
+    def value_rows():
         network = learner._network(env)
         params = network.init(jax.random.key(1), jnp.zeros(1))
-        stats = normaliser.update(normaliser.init(jnp.zeros(1)), jnp.asarray(known)[:, None])
+        stats = normalizer.update(normalizer.init(jnp.zeros(1)), jnp.asarray(known)[:, None])
         state = SimpleNamespace(params=params, obs_stats=stats)
         value = lambda x: network.apply(params, (x - 3) / 2, method=ActorCritic.value)
         scale = lambda x: (x - known.mean()) / known.std() * 2 + 3
@@ -105,7 +105,7 @@ def test_values_are_those_of_the_observations_as_they_are_normalised():
         return learner._values(env, state, rows[:5], rows[5], cropped), plain
 
     cropped = SimpleNamespace(**{name: part[:5] for name, part in vars(out).items()})
-    (own, ahead), (value, last) = jax.tree.map(np.asarray, jax.jit(valued)())
+    (own, ahead), (value, last) = jax.tree.map(np.asarray, jax.jit(value_rows)())
     np.testing.assert_allclose(own, value[:5], rtol=1e-4, atol=1e-5)
     want = np.where(cut[:5], last[:5], value[1:])
     known = ~ended[:5]  # after an end they do not count
@@ -122,7 +122,7 @@ def test_the_target_of_a_single_step_is_its_reward_and_what_it_leads_to():
         broken=no,
     )
     value, final = jnp.array([[3.0, 5.0]]), jnp.array([[4.0, 9.0]])
-    batch = learner.batch(normaliser.no_returns(2), value, final, out)[1]
+    batch = learner.batch(normalizer.init_returns(2), value, final, out)[1]
     np.testing.assert_allclose(batch["target"], [[3, 2]], rtol=1e-6)
     np.testing.assert_allclose(batch["advantage"], [[0, -3]], atol=1e-6)
 
@@ -193,7 +193,9 @@ def test_the_learning_rate_keeps_to_a_divergence():
         old = Normal(jnp.zeros((40_000, 1)), jnp.zeros((40_000, 1)))
         action = old.sample(key)
         batch = {"action": action, "log_prob": old.log_prob(action)}
-        adapt = lambda spec, d: spec.adapted(jnp.ones(()), Normal(old.mean + d, old.log_std), batch)
+        adapt = lambda spec, d: spec.adapt_lr(
+            jnp.ones(()), Normal(old.mean + d, old.log_std), batch
+        )
         return jax.vmap(lambda d: adapt(learner, d))(moves), adapt(rl.PPO(), moves[3])
 
     found, plain = scales(jax.random.key(0))
@@ -205,13 +207,18 @@ def test_the_noise_at_the_start_is_what_is_asked_for():
     """This holds with a memory and under vmap; all other parameters start as usual."""
     env, key = rl.make("pendulum"), jax.random.key(0)
 
-    def begun(spec):
+    def init_params(spec):
         return spec.init(env, key).params["params"]
 
     def starts(each):
         narrow = rl.PPO(log_std=-2.0)
-        many = jax.vmap(lambda log_std: begun(rl.PPO(log_std=log_std))["spread"])(each)
-        return begun(rl.PPO()), begun(narrow), begun(rl.RecurrentPPO(narrow)), many
+        many = jax.vmap(lambda log_std: init_params(rl.PPO(log_std=log_std))["spread"])(each)
+        return (
+            init_params(rl.PPO()),
+            init_params(narrow),
+            init_params(rl.RecurrentPPO(narrow)),
+            many,
+        )
 
     each = np.float32([-1.0, -3.0])
     wide, narrow, memory, many = jax.jit(starts, compiler_options=FEW)(each)

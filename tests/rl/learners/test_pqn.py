@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_probe import Drift, Probe, begun, drifted, lambda_returns
+from rl_probe import Drift, Probe, drift_outcomes, init_state, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.rl.learners import normaliser
+from jaxgpu.rl.learners import normalizer
 
 
 @pytree
@@ -35,7 +35,7 @@ class Corridor:
 
 
 def values(learner, env, state, observations):
-    x = normaliser.apply(state.obs_stats, observations)
+    x = normalizer.apply(state.obs_stats, observations)
     return learner._q_values(env, state.params, x)
 
 
@@ -93,13 +93,13 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
         hidden_sizes=(4,),
     )
 
-    def rolled(key):
-        state = begun(learner, env, key)
+    def roll_out(key):
+        state = init_state(learner, env, key)
         _, x, batch, _ = learner._rollout(env, state, key)
         return batch, learner._q_values(env, state.params, jnp.stack([x, x + 0.3]))
 
-    batch, (q, ahead) = jax.tree.map(np.asarray, jax.jit(rolled)(jax.random.key(3)))
-    x, reward, ended, cut = drifted(batch["observation"][..., 0])
+    batch, (q, ahead) = jax.tree.map(np.asarray, jax.jit(roll_out)(jax.random.key(3)))
+    x, reward, ended, cut = drift_outcomes(batch["observation"][..., 0])
     assert ended.any() and cut.any() and np.ptp(q.argmax(-1)) > 0
     np.testing.assert_array_equal(batch["action"], q.argmax(-1))
     want = lambda_returns(reward, ahead.max(-1), ended, cut, 0.9, 0.7)
@@ -108,9 +108,11 @@ def test_a_rollout_is_greedy_and_its_targets_are_q_lambda_returns():
 
 def test_exploration_falls_linearly_and_then_stays():
     learner, env = rl.PQN(num_envs=1, num_steps=8, hidden_sizes=(1,)), Drift(rl.Discrete(2))
-    state = jax.jit(lambda: begun(learner, env, jax.random.key(0)))()
-    at = lambda i: replace(state, update=jnp.int32(i))
-    shares = [float(learner.epsilon(at(i))) for i in (0, 2, 5, 9)]  # from 1 to 0.05 in five updates
+    state = jax.jit(lambda: init_state(learner, env, jax.random.key(0)))()
+    state_at = lambda i: replace(state, update=jnp.int32(i))
+    shares = [
+        float(learner.epsilon(state_at(i))) for i in (0, 2, 5, 9)
+    ]  # from 1 to 0.05 in five updates
     np.testing.assert_allclose(shares, [1.0, 0.62, 0.05, 0.05], rtol=1e-5)
 
 
@@ -135,12 +137,12 @@ PUSH = rl.PQN(learning_rate=2e-3, num_steps=32)
 def scores(env, learner, updates, limit):
     """Return the mean returns of 100 episodes after training, for each of three seeds."""
 
-    def one(key):
+    def run_seed(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 100, limit).episode_return
 
-    total = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 3))
+    total = jax.jit(jax.vmap(run_seed))(jax.random.split(jax.random.key(0), 3))
     return np.asarray(total).mean(1)
 
 

@@ -36,15 +36,17 @@ class Corridor:
         return rl.Step((bit, t), observation, reward, over, over & False, {"success": right})
 
 
-def rate(env, learner, updates, seeds, limit):
+def success_rate(env, learner, updates, seeds, limit):
     """Return the success rate of 1000 episodes after training, for each seed."""
 
-    def one(key):
+    def run_seed(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 1000, limit).success
 
-    return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), seeds))).mean(1)
+    return np.asarray(jax.jit(jax.vmap(run_seed))(jax.random.split(jax.random.key(0), seeds))).mean(
+        1
+    )
 
 
 @pytest.mark.slow
@@ -76,8 +78,8 @@ def test_the_way_through_a_maze_is_found_only_with_a_memory():
         num_minibatches=4,
         hidden_sizes=(16,),
     )
-    assert rate(Corridor(), rl.RecurrentPPO(ppo, hidden_size=16), 60, 2, 8).min() >= 0.95
-    assert rate(Corridor(), ppo, 60, 2, 8).max() <= 0.6
+    assert success_rate(Corridor(), rl.RecurrentPPO(ppo, hidden_size=16), 60, 2, 8).min() >= 0.95
+    assert success_rate(Corridor(), ppo, 60, 2, 8).max() <= 0.6
 
 
 def test_bad_input_is_named():

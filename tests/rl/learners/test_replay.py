@@ -31,7 +31,7 @@ def test_the_newest_rows_are_kept():
 def test_draws_are_uniform_over_the_rows_held():
     rows = np.arange(1, 5, dtype=np.float32)
     draw = jax.jit(
-        lambda key: replay.draw(replay.add(replay.init(np.float32(0), 10), rows), key, 4000)
+        lambda key: replay.sample(replay.add(replay.init(np.float32(0), 10), rows), key, 4000)
     )
     counts = np.bincount(np.asarray(draw(jax.random.key(0)), int), minlength=11)
     assert counts[0] == 0 and counts[5:].sum() == 0

@@ -48,8 +48,8 @@ def best(alpha):
         entropy = p[1] + 0.5 * np.log(2 * np.pi * np.e) - weight @ (2 * np.log(np.cosh(u)))
         return weight @ reward(np.tanh(u)), entropy
 
-    worth = lambda p: -moments(p)[0] - alpha * moments(p)[1]
-    p = optimize.minimize(worth, [0.3, -1.0], tol=1e-10).x
+    objective = lambda p: -moments(p)[0] - alpha * moments(p)[1]
+    p = optimize.minimize(objective, [0.3, -1.0], tol=1e-10).x
     return *p, *moments(p)
 
 
@@ -108,7 +108,7 @@ def test_random_actions_are_held_on():
     env = rl.make("pendulum")
 
     @jax.jit
-    def first(hold):
+    def first_actions(hold):
         learner = rl.SAC(
             start_steps=1e9,
             hold=hold,
@@ -121,7 +121,7 @@ def test_random_actions_are_held_on():
         return learner._rollout(env, state, jax.random.key(1))[1]["action"]
 
     for hold in (2 / 3, 0.0):
-        action = np.asarray(first(hold))
+        action = np.asarray(first_actions(hold))
         same = np.mean(action[1:] == action[:-1])
         np.testing.assert_allclose(same, hold, atol=4 * (hold * (1 - hold) / 2016) ** 0.5)
 

@@ -45,17 +45,17 @@ def test_the_loops_say_the_length_and_a_resumed_one_keeps_it(tmp_path):
     one, many = tmp_path / "one", tmp_path / "many"
     train = lambda updates, **more: rl.train(None, learner, key, 8 * updates, **more).state
     measure = lambda state: state.update
-    swept = lambda parts, **more: (
+    sweep_parts = lambda parts, **more: (
         rl.sweep(None, learner, key[None], parts, 2, measure=measure, **more).state
     )
-    assert train(2, out=one).num_updates == 2 and swept(2, out=many).num_updates[0] == 4
+    assert train(2, out=one).num_updates == 2 and sweep_parts(2, out=many).num_updates[0] == 4
     with pytest.raises(ValueError, match=r"one was begun with schedule=16, now it is 24; resume"):
         train(3, out=one, resume=True)
     with pytest.raises(ValueError, match=r"many was begun with schedule=4, now it is 6; resume"):
-        swept(3, out=many, resume=True)
+        sweep_parts(3, out=many, resume=True)
     longer = train(3, out=one, resume=True, schedule=16)
     assert (longer.update, longer.num_updates) == (3, 2)
-    assert swept(3, out=many, resume=True, schedule=4).num_updates[0] == 4
+    assert sweep_parts(3, out=many, resume=True, schedule=4).num_updates[0] == 4
     assert train(2, schedule=80).num_updates == 10
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_probe import Drift, begun, drifted, lambda_returns
+from rl_probe import Drift, drift_outcomes, init_state, lambda_returns
 
 from jaxgpu import rl
 from jaxgpu.rl.learners.networks import ActorCritic
@@ -28,12 +28,12 @@ SWING = rl.SHAC(
 def scores(env, learner, updates, limit, seed=0, seeds=3):
     """Return the scores of 128 episodes after training, for each of some seeds."""
 
-    def one(key):
+    def run_seed(key):
         state, _ = rl.learn(env, learner, key, updates)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, learner.policy(env, state), test_key, 128, limit)
 
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(seed), seeds))
+    return jax.jit(jax.vmap(run_seed))(jax.random.split(jax.random.key(seed), seeds))
 
 
 @pytest.mark.slow
@@ -98,17 +98,17 @@ def test_a_window_is_worth_its_discounted_rewards_and_what_the_critic_sees_beyon
         gamma=0.9, td_lambda=0.7, num_envs=4, num_steps=8, hidden_sizes=(3,), actor_lambda=share
     )
 
-    def windowed(key):
-        state = begun(learner, env, key)
+    def window_loss(key):
+        state = init_state(learner, env, key)
         loss, (_, batch, _) = learner._window_loss(state.params, env, state, key)
         network, x = learner._network(env), batch["raw"]
         value = lambda x: network.apply(state.target, x, method=ActorCritic.value)
         return loss, batch, value(x + 0.3)
 
     loss, batch, ahead = jax.tree.map(
-        np.asarray, jax.jit(windowed, compiler_options=FEW)(jax.random.key(3))
+        np.asarray, jax.jit(window_loss, compiler_options=FEW)(jax.random.key(3))
     )
-    x, reward, ended, cut = drifted(batch["raw"][..., 0])
+    x, reward, ended, cut = drift_outcomes(batch["raw"][..., 0])
     assert ended.any() and cut.any() and np.abs(ahead).min() > 1e-3
     want = lambda_returns(reward, ahead, ended, cut, 0.9, 0.7)
     np.testing.assert_allclose(batch["target"], want, rtol=1e-4, atol=1e-5)

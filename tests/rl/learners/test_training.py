@@ -46,8 +46,8 @@ def test_rates_fall_to_zero_and_an_environment_that_breaks_spoils_nothing(name):
     if name != "ES":  # which has no rate
         env = Brittle(rl.make(task), 0.0, 0.0)
         start = begin(learner, env, KEY)
-        at = lambda done: update(learner, env, replace(start, update=np.int32(done)), KEY)
-        far = np.array([longest_step(at(done), start) for done in (0, 1, 2, 4, 5, 9)])
+        update_at = lambda done: update(learner, env, replace(start, update=np.int32(done)), KEY)
+        far = np.array([longest_step(update_at(done), start) for done in (0, 1, 2, 4, 5, 9)])
         np.testing.assert_allclose(far / far[0], [1, 0.8, 0.6, 0.2, 0, 0], atol=2e-3)
 
     env, count = Brittle(rl.make(task), 0.15, 0.1), 0
@@ -81,8 +81,8 @@ def test_resuming_gives_the_same_bits(tmp_path):
     whole = rl.train(env, learner, KEY, 4 * steps)
     rl.train(env, learner, KEY, 2 * steps, out=tmp_path, schedule=4 * steps)
     resumed = rl.train(env, learner, KEY, 4 * steps, out=tmp_path, resume=True)
-    conformance.same(resumed.state, whole.state)
-    conformance.same(resumed.history, whole.history)
+    conformance.assert_same(resumed.state, whole.state)
+    conformance.assert_same(resumed.history, whole.history)
 
 
 @pytest.mark.slow

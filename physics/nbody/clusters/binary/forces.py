@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...forces import pairs as pair_forces
-from ...forces.sums import TILE, summed
+from ...forces.pair_sums import TILE, sum_sources
 from ..blocks import PairedSteps
 from ..scheduler import change_if
-from .ks_pairs import Pair, Pairs, resolved
+from .ks_pairs import Pair, Pairs, is_resolved
 from .members import Members
 
 _VALUES = 1 << 20  # maximum stored values (per pair and term) of small sums on accelerators
@@ -58,11 +58,11 @@ def on_stars(
     return change_if(jnp.any(acting), resolve, pair_forces.pull(x, sources, pairs.weights))
 
 
-def on_due_centres(
+def on_due_centers(
     spec: PairedSteps, pairs: Pairs, sources: Array, due: Array, members: Members
 ) -> tuple[Members, Array]:
     """Return the members of resolved pairs, and the force [6, S] on their `due` [N] centres."""
-    acting = resolved(spec.pairing, pairs)
+    acting = is_resolved(spec.pairing, pairs)
     members = replace(members, reach=jnp.where(acting, members.reach, 0))
     asked = acting & jnp.take(due, pairs.first, mode="clip")
     return members, _on_centres(pairs, asked, sources, members)
@@ -71,11 +71,11 @@ def on_due_centres(
 def _on_centres(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
     """Return acceleration and jerk [6, S] of the centres of the pairs `asked` [S] for."""
     return lax.platform_dependent(
-        pairs, asked, sources, members, cpu=centres_in_turn, default=centres_at_once
+        pairs, asked, sources, members, cpu=on_centers_serial, default=on_centers_batch
     )
 
 
-def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
+def on_centers_serial(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
     """Return acceleration and jerk [6, S] of centres, one after the other, only if asked for."""
 
     def add_centre(carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -89,7 +89,7 @@ def centres_in_turn(pairs: Pairs, asked: Array, sources: Array, members: Members
     return lax.while_loop(lambda carry: jnp.any(carry[0]), add_centre, start)[1]
 
 
-def centres_at_once(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
+def on_centers_batch(pairs: Pairs, asked: Array, sources: Array, members: Members) -> Array:
     """Return acceleration and jerk [6, S] of centres, computing all slots if any is asked for."""
     slots = jnp.arange(asked.size, dtype=jnp.int32)
 
@@ -103,7 +103,7 @@ def centres_at_once(pairs: Pairs, asked: Array, sources: Array, members: Members
 @partial(jax.jit, inline=True)  # traced once for both variants
 def _on_centre(pairs: Pairs, sources: Array, members: Members, slot: Array) -> Array:
     """Return acceleration and jerk [6] of a pair's centre, the weighted mean over its members."""
-    pair, at = pairs.one(slot), lambda q: lax.dynamic_index_in_dim(q, slot, 1)
+    pair, at = pairs.get_pair(slot), lambda q: lax.dynamic_index_in_dim(q, slot, 1)
     points = jnp.concatenate([at(members.one), at(members.two)], 1)
     acting = (members.reach > 0) & (members.first != pair.first)
     pull = on_members(pairs, pair, points, sources, acting, lambda: members)
@@ -148,12 +148,12 @@ def resolved_correction(x: Array, index: Array, members: Members) -> Array:
     sources = [members.one, members.two, members.centre, members.m, members.reach, first]
     targets, most = [x, index], max(1, _VALUES // members.first.size)
     if x.shape[1] <= TILE:
-        return summed(terms, targets, sources, 6)
+        return sum_sources(terms, targets, sources, 6)
     return lax.platform_dependent(
         targets,
         sources,
-        cpu=lambda targets, sources: summed(terms, targets, sources, 6),
-        default=lambda targets, sources: summed(terms, targets, sources, 6, most),
+        cpu=lambda targets, sources: sum_sources(terms, targets, sources, 6),
+        default=lambda targets, sources: sum_sources(terms, targets, sources, 6, most),
     )
 
 

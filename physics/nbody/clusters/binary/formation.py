@@ -13,15 +13,15 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...orbits import ks
-from ..blocks import PairedSteps, Population, first_step, fitting_step, predicted, pull_and_snap
+from ..blocks import PairedSteps, Population, commensurate_step, first_step, predict, pull_and_snap
 from ..scheduler import change_if
 from . import forces
-from .ks_pairs import Pair, Pairs, empty_pair, extent, resolved
+from .ks_pairs import Pair, Pairs, empty_pair, extent, is_resolved
 from .ks_steps import regular_step
-from .members import members, places
+from .members import member_states, members
 
 # positions over velocities [6, K] -> external acceleration and jerk [6, K]
-type Outside = Callable[[Array], Array]
+type ExternalForce = Callable[[Array], Array]
 
 
 def dissolve(
@@ -30,7 +30,7 @@ def dissolve(
     pairs: Pairs,
     relative: Array,
     now: Array,
-    outside: Outside = jnp.zeros_like,
+    outside: ExternalForce = jnp.zeros_like,
 ) -> tuple[Population, Pairs]:
     """Split all pairs marked as dissolving whose centres are at `now`.
 
@@ -49,7 +49,7 @@ def dissolve(
 
 
 def _is_dissolving(stars: Population, pairs: Pairs, now: Array) -> Array:
-    # the orbit has taken its last step only if the centre is at `now`, see `ks_steps.caught_up`
+    # the orbit has taken its last step only if the centre is at `now`, see `ks_steps.catch_up`
     pair = pairs.batch
     return pair.dissolving & (jnp.take(stars.t, pair.first, mode="clip") == now)
 
@@ -61,14 +61,14 @@ def _split_pair(
     slot: Array,
     relative: Array,
     now: Array,
-    outside: Outside,
+    outside: ExternalForce,
 ) -> tuple[Population, Pairs]:
     """Split a pair into its two stars and free its slot."""
-    pair = pairs.one(slot)
+    pair = pairs.get_pair(slot)
     two = jnp.stack([pair.first, pair.second])
-    x = jnp.stack(places(pair, stars.x[:, pair.first], relative[:, slot]), 1)
+    x = jnp.stack(member_states(pair, stars.x[:, pair.first], relative[:, slot]), 1)
     weights = _put_two(pairs.weights, two, pairs.m[two])
-    columns = pairs.holding(slot, empty_pair(pairs.m))
+    columns = pairs.set_pair(slot, empty_pair(pairs.m))
     pairs = replace(pairs, columns=columns, weights=weights)
     times = _put_two(stars.t, two, jnp.stack([now, now]))
     stars = replace(stars, x=_put_two(stars.x, two, x), t=times)
@@ -82,18 +82,18 @@ def _restart_stars(
     two: Array,
     relative: Array,
     now: Array,
-    outside: Outside,
+    outside: ExternalForce,
 ) -> Population:
     """Compute new forces and first steps for `two` [2] of the stars, which are at `now`."""
-    sources = predicted(spec, stars, now)
+    sources = predict(spec, stars, now)
     a = stars.a[:3] + spec.interval * (now - stars.t)[None] * stars.a[3:]
     f, snap = pull_and_snap(spec, sources[:, two], sources, a, pairs.weights)
-    acting = members(spec, pairs, sources, relative, resolved(spec.pairing, pairs))
+    acting = members(spec, pairs, sources, relative, is_resolved(spec.pairing, pairs))
     none = jnp.full(two.shape, -1, jnp.int32)  # neither star is the centre of a pair any more
     f = f + forces.resolved_correction(sources[:, two], none, acting)
     f = f + outside(sources[:, two])
     # both get one step, which divides `now`: to form a pair again they must be due together
-    dt = fitting_step(spec, jnp.min(first_step(spec, f, snap)), now)
+    dt = commensurate_step(spec, jnp.min(first_step(spec, f, snap)), now)
     return replace(
         stars, a=_put_two(stars.a, two, f), dt=_put_two(stars.dt, two, jnp.stack([dt, dt]))
     )
@@ -150,10 +150,10 @@ def _candidate_stars(
     """
     single = jnp.isfinite(stars.dt).at[pairs.first].set(False, mode="drop")
     dt = jnp.where((stars.t == now) & single, stars.dt, jnp.inf)
-    return single, dt, short_step(spec, pairs)
+    return single, dt, step_bounds(spec, pairs)
 
 
-def short_step(spec: PairedSteps, pairs: Pairs) -> Array:
+def step_bounds(spec: PairedSteps, pairs: Pairs) -> Array:
     """Return bounds [N] of the steps of stars in a pair, as wide as allowed, with any partner."""
     mean = (pairs.m + jnp.max(pairs.m)) / 2
     return jnp.sqrt(spec.eta / pairs.limit**3) * mean / spec.interval
@@ -164,15 +164,15 @@ def _form_with_neighbour(
 ) -> tuple[Population, Pairs, Array]:
     """Regularise the star of minimum `dt` with its nearest if bound; flag that no slot is free."""
     one = jnp.argmin(dt)
-    x = predicted(spec, stars, now)
+    x = predict(spec, stars, now)
     d = x[:3] - x[:3, one, None]
     r2 = jnp.sum(d * d, 0)
     r2 = jnp.where(pairs.weights > 0, r2, jnp.inf).at[one].set(jnp.inf)
     two = jnp.argmin(r2)
     relative = x[:, two] - x[:, one]
-    orbit = ks.regularised(relative[:3], relative[3:], pairs.m[one] + pairs.m[two])
+    orbit = ks.from_cartesian(relative[:3], relative[3:], pairs.m[one] + pairs.m[two])
     fit = single[two] & (stars.t[two] == now) & _fits_pair(spec, pairs, orbit, one, two, x)
-    free = ~pairs.held
+    free = ~pairs.is_occupied
     room = jnp.any(free)
     form_new = lambda: _form_pair(spec, stars, pairs, one, two, jnp.argmax(free), orbit, now)
     stars, pairs = lax.cond(fit & room, form_new, lambda: (stars, pairs))
@@ -224,4 +224,4 @@ def _form_pair(
         tide=strong,
     )
     weights = pairs.weights.at[one].set(m + n).at[two].set(0)
-    return stars, replace(pairs, columns=pairs.holding(slot, pair), weights=weights)
+    return stars, replace(pairs, columns=pairs.set_pair(slot, pair), weights=weights)

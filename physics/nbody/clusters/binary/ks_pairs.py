@@ -61,11 +61,11 @@ class Pairs:
         return self.batch.first
 
     @property
-    def held(self) -> Array:
+    def is_occupied(self) -> Array:
         """[S] bool: whether the slot holds a pair."""
         return self.first < self.m.shape[0]
 
-    def one(self, slot: Array) -> Pair:
+    def get_pair(self, slot: Array) -> Pair:
         """Return the pair in a slot []."""
         return _unpack_pairs(
             lax.dynamic_index_in_dim(
@@ -73,19 +73,19 @@ class Pairs:
             )
         )
 
-    def holding(self, slot: Array, pair: Pair) -> Array:
+    def set_pair(self, slot: Array, pair: Pair) -> Array:
         """Return `columns` with a pair stored in a slot []."""
         return lax.dynamic_update_index_in_dim(
-            self.columns, packed(pair), slot, 1, allow_negative_indices=False
+            self.columns, pack_pairs(pair), slot, 1, allow_negative_indices=False
         )
 
-    def rewound(self) -> "Pairs":
+    def rebase_times(self) -> "Pairs":
         """Count times from the end of an interval instead of its start."""
         pair = self.batch
-        return replace(self, columns=packed(replace(pair, t=pair.t - 1, ready=pair.ready - 1)))
+        return replace(self, columns=pack_pairs(replace(pair, t=pair.t - 1, ready=pair.ready - 1)))
 
 
-def packed(pair: Pair) -> Array:
+def pack_pairs(pair: Pair) -> Array:
     """Pack pairs into columns [C, ...]."""
     leaves, dtype = jax.tree.leaves(pair), pair.t.dtype
     rows = [q if q.ndim > pair.t.ndim else q[None] for q in leaves]
@@ -93,7 +93,7 @@ def packed(pair: Pair) -> Array:
 
 
 def _unpack_pairs(columns: Array) -> Pair:
-    """Unpack pairs from columns [C, ...], the inverse of `packed`."""
+    """Unpack pairs from columns [C, ...], the inverse of `pack_pairs`."""
     tree, fields = _layout()
     leaves, start = [], 0
     for field in fields:
@@ -112,14 +112,14 @@ def _layout() -> tuple[Any, list[jax.ShapeDtypeStruct]]:
     return tree, leaves
 
 
-def empty(pairing: Pairing, m: Array) -> Pairs:
+def init_pairs(pairing: Pairing, m: Array) -> Pairs:
     """Return free slots for stars of masses m [N].
 
     `limit` is the energy of two mean stars with the semi-major axis `close`. A pair of heavier
     stars may be wider in proportion to their mass, because the orbital velocity determines whether
     a pair is hard.
     """
-    columns = jnp.repeat(packed(empty_pair(m))[:, None], pairing.slots, 1)
+    columns = jnp.repeat(pack_pairs(empty_pair(m))[:, None], pairing.slots, 1)
     close = pairing.close if pairing.slots else 1.0
     return Pairs(columns=columns, weights=m, m=m, limit=jnp.mean(m) / close)
 
@@ -133,7 +133,7 @@ def empty_pair(m: Array) -> Pair:
         second=none,
         m=jnp.stack([zero, zero]),
         share=jnp.stack([zero, zero]),
-        orbit=ks.regularised(x, x[::-1], zero + 1),  # the orbit of a free slot is arbitrary
+        orbit=ks.from_cartesian(x, x[::-1], zero + 1),  # the orbit of a free slot is arbitrary
         t=zero,
         ready=zero + jnp.inf,
         slowdown=zero + 1,
@@ -144,18 +144,18 @@ def empty_pair(m: Array) -> Pair:
     )
 
 
-def resolved(pairing: Pairing, pairs: Pairs) -> Array:
+def is_resolved(pairing: Pairing, pairs: Pairs) -> Array:
     """Return a mask [S] of pairs that are perturbed enough to act as two stars, not as a point."""
     pair = pairs.batch
-    return pairs.held & (pair.slowdown == 1) & (pair.tide > pairing.weak)
+    return pairs.is_occupied & (pair.slowdown == 1) & (pair.tide > pairing.weak)
 
 
-def too_wide(pairs: Pairs, orbit: ks.Orbit) -> Array:
+def is_too_wide(pairs: Pairs, orbit: ks.Orbit) -> Array:
     """Return a mask [...] of orbits wider than twice the limit for forming a pair."""
     return orbit.h > -pairs.limit / 2
 
 
 def extent(pairs: Pairs, orbit: ks.Orbit) -> Array:
     """Return the size [...] for the tide on a pair: its apocentre, or its distance if too wide."""
-    wide = too_wide(pairs, orbit)
-    return jnp.where(wide, ks.distance(orbit), ks.apocentre(orbit))
+    wide = is_too_wide(pairs, orbit)
+    return jnp.where(wide, ks.distance(orbit), ks.apocenter(orbit))

@@ -19,13 +19,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...orbits import ks
-from ..blocks import PairedSteps, Population, predicted
+from ..blocks import PairedSteps, Population, predict
 from . import forces
-from .ks_pairs import Pair, Pairs, extent, resolved, too_wide
-from .members import members, places, relative_states
+from .ks_pairs import Pair, Pairs, extent, is_resolved, is_too_wide
+from .members import member_states, members, relative_states
 
 
-def caught_up(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array, due: Array) -> Pairs:
+def catch_up(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array, due: Array) -> Pairs:
     """Advance all pairs as far as possible without passing `now`, in order of time.
 
     due: [] bool, whether stars are due: pairs that will be dissolved then take their last step.
@@ -39,35 +39,35 @@ def caught_up(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array, du
 
     def step_earliest(pairs: Pairs) -> Pairs:
         # in order of time, since the positions of the other pairs perturb a pair
-        return stepped(spec, stars, pairs, jnp.argmin(next_end(pairs)), now)
+        return step_pair(spec, stars, pairs, jnp.argmin(next_end(pairs)), now)
 
     return lax.while_loop(lambda pairs: jnp.any(next_end(pairs) <= now), step_earliest, pairs)
 
 
-def all_brought_to(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array) -> Pairs:
+def synchronize(spec: PairedSteps, stars: Population, pairs: Pairs, now: Array) -> Pairs:
     """Advance every pair to `now` with its last step."""
-    held = pairs.held
-    step = lambda slot, pairs: stepped(spec, stars, pairs, slot, now)
+    held = pairs.is_occupied
+    step = lambda slot, pairs: step_pair(spec, stars, pairs, slot, now)
     step_slot = lambda slot, pairs: lax.cond(held[slot], step, lambda _, pairs: pairs, slot, pairs)
     return lax.fori_loop(0, spec.pairing.slots, step_slot, pairs)
 
 
-def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now: Array) -> Pairs:
+def step_pair(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now: Array) -> Pairs:
     """Advance the pair in a slot by one step: half a drift, a kick, half a drift.
 
     If a full step would pass `now`, the step is the pair's last: it covers the remaining time and
     ends with the kick, since `members.relative_states` does the second drift.
     """
-    pair = pairs.one(slot)
+    pair = pairs.get_pair(slot)
     last = pair.ready > now
     # an orbit that is no longer slowed down makes up for its lag, without advancing the time
     exact = last | (pair.ready == pair.t)
     rest = jnp.where(last, now - pair.t, 0) * spec.interval
     s = jnp.where(exact, 0, regular_step(spec, pairs, pair.orbit, pair.tide))
-    solve_regular_time = lambda: ks.until(pair.orbit, rest / 2 + pair.lag)
+    solve_regular_time = lambda: ks.regular_time(pair.orbit, rest / 2 + pair.lag)
     half, before = ks.drift(pair.orbit, lax.cond(exact, solve_regular_time, lambda: s / 2))
     at = pair.t + jnp.where(exact, rest / 2, pair.slowdown * before) / spec.interval
-    sources = lax.optimization_barrier(predicted(spec, stars, at))
+    sources = lax.optimization_barrier(predict(spec, stars, at))
     pull, tide = _perturbation(spec, pairs, pair, sources, half, at)
     weight = jnp.where(exact, rest / ks.distance(half), pair.slowdown * s)
     orbit = ks.kick(half, weight, pull)
@@ -89,7 +89,7 @@ def stepped(spec: PairedSteps, stars: Population, pairs: Pairs, slot: Array, now
     wait = jnp.where((new.slowdown == 1) & (new.lag != 0), 0, new.slowdown * wait)
     ready = jnp.where(last, jnp.inf, new.t + wait / spec.interval)
     new = replace(new, ready=ready, dissolving=last | new.dissolving)
-    return replace(pairs, columns=pairs.holding(slot, new))
+    return replace(pairs, columns=pairs.set_pair(slot, new))
 
 
 def _perturbation(
@@ -97,9 +97,9 @@ def _perturbation(
 ) -> tuple[Array, Array]:
     """Return the relative acceleration [3] of a pair at `now`, and the sum of m / d^3."""
     centre = lax.dynamic_index_in_dim(sources, pair.first, 1, keepdims=False)
-    relative = jnp.concatenate(ks.physical(orbit))
-    points = jnp.stack(places(pair, centre, relative), 1)
-    acting = resolved(spec.pairing, pairs) & (pairs.first != pair.first)
+    relative = jnp.concatenate(ks.to_cartesian(orbit))
+    points = jnp.stack(member_states(pair, centre, relative), 1)
+    acting = is_resolved(spec.pairing, pairs) & (pairs.first != pair.first)
     other_members = lambda: members(
         spec, pairs, sources, relative_states(spec, pairs, now, acting), acting
     )
@@ -121,7 +121,7 @@ def _update_slowdown(spec: PairedSteps, pairs: Pairs, pair: Pair, dt: Array) -> 
         pair,
         slowdown=jnp.where(choose, wanted, pair.slowdown),
         revolutions=jnp.where(choose, 0, pair.revolutions),
-        dissolving=too_wide(pairs, orbit) | (pair.tide > rule.strong),
+        dissolving=is_too_wide(pairs, orbit) | (pair.tide > rule.strong),
     )
 
 

@@ -58,7 +58,7 @@ def relative_states(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
         now,
         asked,
         cpu=partial(states_by_lanes, spec),
-        default=lambda pairs, now, asked: states_at_once(spec, pairs, now),
+        default=lambda pairs, now, asked: all_states(spec, pairs, now),
     )
 
 
@@ -70,7 +70,7 @@ def states_by_lanes(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
     def solve(k: Array, states: Array) -> Array:
         start = k * width
         columns = lax.dynamic_slice_in_dim(pairs.columns, start, width, 1)
-        here = states_at_once(spec, replace(pairs, columns=columns), now)
+        here = all_states(spec, replace(pairs, columns=columns), now)
         return lax.dynamic_update_slice_in_dim(states, here, start, 1)
 
     last = jnp.max(jnp.where(asked, jnp.arange(1, count + 1, dtype=jnp.int32), 0))
@@ -79,12 +79,12 @@ def states_by_lanes(spec: PairedSteps, pairs: Pairs, now: Array, asked: Array) -
 
 
 @partial(jax.jit, inline=True)  # traced once for all call sites
-def states_at_once(spec: PairedSteps, pairs: Pairs, now: Array) -> Array:
+def all_states(spec: PairedSteps, pairs: Pairs, now: Array) -> Array:
     """Compute `relative_states` for all slots."""
     pair = pairs.batch
     # adding the lag of a slowed-down orbit restores its true phase
     late = (now - pair.t) * spec.interval + pair.lag
-    return jnp.concatenate(ks.physical(ks.after(pair.orbit, late)))
+    return jnp.concatenate(ks.to_cartesian(ks.advance(pair.orbit, late)))
 
 
 def members(
@@ -98,7 +98,7 @@ def members(
     centre = jnp.take(sources, pair.first, axis=1, mode="clip")
     # at larger distances the quadrupole of a pair is below the fraction `weak` of its attraction
     reach = extent(pairs, pair.orbit) * jnp.cbrt(2 / spec.pairing.weak)
-    one, two = places(pair, centre, relative)
+    one, two = member_states(pair, centre, relative)
     return Members(
         first=pair.first,
         one=one,
@@ -109,6 +109,6 @@ def members(
     )
 
 
-def places(pair: Pair, centre: Array, relative: Array) -> tuple[Array, Array]:
+def member_states(pair: Pair, centre: Array, relative: Array) -> tuple[Array, Array]:
     """Return the states [6, ...] of both stars of pairs, from their centres and relative states."""
     return centre - pair.share[1][None] * relative, centre + pair.share[0][None] * relative

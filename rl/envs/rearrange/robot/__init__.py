@@ -2,22 +2,22 @@
 
 Read `fetch` first (joints, frames, and the capsules around the links), then `contact` (how deep
 these penetrate boxes) and `movement`, which drives the base, moves the arm and carries objects.
-`grasps` tests whether the hand reaches a position. `mechanism` is the robot with masses, among its
-`surroundings`; `servos` drives it.
+`reachability` tests whether the hand reaches a position. `mechanism` is the robot with masses,
+among its `surroundings`; `servos` drives it.
 """
 
 from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics
-from .movement import Load, Moved, Movement
-from .servos import Driven, Servos
+from .movement import Load, Movement, MoveResult
+from .servos import Servos, ServoState
 
 __all__ = [
     "Boxes",
-    "Driven",
+    "ServoState",
     "Frames",
     "Joints",
     "Load",
-    "Moved",
+    "MoveResult",
     "Movement",
     "Servos",
     "forward_kinematics",

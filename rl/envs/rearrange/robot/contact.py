@@ -38,18 +38,18 @@ class Boxes:
         """Half sizes along the boxes' own axes, three arrays [..., K], m."""
         return tuple(self.rows[..., i] for i in range(3, 6))
 
-    def local(self, x: Vec) -> Vec:
+    def to_box_frame(self, x: Vec) -> Vec:
         """Rotate world vectors, broadcastable against [..., K], into the frames of the boxes."""
         c, s = self.rows[..., 6], self.rows[..., 7]
         return c * x[0] + s * x[1], c * x[1] - s * x[0], x[2] + 0 * c
 
-    def in_space(self, x: Vec) -> Vec:
+    def to_world(self, x: Vec) -> Vec:
         """Rotate vectors from the frames of the boxes into the world frame."""
         c, s = self.rows[..., 6], self.rows[..., 7]
         return c * x[0] - s * x[1], s * x[0] + c * x[1], x[2]
 
 
-def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
+def capsule_depths(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
     """Return the penetration depth of capsules in boxes, [S, K] m, negative without contact.
 
     Exact if the segment itself is outside the box. If it is inside, the depth is that of one of its
@@ -64,26 +64,27 @@ def segments(boxes: Boxes, start: Array, end: Array, radius: Array) -> Array:
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
     >>> a, b = jnp.array([[1.5, -3.0, 0.0]]), jnp.array([[1.5, 3.0, 0.0]])
-    >>> round(float(segments(cube, a, b, jnp.array([0.75]))[0, 0]), 6)
+    >>> round(float(capsule_depths(cube, a, b, jnp.array([0.75]))[0, 0]), 6)
     0.25
     """
     components = lambda x: tuple(x[:, None, i] for i in range(3))
     wide = Boxes(boxes.rows[None])
-    p = wide.local(tuple(a - m for a, m in zip(components(start), wide.middle)))
-    d = wide.local(components(end - start))
+    p = wide.to_box_frame(tuple(a - m for a, m in zip(components(start), wide.middle)))
+    d = wide.to_box_frame(components(end - start))
     t = _closest_parameter(p, d, wide.half)
     return radius[:, None] - _box_distances(tuple(a + t * b for a, b in zip(p, d)), wide.half)
 
 
-def way_out(box: Boxes, start: Array, end: Array) -> Array:
+def exit_direction(box: Boxes, start: Array, end: Array) -> Array:
     """Return the unit vector [3] along which a segment, two points [3] m, leaves a box soonest.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
-    >>> way_out(cube, jnp.array([1.5, -3.0, 0.0]), jnp.array([1.5, 3.0, 0.0])).tolist()
+    >>> exit_direction(cube, jnp.array([1.5, -3.0, 0.0]), jnp.array([1.5, 3.0, 0.0])).tolist()
     [1.0, 0.0, 0.0]
     """
-    p, d = box.local(tuple(start - jnp.stack(box.middle))), box.local(tuple(end - start))
+    p = box.to_box_frame(tuple(start - jnp.stack(box.middle)))
+    d = box.to_box_frame(tuple(end - start))
     t = _closest_parameter(p, d, box.half)
     x = tuple(a + t * b for a, b in zip(p, d))
     over = tuple(jnp.abs(a) - s for a, s in zip(x, box.half))
@@ -95,27 +96,27 @@ def way_out(box: Boxes, start: Array, end: Array) -> Array:
     share = (
         jnp.where(outside, a / length, (b >= face).astype(a.dtype)) for a, b in zip(beyond, over)
     )
-    return jnp.stack(box.in_space(tuple(jnp.where(a < 0, -s, s) for a, s in zip(x, share))))
+    return jnp.stack(box.to_world(tuple(jnp.where(a < 0, -s, s) for a, s in zip(x, share))))
 
 
-def cylinder(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> Array:
+def cylinder_depths(boxes: Boxes, x: Array, low: float, high: float, radius: float) -> Array:
     """Return the penetration depth of an upright cylinder about `x` [2] m in boxes, [K] m.
 
     It extends from `low` to `high`, m. The depth is horizontal, negative if above or below the box.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
-    >>> round(float(cylinder(cube, jnp.array([2.0, 2.0]), 0.0, 1.0, 1.5)[0]), 6)
+    >>> round(float(cylinder_depths(cube, jnp.array([2.0, 2.0]), 0.0, 1.0, 1.5)[0]), 6)
     0.085786
     """
     middle, half = boxes.middle, boxes.half
-    flat = boxes.local((x[0] - middle[0], x[1] - middle[1], 0 * middle[2]))
+    flat = boxes.to_box_frame((x[0] - middle[0], x[1] - middle[1], 0 * middle[2]))
     gap = jnp.maximum(low - middle[2] - half[2], middle[2] - half[2] - high)
     depth = radius - _box_distances(flat[:2], half[:2])
     return jnp.where(gap < 0, depth, jnp.minimum(depth, -gap))
 
 
-def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
+def cuboid_depths(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
     """Return the penetration depth of a box in boxes: the least overlap in 15 directions, [K] m.
 
     Args:
@@ -127,11 +128,11 @@ def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
     >>> side = jnp.array([1.9, 0.0, 0.0])
-    >>> round(float(cuboid(cube, side, jnp.eye(3), jnp.ones(3))[0]), 6)
+    >>> round(float(cuboid_depths(cube, side, jnp.eye(3), jnp.ones(3))[0]), 6)
     0.1
     """
-    off = boxes.local(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
-    own = [boxes.local(tuple(axes[j, i] for i in range(3))) for j in range(3)]  # axes of the other
+    off = boxes.to_box_frame(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
+    own = [boxes.to_box_frame(tuple(axes[j, i] for i in range(3))) for j in range(3)]
     bare = [tuple(jnp.abs(a) for a in row) for row in own]
     sizes, h = boxes.half, tuple(half[i] for i in range(3))
     overlaps = []
@@ -152,20 +153,20 @@ def cuboid(boxes: Boxes, x: Array, axes: Array, half: Array) -> Array:
     return functools.reduce(jnp.minimum, overlaps)
 
 
-def point(boxes: Boxes, x: Array) -> Array:
+def point_distances(boxes: Boxes, x: Array) -> Array:
     """Return the distances from a point [3] to the boxes, [K] m, 0 inside.
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.6, 0.8]]))
-    >>> round(float(point(cube, jnp.array([0.6, 0.8, 3.0]))[0]), 6)
+    >>> round(float(point_distances(cube, jnp.array([0.6, 0.8, 3.0]))[0]), 6)
     2.0
     """
-    off = boxes.local(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
+    off = boxes.to_box_frame(tuple(x[i] - m for i, m in enumerate(boxes.middle)))
     over = tuple(jnp.maximum(jnp.abs(a) - h, 0) for a, h in zip(off, boxes.half))
     return jnp.sqrt(dot(over, over))
 
 
-def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
+def ray_lengths(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
     """Return the lengths of horizontal rays from `x` [3] to the first box, [R] m, at most `far`.
 
     Args:
@@ -176,12 +177,12 @@ def rays(boxes: Boxes, x: Array, way: Vec, far: float) -> Array:
 
     >>> import jax.numpy as jnp
     >>> cube = Boxes(jnp.array([[3.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0]]))
-    >>> rays(cube, jnp.zeros(3), (jnp.array([1.0, -1.0]), jnp.zeros(2)), 5.0).tolist()
+    >>> ray_lengths(cube, jnp.zeros(3), (jnp.array([1.0, -1.0]), jnp.zeros(2)), 5.0).tolist()
     [2.0, 5.0]
     """
     wide = Boxes(boxes.rows[None])
-    p = wide.local(tuple(x[i] - m for i, m in enumerate(wide.middle)))
-    q = wide.local((way[0][:, None], way[1][:, None], jnp.zeros_like(way[0])[:, None]))
+    p = wide.to_box_frame(tuple(x[i] - m for i, m in enumerate(wide.middle)))
+    q = wide.to_box_frame((way[0][:, None], way[1][:, None], jnp.zeros_like(way[0])[:, None]))
     enter, leave = jnp.zeros_like(p[2]), jnp.full_like(p[2], far)
     for a, b, h in zip(p[:2], q[:2], wide.half[:2]):
         k = 1 / jnp.where(jnp.abs(b) < 1e-6, jnp.where(b < 0, -1e-6, 1e-6), b)

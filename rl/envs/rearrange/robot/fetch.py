@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.inputs.doors import explained
+from jaxgpu.inputs.explanations import explain_errors
 from jaxgpu.inputs.fields import pytree
 
 # Joints of the arm: offset of the frame in its parent's, axis of rotation, and limits. Roll joints
@@ -84,7 +84,7 @@ class Frames:
     axes: Array  # [..., 14, 3, 3] the frame's x, y and z in the world, one per row
 
 
-@explained
+@explain_errors
 def limits(dtype: Any) -> tuple[Array, Array]:
     """Return lower and upper limits of the arm's joints, [7] each, rad, infinite for roll joints.
 
@@ -95,7 +95,7 @@ def limits(dtype: Any) -> tuple[Array, Array]:
     return jnp.asarray(low, dtype), jnp.asarray(high, dtype)
 
 
-@explained
+@explain_errors
 def forward_kinematics(joints: Joints) -> Frames:
     """Return positions and axes of all frames, [..., 14, 3] and [..., 14, 3, 3].
 
@@ -123,11 +123,11 @@ def forward_kinematics(joints: Joints) -> Frames:
     return Frames(origin=jnp.stack(origins, -2), axes=jnp.stack(axes, -3))
 
 
-def placed(frames: Frames, base: Array) -> Frames:
+def place_frames(frames: Frames, base: Array) -> Frames:
     """Move the frames [..., 14] of a robot at the origin to the base pose `base` [..., 3].
 
     >>> at = lambda base: Joints(jnp.asarray(base), jnp.float32(0.1), jnp.zeros(2), jnp.ones(7))
-    >>> there = placed(forward_kinematics(at((0.0, 0.0, 0.0))), jnp.array([1.0, 2.0, 0.5]))
+    >>> there = place_frames(forward_kinematics(at((0.0, 0.0, 0.0))), jnp.array([1.0, 2.0, 0.5]))
     >>> want = forward_kinematics(at((1.0, 2.0, 0.5)))
     >>> bool(jnp.allclose(there.origin, want.origin, atol=1e-6))
     True
@@ -156,11 +156,11 @@ def capsules(frames: Frames) -> tuple[Array, Array, Array]:
     dtype = frames.origin.dtype
     origin, axes = frames.origin[..., which, :], frames.axes[..., which, :, :]
     local = [jnp.asarray([c[i] for c in CAPSULES], dtype) for i in (1, 2)]
-    start, end = (origin + in_space(axes, x) for x in local)
+    start, end = (origin + to_world(axes, x) for x in local)
     return start, end, jnp.asarray([c.radius for c in CAPSULES], dtype)
 
 
-def in_space(axes: Array, x: Array) -> Array:
+def to_world(axes: Array, x: Array) -> Array:
     """Transform vectors [..., 3] from frames, whose axes are rows [..., 3, 3], to the world."""
     lead = (1,) * (axes.ndim - 1 - x.ndim)
     x = x.reshape(*lead, *x.shape)
@@ -169,7 +169,7 @@ def in_space(axes: Array, x: Array) -> Array:
     )
 
 
-def in_frame(axes: Array, x: Array) -> Array:
+def to_frame(axes: Array, x: Array) -> Array:
     """Transform world vectors [..., 3] into frames whose axes are rows [..., 3, 3]."""
     return jnp.sum(axes * x[..., None, :], -1)
 

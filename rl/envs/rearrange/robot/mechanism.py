@@ -4,10 +4,11 @@ The MJCF text uses the constants in `fetch`. The base is a planar joint (x, y, y
 lifts, the arm has its seven joints, each finger slides; the head is fixed in its rest pose.
 Masses are those of the published description, distributed over the capsules around the links as
 solid bodies; gravity compensation carries the weights, as on the robot. The surroundings are boxes
-of the world, whose positions and sizes are set before each step: the base collides with `BASE` of
-them, torso, head and arm with `LIMBS`, the object with `THING`. The floor is a plane, so that
-objects cannot fall through. The base, an upright cylinder that stays on the floor, is a ball among
-boxes without top and bottom.
+of the world, whose positions and sizes are set before each step: the base collides with
+    `BASE_SLOTS` of
+them, torso, head and arm with `LIMB_SLOTS`, the object with `OBJECT_SLOTS`. The floor is a plane,
+so that objects cannot fall through. The base, an upright cylinder that stays on the floor, is a
+ball among boxes without top and bottom.
 """
 
 from typing import Any
@@ -27,7 +28,7 @@ from .fetch import (
     TORSO,
 )
 
-BASE, LIMBS, THING = 6, 12, 4  # boxes of the world that each can touch at a time
+BASE_SLOTS, LIMB_SLOTS, OBJECT_SLOTS = 6, 12, 4  # boxes of the world that each can touch at a time
 # Masses in kg, from the published description.
 MASSES = {
     "base": 70.13,
@@ -49,18 +50,18 @@ TORSO_EFFORT, FINGER_EFFORT = 450.0, 60.0  # N
 # Our servo gains: a single joint has about 15 rad/s natural frequency and does not overshoot.
 STIFFNESS = 1000.0, 1000.0, 500.0, 500.0, 200.0, 200.0, 50.0  # N m/rad
 DAMPING = 120.0, 120.0, 50.0, 50.0, 15.0, 15.0, 4.0  # N m s/rad
-TRACTION, TURNING = 500.0, 200.0  # N and N m, limits of all wheels together
+WHEEL_FORCE, WHEEL_TORQUE = 500.0, 200.0  # N and N m, limits of all wheels together
 # Half sizes of a finger, m, and of the palm, a box that replaces its wider capsule.
 FINGER, PALM, PALM_AT = (0.030, 0.007, 0.013), (0.0625, 0.0625, 0.032), -0.0975
-WIDEST = 0.05  # m, maximum opening of each finger
+MAX_OPENING = 0.05  # m, maximum opening of each finger
 FINGER_MASS = 0.08  # kg
 DIRECTIONS = ("1 0 0", "0 1 0", "0 0 1")
 
 
-def text() -> str:
+def mjcf_text() -> str:
     """Return the MJCF text of robot, boxes and object.
 
-    >>> "shoulder pan" in text()
+    >>> "shoulder pan" in mjcf_text()
     True
     """
     arm = ""
@@ -80,9 +81,9 @@ def text() -> str:
 </default>
 <worldbody>
 <geom name="floor" type="plane" size="1 1 1" contype="5"/>
-{_world_boxes("base", BASE, 8)}
-{_world_boxes("limbs", LIMBS, 1)}
-{_world_boxes("thing", THING, 4)}
+{_world_boxes("base", BASE_SLOTS, 8)}
+{_world_boxes("limbs", LIMB_SLOTS, 1)}
+{_world_boxes("thing", OBJECT_SLOTS, 4)}
 <body name="base" gravcomp="1">
   <joint name="x" type="slide" axis="1 0 0"/>
   <joint name="y" type="slide" axis="0 1 0"/>
@@ -130,7 +131,7 @@ def _gripper() -> str:
   conaffinity="3"/>"""
     fingers = "".join(
         f"""<body name="{name}" gravcomp="1">
-<joint name="{name}" type="slide" axis="0 {side} 0" range="0 {WIDEST}" armature="0.2"/>
+<joint name="{name}" type="slide" axis="0 {side} 0" range="0 {MAX_OPENING}" armature="0.2"/>
 <geom name="{name}" type="box" size="{FINGER[0]} {FINGER[1]} {FINGER[2]}" mass="{FINGER_MASS}"
   pos="0 {side * FINGER[1]} 0" conaffinity="3"/></body>"""
         for name, side in (("left finger", 1), ("right finger", -1))
@@ -143,7 +144,11 @@ def _actuators() -> str:
     """Return the servos: velocity actuators for the base, position actuators otherwise."""
     base = "".join(
         f'<velocity name="{name}" joint="{name}" kv="{kv}" forcerange="{-most} {most}"/>'
-        for name, kv, most in (("x", 2000, TRACTION), ("y", 2000, TRACTION), ("yaw", 400, TURNING))
+        for name, kv, most in (
+            ("x", 2000, WHEEL_FORCE),
+            ("y", 2000, WHEEL_FORCE),
+            ("yaw", 400, WHEEL_TORQUE),
+        )
     )
     servo = '<position name="{}" joint="{}" kp="{}" kv="{}" forcerange="{} {}"/>'
     rows = [("torso", 20_000.0, 2_000.0, TORSO_EFFORT)]

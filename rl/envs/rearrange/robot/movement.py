@@ -27,20 +27,20 @@ from jaxgpu.inputs.fields import number, pytree, size, static
 
 from . import contact, fetch
 from .contact import Boxes
-from .fetch import Frames, Joints, forward_kinematics, placed
+from .fetch import Frames, Joints, forward_kinematics, place_frames
 
 SKIN = 5e-4  # m, tolerated penetration
-SLOPE = 0.03  # m per rad, minimum gradient of the depth for the arm to slide
-FLAT = 0.2  # minimum horizontal fraction of a contact's normal for the base to slide
+MIN_SLOPE = 0.03  # m per rad, minimum gradient of the depth for the arm to slide
+MIN_LEVEL = 0.2  # minimum horizontal fraction of a contact's normal for the base to slide
 # Rotation moves points along arcs, so the arm is pushed out by this multiple of the depth plus this
 # distance, m.
-BEYOND, APART = 1.3, 2e-3
-LOW = 0.02  # m, height of the bottom of the base above the floor
-BODY = 0.36  # m, maximum reach of base, torso and head from the base's axis
-LIMBS = 0.15  # m, maximum reach of the arm outside the bounding box of its frames
+PUSH_FACTOR, PUSH_MARGIN = 1.3, 2e-3
+BASE_BOTTOM = 0.02  # m, height of the bottom of the base above the floor
+BODY_REACH = 0.36  # m, maximum reach of base, torso and head from the base's axis
+LIMB_REACH = 0.15  # m, maximum reach of the arm outside the bounding box of its frames
 # Capsules whose end points are swept: elbow, wrist and hand. They are int32 for the reason given in
 # `tasks.task`.
-SWEPT = np.array([7, 9, 11], np.int32)
+SWEPT_LINKS = np.array([7, 9, 11], np.int32)
 SWEPT_RADIUS = 0.05  # m, of the sweeps; smaller than the capsules, which already touch at the start
 
 
@@ -54,7 +54,7 @@ class Load:
     axes: Array  # [3, 3] its axes there, one per row
 
 
-class Moved(NamedTuple):
+class MoveResult(NamedTuple):
     """Result of a step."""
 
     joints: Joints
@@ -88,7 +88,7 @@ class Movement:
     slide: bool = static(default=True)  # slide along obstacles; else base and arm stay on contact
     near: int = size(default=32, least=1)  # boxes that are tested
 
-    def move(self, boxes: Boxes, joints: Joints, load: Load, action: Array) -> Moved:
+    def move(self, boxes: Boxes, joints: Joints, load: Load, action: Array) -> MoveResult:
         """Advance one step among boxes [K].
 
         The cost is about 4 x 17 capsules x `near` boxes x 250 operations.
@@ -108,37 +108,39 @@ class Movement:
         way = self.max_forward * action[1] * jnp.stack([jnp.cos(yaw), jnp.sin(yaw)])
         sent = jnp.stack([x + way[0], y + way[1], yaw])
         old, new = _step_frames(joints, arm)
-        before, driven = placed(old, joints.base), placed(old, sent)
-        close, left_out = nearest(boxes, (before, driven, placed(new, sent)), load, self.near)
+        before, driven = place_frames(old, joints.base), place_frames(old, sent)
+        close, left_out = nearest_boxes(
+            boxes, (before, driven, place_frames(new, sent)), load, self.near
+        )
 
         hand = _swept_ends(before)
-        depth, normal = deepest(close, driven, load, hand)
+        depth, normal = deepest_contact(close, driven, load, hand)
         base_free = depth <= SKIN
         shift = jnp.where(base_free, 0.0, self._push_base_out(depth, normal))
-        slid = placed(old, sent + shift)
-        stays = depth_of(close, slid, load, hand) > SKIN
+        slid = place_frames(old, sent + shift)
+        stays = max_depth(close, slid, load, hand) > SKIN
         base = jnp.where(stays, joints.base, sent + shift)
         there = jax.tree.map(lambda a, b: jnp.where(stays, a, b), before, slid)
 
         if len(action) == 2:
-            return Moved(
+            return MoveResult(
                 replace(joints, base=base), there, base_free, jnp.ones_like(stays), left_out
             )
         paths, sent = _swept_ends(there), replace(joints, base=base, arm=arm)
-        depth, slope = _depth_gradient(close, sent, placed(new, base), load, paths)
+        depth, slope = _depth_gradient(close, sent, place_frames(new, base), load, paths)
         arm_free = depth <= SKIN
         turned = arm + jnp.where(arm_free, 0.0, self._turn_arm_back(depth, slope))
         turned = jnp.clip(turned, *fetch.limits(arm.dtype))
         reached = forward_kinematics(replace(sent, arm=turned))
-        stays = depth_of(close, reached, load, paths) > SKIN
+        stays = max_depth(close, reached, load, paths) > SKIN
         frames = jax.tree.map(lambda a, b: jnp.where(stays, a, b), there, reached)
         joints = replace(sent, arm=jnp.where(stays, joints.arm, turned))
-        return Moved(joints, frames, base_free, arm_free & ~stays, left_out)
+        return MoveResult(joints, frames, base_free, arm_free & ~stays, left_out)
 
     def _push_base_out(self, depth: Array, normal: Array) -> Array:
         """Return the shift of the base out of a contact, [3] m, at most a step."""
         flat = jnp.sqrt(normal[0] ** 2 + normal[1] ** 2)
-        slides = (flat > FLAT) & self.slide
+        slides = (flat > MIN_LEVEL) & self.slide
         put = jnp.where(slides, depth / jnp.where(slides, flat, 1.0) ** 2, 0.0)
         put = jnp.minimum(put, self.max_forward)
         return put * jnp.stack([normal[0], normal[1], jnp.zeros_like(put)])
@@ -146,8 +148,8 @@ class Movement:
     def _turn_arm_back(self, depth: Array, slope: Array) -> Array:
         """Return the rotation of the arm out of a contact, [7] rad, at most a step."""
         square = jnp.sum(slope**2)
-        slides = (square > SLOPE**2) & self.slide
-        back = (BEYOND * depth + APART) / jnp.where(slides, square, 1.0)
+        slides = (square > MIN_SLOPE**2) & self.slide
+        back = (PUSH_FACTOR * depth + PUSH_MARGIN) / jnp.where(slides, square, 1.0)
         turn = -jnp.where(slides, back, 0.0) * slope
         most = jnp.max(jnp.abs(turn))
         return turn * jnp.minimum(1.0, self.max_joint / jnp.where(most > 0, most, 1.0))
@@ -163,39 +165,39 @@ def _step_frames(joints: Joints, arm: Array) -> tuple[Frames, Frames]:
 
 
 def _swept_ends(frames: Frames) -> Array:
-    """Return the ends of the capsules in `SWEPT` closer to the hand, [3, 3] m."""
-    return fetch.capsules(frames)[1][SWEPT]
+    """Return the ends of the capsules in `SWEPT_LINKS` closer to the hand, [3, 3] m."""
+    return fetch.capsules(frames)[1][SWEPT_LINKS]
 
 
-def loaded(frames: Frames, load: Load) -> tuple[Array, Array]:
+def load_pose(frames: Frames, load: Load) -> tuple[Array, Array]:
     """Return the pose of the load: center [3] m, and axes, one per row, [3, 3]."""
     hand, turn = frames.origin[-1], frames.axes[-1]
-    return hand + fetch.in_space(turn, load.place), fetch.in_space(turn[None], load.axes)
+    return hand + fetch.to_world(turn, load.place), fetch.to_world(turn[None], load.axes)
 
 
-def shapes(frames: Frames, paths: Array | None = None) -> tuple[Array, Array, Array]:
+def link_capsules(frames: Frames, paths: Array | None = None) -> tuple[Array, Array, Array]:
     """Return the robot's capsules without the base: starts and ends [S, 3] and radii [S], m.
 
-    With `paths` [3, 3], the previous ends of `SWEPT`, include the sweeps from there.
+    With `paths` [3, 3], the previous ends of `SWEPT_LINKS`, include the sweeps from there.
     """
     start, end, radius = fetch.capsules(frames)
     if paths is None:
         return start, end, radius
-    path = jnp.full(len(SWEPT), SWEPT_RADIUS, radius.dtype)
+    path = jnp.full(len(SWEPT_LINKS), SWEPT_RADIUS, radius.dtype)
     return (
         jnp.concatenate([start, paths]),
-        jnp.concatenate([end, end[SWEPT]]),
+        jnp.concatenate([end, end[SWEPT_LINKS]]),
         jnp.concatenate([radius, path]),
     )
 
 
-def depth_of(boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None) -> Array:
+def max_depth(boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None) -> Array:
     """Return the maximum penetration of robot and load, [] m, negative without contact."""
     arm, base, of_load = _depths(boxes, frames, load, paths)
     return jnp.max(jnp.maximum(jnp.maximum(jnp.max(arm, 0), base), of_load))
 
 
-def deepest(
+def deepest_contact(
     boxes: Boxes, frames: Frames, load: Load, paths: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the maximum penetration of robot and load, [] m, and the direction out of it, [3].
@@ -205,13 +207,13 @@ def deepest(
     arm, base, of_load = _depths(boxes, frames, load, paths)
     each, of_load = jnp.maximum(jnp.max(arm, 0), base), jnp.max(of_load)
     box, most = Boxes(boxes.rows[jnp.argmax(each)]), jnp.max(each)
-    start, end, radius = shapes(frames, paths)
+    start, end, radius = link_capsules(frames, paths)
     # The base is represented by the point of its axis that is level with the box.
-    foot = frames.origin[0].at[2].set(jnp.clip(box.rows[2], LOW, fetch.BASE_HEIGHT))
+    foot = frames.origin[0].at[2].set(jnp.clip(box.rows[2], BASE_BOTTOM, fetch.BASE_HEIGHT))
     start, end = (jnp.concatenate([x, foot[None]]) for x in (start, end))
-    again = contact.segments(Boxes(box.rows[None]), start[:-1], end[:-1], radius)[:, 0]
+    again = contact.capsule_depths(Boxes(box.rows[None]), start[:-1], end[:-1], radius)[:, 0]
     shape = jnp.argmax(jnp.append(again, base[jnp.argmax(each)]))
-    normal = contact.way_out(box, start[shape], end[shape])
+    normal = contact.exit_direction(box, start[shape], end[shape])
     return jnp.maximum(most, of_load), jnp.where(of_load > most, 0.0, normal)
 
 
@@ -228,8 +230,8 @@ def _depth_gradient(
     box = Boxes(boxes.rows[row][None])
 
     def depth(angles: Array) -> Array:
-        found = shapes(forward_kinematics(replace(joints, arm=angles)), paths)
-        return contact.segments(box, *(x[shape][None] for x in found))[0, 0]
+        found = link_capsules(forward_kinematics(replace(joints, arm=angles)), paths)
+        return contact.capsule_depths(box, *(x[shape][None] for x in found))[0, 0]
 
     slope = jax.jacfwd(depth)(joints.arm)  # reverse mode would scatter, slow on a TPU
     return jnp.maximum(limbs, others), jnp.where(others > limbs, 0.0, slope)
@@ -239,15 +241,15 @@ def _depths(
     boxes: Boxes, frames: Frames, load: Load, paths: Array | None
 ) -> tuple[Array, Array, Array]:
     """Return depths in each box: of all links [S, K], of the base [K] and of the load [K], m."""
-    arm = contact.segments(boxes, *shapes(frames, paths))
+    arm = contact.capsule_depths(boxes, *link_capsules(frames, paths))
     foot = frames.origin[0, :2]
-    base = contact.cylinder(boxes, foot, LOW, fetch.BASE_HEIGHT, fetch.BASE_RADIUS)
-    middle, axes = loaded(frames, load)
-    of_load = contact.cuboid(boxes, middle, axes, load.half)
+    base = contact.cylinder_depths(boxes, foot, BASE_BOTTOM, fetch.BASE_HEIGHT, fetch.BASE_RADIUS)
+    middle, axes = load_pose(frames, load)
+    of_load = contact.cuboid_depths(boxes, middle, axes, load.half)
     return arm, base, jnp.where(load.held, of_load, -contact.FAR)
 
 
-def nearest(
+def nearest_boxes(
     boxes: Boxes, places: tuple[Frames, ...], load: Load, count: int
 ) -> tuple[Boxes, Array]:
     """Return the `count` boxes closest to the robot by bounding boxes, and how many are left out.
@@ -260,10 +262,10 @@ def nearest(
     feet = jnp.stack([place.origin[0] for place in places])
     # Maximum reach of a load from the gripper's frame.
     beyond = rows.length(load.place) + rows.length(load.half)
-    wide = LIMBS + jnp.where(load.held, beyond, 0.0)
+    wide = LIMB_REACH + jnp.where(load.held, beyond, 0.0)
     # A base that slides is pushed at most one step farther.
     wide = wide + jnp.max(jnp.max(feet, 0) - jnp.min(feet, 0)) + SKIN
-    body = BODY + wide - LIMBS
+    body = BODY_REACH + wide - LIMB_REACH
     c, s = jnp.abs(boxes.rows[:, 6]), jnp.abs(boxes.rows[:, 7])
     hx, hy, hz = boxes.half
     half = (c * hx + s * hy, s * hx + c * hy, hz)

@@ -22,23 +22,23 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.inputs.ranges import numbers
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
-from jaxgpu.physics.rigid.models.source import compiled
+from jaxgpu.physics.rigid.models.source import compile_model
 
 from . import fetch, mechanism, surroundings
 from .contact import Boxes
 from .fetch import Frames, Joints, forward_kinematics
-from .mechanism import WIDEST
-from .movement import Load, loaded
+from .mechanism import MAX_OPENING
+from .movement import Load, load_pose
 
-LEAD = 0.4  # rad, maximum lead of an arm joint's target over the joint
-GAP = 0.03  # m, of the palm behind the center of the fingers
+MAX_LEAD = 0.4  # rad, maximum lead of an arm joint's target over the joint
+PALM_GAP = 0.03  # m, of the palm behind the center of the fingers
 SQUEEZE = 0.01  # m, past the center, of the target of each closing finger
-HELD = 1.0  # N per finger, at which an object counts as held
+MIN_GRIP = 1.0  # N per finger, at which an object counts as held
 PLANE, TORSO, ARM, FINGERS, OBJECT = slice(3), 3, slice(4, 11), slice(11, 13), 13  # slices of qpos
 
 
 @pytree
-class Driven:
+class ServoState:
     """State of the dynamics, and the targets of the servos."""
 
     physics: forward.State  # state of the model
@@ -48,10 +48,10 @@ class Driven:
     press: Array  # [] N, force of the finger that presses less on the object
 
 
-class Reached(NamedTuple):
+class ServoResult(NamedTuple):
     """Result of a step."""
 
-    driven: Driven
+    driven: ServoState
     joints: Joints
     frames: Frames
     thing: Array  # [3] m, center of the object
@@ -59,10 +59,10 @@ class Reached(NamedTuple):
     left_out: Array  # [] boxes and contacts in range beyond the capacity
 
 
-def loaded_model(iterations: int = 8) -> Model:
+def load_model(iterations: int = 8) -> Model:
     """Return the model of robot, boxes and object, at the current default precision.
 
-    >>> loaded_model().layout.nv
+    >>> load_model().layout.nv
     19
     """
     return load(_compile_model(), contacts=24, iterations=iterations)
@@ -70,7 +70,7 @@ def loaded_model(iterations: int = 8) -> Model:
 
 @functools.cache
 def _compile_model() -> Any:
-    return compiled(mechanism.text())
+    return compile_model(mechanism.mjcf_text())
 
 
 @pytree
@@ -85,7 +85,7 @@ class Servos:
     (20,)
     """
 
-    model: Model = dataclasses.field(default_factory=loaded_model)  # its numeric fields are leaves
+    model: Model = dataclasses.field(default_factory=load_model)  # its numeric fields are leaves
     max_turn: Array | float = number(
         default=0.0873, above=0, most=np.pi, unit="rad"
     )  # [] of the base per step
@@ -96,7 +96,9 @@ class Servos:
     density: Array | float = number(default=300.0, above=0, unit="kg/m^3")  # [] of the object
     substeps: int = size(default=30, least=1)  # model steps per step of the task
 
-    def begin(self, joints: Joints, thing: Array, axes: Array, fingers: Array | float) -> Driven:
+    def begin(
+        self, joints: Joints, thing: Array, axes: Array, fingers: Array | float
+    ) -> ServoState:
         """Initialize the dynamics at rest in a given pose.
 
         Args:
@@ -108,7 +110,7 @@ class Servos:
         turn = rotations.from_matrix(axes.T)
         fingers = jnp.full(2, fingers, thing.dtype)
         parts = [joints.base, joints.torso[None], joints.arm, fingers, thing, turn]
-        return Driven(
+        return ServoState(
             physics=self.model.init(jnp.concatenate(parts)),
             arm=joints.arm,
             torso=joints.torso,
@@ -116,14 +118,14 @@ class Servos:
             press=jnp.zeros_like(fingers[0]),
         )
 
-    def carried(self, joints: Joints, load: Load) -> tuple[Driven, Array, Array]:
+    def init_holding(self, joints: Joints, load: Load) -> tuple[ServoState, Array, Array]:
         """Initialize with the object in the hand; also return its center, [3] m, and axes."""
-        thing, axes = loaded(forward_kinematics(joints), load)
-        narrow = jnp.minimum(jnp.minimum(load.half[0], load.half[1]), WIDEST)
+        thing, axes = load_pose(forward_kinematics(joints), load)
+        narrow = jnp.minimum(jnp.minimum(load.half[0], load.half[1]), MAX_OPENING)
         driven = self.begin(joints, thing, axes, narrow)
         return replace(driven, open=jnp.full_like(driven.open, -SQUEEZE)), thing, axes
 
-    def move(self, boxes: Boxes, driven: Driven, half: Array, action: Array) -> Reached:
+    def move(self, boxes: Boxes, driven: ServoState, half: Array, action: Array) -> ServoResult:
         """Advance one step among boxes [K].
 
         Args:
@@ -141,11 +143,13 @@ class Servos:
         half = jnp.asarray(numbers("Servos.move: half", half, (3,), above=0), q.dtype)
         action = jnp.asarray(numbers("Servos.move: action", action, (10,)), q.dtype)
         action = jnp.clip(action, -1, 1)
-        told = jnp.clip(driven.arm + self.max_joint * action[3:], q[ARM] - LEAD, q[ARM] + LEAD)
+        told = jnp.clip(
+            driven.arm + self.max_joint * action[3:], q[ARM] - MAX_LEAD, q[ARM] + MAX_LEAD
+        )
         told = jnp.clip(told, *fetch.limits(q.dtype))
-        wide = jnp.where(action[0] < -0.5, WIDEST, driven.open)
+        wide = jnp.where(action[0] < -0.5, MAX_OPENING, driven.open)
         wide = jnp.where(action[0] > 0.5, -SQUEEZE, wide)
-        model, left_out = self.among(boxes, driven, half, told)
+        model, left_out = self.local_model(boxes, driven, half, told)
         seconds = self._step_duration()
         ahead, turn = self.max_forward * action[2] / seconds, self.max_turn * action[1] / seconds
         none = jnp.zeros_like(driven.physics.qvel)
@@ -156,16 +160,16 @@ class Servos:
             base = jnp.stack([ahead * jnp.cos(yaw), ahead * jnp.sin(yaw), turn, driven.torso])
             arm = driven.arm + part * (told - driven.arm)
             ctrl = jnp.concatenate([base, arm, jnp.stack([wide, wide])])
-            return integrators.seen(model, physics, ctrl, none, self._grip_force), None
+            return integrators.step_and_look(model, physics, ctrl, none, self._grip_force), None
 
         parts = jnp.arange(1, self.substeps + 1, dtype=q.dtype) / self.substeps
         (physics, press), _ = lax.scan(substep, (driven.physics, driven.press), parts)
         after = replace(driven, physics=physics, arm=told, open=wide, press=press)
         joints, thing, axes = self.read(after)
         more = physics.overflow - driven.physics.overflow
-        return Reached(after, joints, forward_kinematics(joints), thing, axes, left_out + more)
+        return ServoResult(after, joints, forward_kinematics(joints), thing, axes, left_out + more)
 
-    def read(self, driven: Driven) -> tuple[Joints, Array, Array]:
+    def read(self, driven: ServoState) -> tuple[Joints, Array, Array]:
         """Return the joints, and the object's center [3] m and axes [3, 3]."""
         q = driven.physics.qpos
         head = jnp.asarray([0.0, fetch.HEAD_DOWN], q.dtype)
@@ -174,7 +178,9 @@ class Servos:
         columns = [jnp.stack(row) for row in turn]
         return joints, q[OBJECT : OBJECT + 3], jnp.stack(columns, 1)
 
-    def among(self, boxes: Boxes, driven: Driven, half: Array, told: Array) -> tuple[Model, Array]:
+    def local_model(
+        self, boxes: Boxes, driven: ServoState, half: Array, told: Array
+    ) -> tuple[Model, Array]:
         """Return the model with the nearby boxes and the object, and the number of boxes left out.
 
         Args:
@@ -187,9 +193,11 @@ class Servos:
         arrived = replace(joints, arm=told)
         times = jnp.asarray([0.0, 0.5, 1.0], thing.dtype)[:, None] * self._step_duration()
         falls = self.model.option.gravity[None] * times**2 / 2
-        flight = thing[None] + speed(driven)[None] * times + falls
-        near, left_out = surroundings.near(boxes, (joints, arrived), flight, half, self.max_forward)
-        return surroundings.furnished(self.model, near, half, self.density), left_out
+        flight = thing[None] + object_velocity(driven)[None] * times + falls
+        near, left_out = surroundings.nearby_boxes(
+            boxes, (joints, arrived), flight, half, self.max_forward
+        )
+        return surroundings.with_boxes(self.model, near, half, self.density), left_out
 
     def _step_duration(self) -> Array:
         """Return the duration of a step, s."""
@@ -207,17 +215,17 @@ class Servos:
         return jnp.min(pressed)
 
 
-def speed(driven: Driven) -> Array:
+def object_velocity(driven: ServoState) -> Array:
     """Return the velocity of the object's center, [3] m/s."""
     return driven.physics.qvel[OBJECT : OBJECT + 3]
 
 
-def between_fingers(half: Array) -> Load:
+def finger_load(half: Array) -> Load:
     """Return an object of half sizes [3] m, grasped from above by its narrower side.
 
     Its top is in front of the palm.
 
-    >>> load = between_fingers(jnp.array([0.05, 0.02, 0.04]))
+    >>> load = finger_load(jnp.array([0.05, 0.02, 0.04]))
     >>> [round(float(x), 3) for x in load.place], load.axes[1].tolist()
     ([0.01, 0.0, 0.0], [0.0, 1.0, 0.0])
     """
@@ -225,5 +233,5 @@ def between_fingers(half: Array) -> Load:
     across, along = jnp.asarray([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], half.dtype)
     first = half[0] < half[1]
     axes = jnp.stack([jnp.where(first, across, along), jnp.where(first, -along, across), down])
-    place = jnp.zeros_like(half).at[0].set(jnp.maximum(half[2] - GAP, 0.0))
+    place = jnp.zeros_like(half).at[0].set(jnp.maximum(half[2] - PALM_GAP, 0.0))
     return Load(held=jnp.bool_(True), half=half, place=place, axes=axes)

@@ -1,8 +1,9 @@
 """Boxes of a house that a robot with masses and its object can touch in a step.
 
-They fill the `BASE`, `LIMBS` and `THING` slots of the mechanism: the nearest boxes, by their depth
-and the distance that can be covered in a step. Boxes that end at the floor are left to the plane.
-The base collides with boxes at its own height; for it they have no top and no bottom.
+They fill the `BASE_SLOTS`, `LIMB_SLOTS` and `OBJECT_SLOTS` slots of the mechanism: the nearest
+boxes, by their depth and the distance that can be covered in a step. Boxes that end at the floor
+are left to the plane. The base collides with boxes at its own height; for it they have no top and
+no bottom.
 """
 
 from dataclasses import replace
@@ -16,13 +17,13 @@ from jaxgpu.physics.rigid.model import Model
 from . import contact, fetch
 from .contact import Boxes
 from .fetch import Joints, forward_kinematics
-from .mechanism import BASE, LIMBS, THING
-from .movement import LOW, Load, nearest
+from .mechanism import BASE_SLOTS, LIMB_SLOTS, OBJECT_SLOTS
+from .movement import BASE_BOTTOM, Load, nearest_boxes
 
-TALL = 100.0  # m, half height of the boxes that the base collides with
+HALF_HEIGHT = 100.0  # m, half height of the boxes that the base collides with
 
 
-def near(
+def nearby_boxes(
     boxes: Boxes, joints: tuple[Joints, Joints], flight: Array, half: Array, reach: Array | float
 ) -> tuple[Boxes, Array]:
     """Return the boxes that can be touched, [22], and how many more could be, [].
@@ -36,7 +37,7 @@ def near(
 
     >>> joints = Joints(jnp.zeros(3), jnp.float32(0.386), jnp.zeros(2), jnp.zeros(7))
     >>> wall = Boxes(jnp.array([[0.35, 0.0, 1.0, 0.1, 5.0, 1.0, 1.0, 0.0]]))
-    >>> found, lost = near(wall, (joints, joints), jnp.ones((1, 3)), jnp.full(3, 0.03), 0.1)
+    >>> found, lost = nearby_boxes(wall, (joints, joints), jnp.ones((1, 3)), jnp.full(3, 0.03), 0.1)
     >>> found.rows.shape, int(lost), found.rows[0, 5].item()
     ((22, 8), 0, 100.0)
     """
@@ -44,31 +45,35 @@ def near(
     places = tuple(map(forward_kinematics, joints))
     axes = jnp.eye(3, dtype=half.dtype)
     empty = Load(held=jnp.bool_(False), half=half, place=jnp.zeros_like(half), axes=axes)
-    limbs, more = nearest(boxes, places, empty, LIMBS)
+    limbs, more = nearest_boxes(boxes, places, empty, LIMB_SLOTS)
     sizes = fetch.BASE_HEIGHT, fetch.BASE_RADIUS
-    depth = contact.cylinder(boxes, joints[0].base[:2], LOW, *sizes)
-    base, lost = _deepest_boxes(boxes, depth + reach, BASE)
-    apart = jnp.min(jnp.stack([contact.point(boxes, place) for place in flight]), 0)
-    under, gone = _deepest_boxes(boxes, rows.length(half) + reach - apart, THING)
+    depth = contact.cylinder_depths(boxes, joints[0].base[:2], BASE_BOTTOM, *sizes)
+    base, lost = _deepest_boxes(boxes, depth + reach, BASE_SLOTS)
+    apart = jnp.min(jnp.stack([contact.point_distances(boxes, place) for place in flight]), 0)
+    under, gone = _deepest_boxes(boxes, rows.length(half) + reach - apart, OBJECT_SLOTS)
     full = [
         jnp.pad(x, ((0, n - len(x)), (0, 0)), constant_values=-contact.FAR)
-        for x, n in ((_to_pillars(base).rows, BASE), (limbs.rows, LIMBS), (under.rows, THING))
+        for x, n in (
+            (_to_pillars(base).rows, BASE_SLOTS),
+            (limbs.rows, LIMB_SLOTS),
+            (under.rows, OBJECT_SLOTS),
+        )
     ]
     return Boxes(jnp.concatenate(full)), more + lost + gone
 
 
-def furnished(model: Model, around: Boxes, half: Array, density: Array | float) -> Model:
+def with_boxes(model: Model, around: Boxes, half: Array, density: Array | float) -> Model:
     """Return the model with its boxes set to `around`, and an object of the given size.
 
     Args:
         model: of `mechanism`.
-        around: [22], as from `near`.
+        around: [22], as from `nearby_boxes`.
         half: half sizes of the object, [3] m.
         density: of the object, kg/m^3.
 
-    >>> from jaxgpu.rl.envs.rearrange.robot.servos import loaded_model
+    >>> from jaxgpu.rl.envs.rearrange.robot.servos import load_model
     >>> away = Boxes(jnp.full((22, 8), -1e3))
-    >>> model = furnished(loaded_model(), away, jnp.full(3, 0.05), 300.0)
+    >>> model = with_boxes(load_model(), away, jnp.full(3, 0.05), 300.0)
     >>> round(float(model.bodies.mass[model.index("body", "thing")]), 3)
     0.3
     """
@@ -116,6 +121,6 @@ def _remove_floor_boxes(boxes: Boxes) -> Boxes:
 def _to_pillars(boxes: Boxes) -> Boxes:
     """Extend boxes at the height of the base vertically, and move all others away."""
     z, h = boxes.rows[:, 2], boxes.rows[:, 5]
-    level = (z - h < fetch.BASE_HEIGHT) & (z + h > LOW)
+    level = (z - h < fetch.BASE_HEIGHT) & (z + h > BASE_BOTTOM)
     new = boxes.rows.at[:, 2].set(jnp.where(level, fetch.BASE_HEIGHT / 2, -contact.FAR))
-    return Boxes(new.at[:, 5].set(jnp.where(level, TALL, h)))
+    return Boxes(new.at[:, 5].set(jnp.where(level, HALF_HEIGHT, h)))

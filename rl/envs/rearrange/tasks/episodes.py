@@ -1,8 +1,8 @@
 """Episodes in houses: object, goal and starting poses, sampled once on the host.
 
 Every episode is feasible as far as can be checked in advance. Collision-free arm postures bring the
-hand to the object from some free base positions and to the goal from others (`robot.grasps`), a
-path leads from every start to these positions, and at every start the robot, its arm folded,
+hand to the object from some free base positions and to the goal from others (`robot.reachability`),
+a path leads from every start to these positions, and at every start the robot, its arm folded,
 touches nothing. Whether the arm finds its way between boards is left to the policy.
 """
 
@@ -16,29 +16,29 @@ import numpy as np
 from jax import Array
 
 from jaxgpu.inputs import arguments, ranges
-from jaxgpu.inputs.doors import explained, on_host
+from jaxgpu.inputs.explanations import explain_errors, on_host
 from jaxgpu.inputs.fields import number, pytree
 
-from .. import approach
+from .. import hand_paths
 from ..geodesic import cells_near, distances
-from ..house import CELL, House, Kind
-from ..robot import fetch, grasps
-from ..robot.contact import Boxes, cuboid
+from ..house import CELL, BoxType, House
+from ..robot import fetch, reachability
+from ..robot.contact import Boxes, cuboid_depths
 from ..robot.fetch import Joints, forward_kinematics
-from ..robot.grasps import REACH
-from ..robot.movement import SKIN, Load, depth_of
+from ..robot.movement import SKIN, Load, max_depth
+from ..robot.reachability import GRASP_OFFSET
 
 WIDTH = 2 * CELL  # m, cell width of the distance fields
 HEIGHTS = (0.3, 1.4)  # m, allowed heights of the centers of objects and goals
-ARM = 0.9  # m, maximum horizontal distance from which an object is grasped
-STANDS = 48  # free positions within `ARM` at which arm postures are tested
-ABOVE = 0.012  # m, height of the hand above the top of the object that it grasps
-LARGEST = 0.35  # m, maximum diagonal of an object to be fetched
-NARROW, LOW = 0.084, 0.03  # m, graspable: maximum of the smaller width, minimum height
-CLEAR = 0.3  # m, minimum free height above a surface
-APART = 1.0  # m, minimum path length from starts to destination, if the house is large enough
-STARTS = 16  # per episode
-FOLDED = dict(torso=0.386, head=(0.0, fetch.HEAD_DOWN), arm=fetch.REST)
+ARM_REACH = 0.9  # m, maximum horizontal distance from which an object is grasped
+NUM_STANDS = 48  # free positions within `ARM_REACH` at which arm postures are tested
+GRASP_HEIGHT = 0.012  # m, height of the hand above the top of the object that it grasps
+MAX_SIZE = 0.35  # m, maximum diagonal of an object to be fetched
+MAX_WIDTH, MIN_HEIGHT = 0.084, 0.03  # m, graspable: maximum of the smaller width, minimum height
+CLEARANCE = 0.3  # m, minimum free height above a surface
+MIN_PATH = 1.0  # m, minimum path length from starts to destination, if the house is large enough
+NUM_STARTS = 16  # per episode
+FOLDED_POSE = dict(torso=0.386, head=(0.0, fetch.HEAD_DOWN), arm=fetch.REST)
 
 
 @pytree
@@ -56,12 +56,12 @@ class Episodes:
     # Path lengths from the cells to where the object, or the goal, is in reach.
     to_target: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
     to_goal: Array = number(least=0, infinite=True, unit="m")  # [E, G, G]
-    # Path lengths through the surrounding space, by `approach.ways`: of the hand to the object and
-    # of the carried object to its goal; None without an object.
+    # Path lengths through the surrounding space, by `hand_paths.path_fields`: of the hand to the
+    # object and of the carried object to its goal; None without an object.
     near_target: Array | None = number(default=None, none=True, least=0, unit="m")  # [E, C^3]
     near_goal: Array | None = number(default=None, none=True, least=0, unit="m")  # [E, C^3]
 
-    def way(self, fields: Array, episode: Array, x: Array) -> Array:
+    def path_length(self, fields: Array, episode: Array, x: Array) -> Array:
         """Return the path length from a position [2], interpolated in a field [E, G, G], [] m."""
         last = jnp.asarray(fields.shape[1:], x.dtype) - 1.001
         at = jnp.clip(x / WIDTH - 0.5, 0.0, last)
@@ -74,9 +74,9 @@ class Episodes:
         return first + u * (second - first)
 
 
-@explained
+@explain_errors
 @on_host
-def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
+def fetch_episodes(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
     """Make episodes that move a small object to a free position on another surface.
 
     Args:
@@ -90,39 +90,43 @@ def fetching(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -
             no house has.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
-    >>> made = fetching(houses.generate_many(range(1)), count=2)
+    >>> made = fetch_episodes(houses.generate_many(range(1)), count=2)
     >>> made.goal.shape, made.starts.shape
     ((2, 3), (2, 16, 3))
     """
-    return _sample_episodes("episodes.fetching", houses, count, seed, skip, _EpisodeSampler.carry)
+    return _sample_episodes(
+        "episodes.fetch_episodes", houses, count, seed, skip, _EpisodeSampler.carry
+    )
 
 
-@explained
+@explain_errors
 @on_host
-def grasping(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
-    """Make episodes as `fetching` does, of objects that Fetch's fingers can grasp by contact.
+def grasp_episodes(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
+    """Make episodes as `fetch_episodes` does, of objects that Fetch's fingers can grasp by contact.
 
     Their narrower side is at most 84 mm wide and they are at least 30 mm high.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
-    >>> made = grasping(houses.generate_many(range(1)), count=2)
+    >>> made = grasp_episodes(houses.generate_many(range(1)), count=2)
     >>> bool((made.things[made.house, made.target, 3:5].min(1) < 0.042).all())
     True
     """
     plan = functools.partial(_EpisodeSampler.carry, graspable=True)
-    return _sample_episodes("episodes.grasping", houses, count, seed, skip, plan)
+    return _sample_episodes("episodes.grasp_episodes", houses, count, seed, skip, plan)
 
 
-@explained
+@explain_errors
 @on_host
-def visiting(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
-    """Make episodes of going between free positions of a house; arguments as in `fetching`.
+def visit_episodes(houses: House, count: int = 8, seed: int = 0, skip: bool = False) -> Episodes:
+    """Make episodes of going between free positions of a house; arguments as in `fetch_episodes`.
 
     >>> from jaxgpu.rl.envs.rearrange import houses
-    >>> visiting(houses.generate_many(range(1)), count=2).goal.shape
+    >>> visit_episodes(houses.generate_many(range(1)), count=2).goal.shape
     (2, 3)
     """
-    return _sample_episodes("episodes.visiting", houses, count, seed, skip, _EpisodeSampler.visit)
+    return _sample_episodes(
+        "episodes.visit_episodes", houses, count, seed, skip, _EpisodeSampler.visit
+    )
 
 
 def _sample_episodes(
@@ -130,8 +134,8 @@ def _sample_episodes(
 ) -> Episodes:
     if not isinstance(houses, House) or np.ndim(houses.centre) != 3:
         raise TypeError(
-            f"{name}: houses={arguments.shown(houses)}; it must be a House with a leading axis; "
-            "make it by houses.generate_many(range(8))"
+            f"{name}: houses={arguments.format_value(houses)}; it must be a House with a leading "
+            "axis; make it by houses.generate_many(range(8))"
         )
     ranges.check(name, houses)
     for word, value, least in (("count", count, 1), ("seed", seed, 0)):
@@ -159,7 +163,7 @@ def _sample_episodes(
 
 def _box_rows(host: Any) -> np.ndarray:
     """Return the rows of all boxes except ceilings, [N, R, 8]; unused rows are far below."""
-    keep = (host.kind >= 0) & (host.kind != Kind.CEILING)
+    keep = (host.kind >= 0) & (host.kind != BoxType.CEILING)
     most = int(keep.sum(1).max())
     rows = np.zeros((len(keep), most, 8), np.float32)
     rows[..., 2], rows[..., 6] = -1e3, 1.0
@@ -211,8 +215,8 @@ class _EpisodeSampler:
             "starts": self._sample_starts(ways, half),
             "to_target": ways,
             "to_goal": self._distance_field(ends),
-            "near_target": approach.ways(self.boxes.rows, self.things[target]),
-            "near_goal": approach.ways(self.boxes.rows, np.array([*goal, 0, 0, 0, 1, 0])),
+            "near_target": hand_paths.path_fields(self.boxes.rows, self.things[target]),
+            "near_goal": hand_paths.path_fields(self.boxes.rows, np.array([*goal, 0, 0, 0, 1, 0])),
         }
 
     def visit(self) -> dict[str, Any]:
@@ -232,13 +236,13 @@ class _EpisodeSampler:
         """Sample an object, and find the cells [C, C] from which it can be grasped."""
         objects, surfaces = self.house.objects, self.house.surfaces
         middle = self.things[:, :3]
-        fits = 2 * np.linalg.norm(self.things[:, 3:6], axis=1) < LARGEST
+        fits = 2 * np.linalg.norm(self.things[:, 3:6], axis=1) < MAX_SIZE
         fits &= np.arange(len(fits)) < objects.count
         fits &= (middle[:, 2] > HEIGHTS[0]) & (middle[:, 2] < HEIGHTS[1])
         if graspable:
-            fits &= self.things[:, 3:5].min(1) < NARROW / 2
-            fits &= self.things[:, 5] > LOW / 2
-        fits &= surfaces.clear[objects.surface[: len(fits)]] > CLEAR
+            fits &= self.things[:, 3:5].min(1) < MAX_WIDTH / 2
+            fits &= self.things[:, 5] > MIN_HEIGHT / 2
+        fits &= surfaces.clear[objects.surface[: len(fits)]] > CLEARANCE
         for i in self.rng.permutation(np.flatnonzero(fits)):
             if self._is_collision_free(middle[i], self.things[i]):
                 stands = self._find_stands(self.things[i])
@@ -254,7 +258,7 @@ class _EpisodeSampler:
         surfaces, thing = self.house.surfaces, self.things[target]
         own = self.house.objects.surface[target]
         kind = np.arange(len(surfaces.clear))
-        good = (kind < surfaces.count) & (kind != own) & (surfaces.clear > CLEAR)
+        good = (kind < surfaces.count) & (kind != own) & (surfaces.clear > CLEARANCE)
         wide = float(np.hypot(*thing[3:5]))
         for i in self.rng.permutation(np.repeat(np.flatnonzero(good), 8)):
             room = surfaces.half[i] - wide
@@ -280,11 +284,11 @@ class _EpisodeSampler:
     def _find_stands(self, thing: np.ndarray) -> np.ndarray:
         """Return a mask [C, C] of random cells from which the arm reaches the top of an object."""
         found = np.zeros(self.house.nav.shape, bool)
-        near = self.cells[np.hypot(*(self.cells - thing[:2]).T) < ARM]
+        near = self.cells[np.hypot(*(self.cells - thing[:2]).T) < ARM_REACH]
         if len(near):
-            tried = np.resize(self.rng.permutation(near), (STANDS, 2)).astype(np.float32)
-            top = (thing[:3] + [0, 0, thing[5] + ABOVE]).astype(np.float32)
-            reached = np.asarray(grasps.found(self.boxes.rows, tried, top))
+            tried = np.resize(self.rng.permutation(near), (NUM_STANDS, 2)).astype(np.float32)
+            top = (thing[:3] + [0, 0, thing[5] + GRASP_HEIGHT]).astype(np.float32)
+            reached = np.asarray(reachability.can_reach(self.boxes.rows, tried, top))
             found[tuple((tried[reached] / CELL).astype(int).T)] = True
         return found
 
@@ -310,42 +314,42 @@ class _EpisodeSampler:
     def _sample_starts(self, ways: np.ndarray, half: np.ndarray) -> np.ndarray:
         """Sample collision-free starting poses [S, 3], with an object in the hand if `half` > 0."""
         cells = np.minimum(self.cells // WIDTH, self.side - 1).astype(int)
-        far = self.cells[ways[tuple(cells.T)] > APART]
+        far = self.cells[ways[tuple(cells.T)] > MIN_PATH]
         far = far if len(far) else self.cells
-        flat = far[self.rng.integers(len(far), size=8 * STARTS)]
+        flat = far[self.rng.integers(len(far), size=8 * NUM_STARTS)]
         base = np.concatenate([flat, self.rng.uniform(-np.pi, np.pi, (len(flat), 1))], 1)
         base = base.astype(np.float32)
-        deep = np.asarray(_max_robot_depth(self.boxes, jnp.asarray(base), in_hand(half)))
+        deep = np.asarray(_max_robot_depth(self.boxes, jnp.asarray(base), hand_load(half)))
         free = base[deep < SKIN]
         if not len(free):
             raise _InfeasibleError(
                 f"{self.name}: at none of {len(base)} free places has Fetch room for its arm; "
                 "give another house, or larger ones"
             )
-        return free[np.arange(STARTS) % len(free)]
+        return free[np.arange(NUM_STARTS) % len(free)]
 
 
-def folded(base: Array) -> Joints:
+def folded_joints(base: Array) -> Joints:
     """Return the robot's joints at `base` [..., 3] with the arm folded."""
     broadcast = lambda x: jnp.broadcast_to(
         jnp.asarray(x, base.dtype), (*base.shape[:-1], *np.shape(x))
     )
-    return Joints(base=base, **{name: broadcast(x) for name, x in FOLDED.items()})
+    return Joints(base=base, **{name: broadcast(x) for name, x in FOLDED_POSE.items()})
 
 
-def in_hand(half: Any) -> Load:
+def hand_load(half: Any) -> Load:
     """Return a held object of half sizes [3] m, its center between the fingertips."""
     half = jnp.asarray(half)
-    place = jnp.zeros_like(half).at[0].set(REACH)
+    place = jnp.zeros_like(half).at[0].set(GRASP_OFFSET)
     return Load(held=jnp.bool_(True), half=half, place=place, axes=jnp.eye(3, dtype=half.dtype))
 
 
 @jax.jit
 def _max_box_depth(boxes: Boxes, middle: Array, axes: Array, half: Array) -> Array:
-    return jnp.max(cuboid(boxes, middle, axes, half))
+    return jnp.max(cuboid_depths(boxes, middle, axes, half))
 
 
 @jax.jit
 def _max_robot_depth(boxes: Boxes, base: Array, load: Load) -> Array:
-    frames = forward_kinematics(folded(base))
-    return jax.vmap(lambda frames: depth_of(boxes, frames, load))(frames)
+    frames = forward_kinematics(folded_joints(base))
+    return jax.vmap(lambda frames: max_depth(boxes, frames, load))(frames)

@@ -13,15 +13,15 @@ from jax import Array
 from jaxgpu.geometry import rows
 from jaxgpu.inputs.fields import number, pytree, static
 
-from ....environment import Step, register, whole_actions
+from ....environment import Step, check_actions, register
 from ....spaces import Box
 from ..house import House
 from ..robot.fetch import Frames
+from .defaults import resolve_episodes
 from .episodes import Episodes
-from .standard import standard
 from .task import HouseTask, State
 
-SOON = 5  # steps before which the stop action is ignored
+MIN_STEPS = 5  # steps before which the stop action is ignored
 
 
 @pytree
@@ -50,14 +50,14 @@ class Navigate(HouseTask):
         """Length of goal vector and clock."""
         return 5
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Drive the base and test whether the robot is at the goal."""
         del key
         action = jnp.clip(action, -1, 1)
         after, moved = self.drive(state, action[:2])
         there = rows.length(self._displacement_to_goal(after)) < self.radius
-        says = (action[2] > 0.5) & (after.t > SOON) if self.stop else jnp.bool_(True)
+        says = (action[2] > 0.5) & (after.t > MIN_STEPS) if self.stop else jnp.bool_(True)
         return self.outcome(after, moved.frames, there & says, ~there & says & self.stop)
 
     def left(self, state: State, frames: Frames) -> Array:
@@ -65,14 +65,14 @@ class Navigate(HouseTask):
         del frames
         return self.floor(state).astype(state.thing.dtype)
 
-    def away(self, state: State, x: Array) -> Array:
+    def floor_path(self, state: State, x: Array) -> Array:
         """Return the path length to the goal."""
-        return self.episodes.way(self.episodes.to_goal, state.episode, x)
+        return self.episodes.path_length(self.episodes.to_goal, state.episode, x)
 
     def vector(self, state: State, frames: Frames) -> list[Array]:
         """Return the straight vector to the goal, and the clock."""
         ahead = jnp.append(self._displacement_to_goal(state), 0.0)
-        return [self.local(frames, ahead)[:2], self.clock(state)]
+        return [self.to_base_frame(frames, ahead)[:2], self.clock(state)]
 
     def _displacement_to_goal(self, state: State) -> Array:
         goal = self.episodes.goal[state.episode].astype(state.thing.dtype)
@@ -88,4 +88,4 @@ def make_navigate(
     >>> make_navigate().action_space.shape
     (2,)
     """
-    return Navigate(episodes=standard("visiting", houses, episodes), **parameters)
+    return Navigate(episodes=resolve_episodes("visit_episodes", houses, episodes), **parameters)

@@ -9,18 +9,18 @@ from jax import Array
 
 from jaxgpu.geometry.solids import Boxes, Rods, Solids
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.render import Camera, depth_image, sight
+from jaxgpu.render import Camera, camera_images, depth_image
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
-from .. import colours
-from ..house import House, Kind
+from .. import colors
+from ..house import BoxType, House
 from ..robot.fetch import BASE_HEIGHT, BASE_RADIUS, capsules, forward_kinematics
 
-FAR = 60.0  # m
+MAX_DEPTH = 60.0  # m
 
 
 @pytree
-class Furnished:
+class HouseScene:
     """Solids with colours; a `jaxgpu.render.Scene`."""
 
     solids: Solids
@@ -28,18 +28,18 @@ class Furnished:
 
     def picture(self, camera: Camera) -> Array:
         """Return an image [H, W, 3] in 0 ... 1."""
-        return sight(camera, self.solids, far=FAR).shaded(self.colour)
+        return camera_images(camera, self.solids, far=MAX_DEPTH).render(self.colour)
 
     def depth(self, camera: Camera) -> Array:
         """Return the depth of the first solid at each pixel, [H, W] m; 60 where there is none."""
-        return depth_image(camera, self.solids, far=FAR)
+        return depth_image(camera, self.solids, far=MAX_DEPTH)
 
 
-def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished:
+def make_scene(house: House, state: Any, goal: Array, target: Array) -> HouseScene:
     """Return the house without ceiling, the robot, the object in orange, and the goal in green."""
     boxes, dtype = placed_solids(house, state, target).boxes, state.thing.dtype
     things = len(house.objects.type)
-    roof = jnp.concatenate([house.kind == Kind.CEILING, jnp.zeros(things, bool)])
+    roof = jnp.concatenate([house.kind == BoxType.CEILING, jnp.zeros(things, bool)])
     frames = forward_kinematics(state.joints)
     start, end, radius = capsules(frames)
     rods = Rods(
@@ -60,10 +60,10 @@ def furnished(house: House, state: Any, goal: Array, target: Array) -> Furnished
     )
     kind = jnp.concatenate([house.kind, jnp.full(things, -1, house.kind.dtype)])
     sort = jnp.concatenate([house.type, house.objects.type])
-    colour = colours.of_boxes(kind.astype(jnp.int32), sort.astype(jnp.int32)).astype(dtype)
+    colour = colors.box_colors(kind.astype(jnp.int32), sort.astype(jnp.int32)).astype(dtype)
     colour = colour.at[len(colour) - things + target].set(jnp.array(ORANGE, dtype))
     ink = [STEEL] * 8 + [BLUE] * (len(radius) - 4) + [GREEN]  # base and body, arm, goal
-    return Furnished(Solids(whole, rods), jnp.concatenate([colour, jnp.array(ink, dtype)]))
+    return HouseScene(Solids(whole, rods), jnp.concatenate([colour, jnp.array(ink, dtype)]))
 
 
 def placed_solids(house: House, state: Any, target: Array) -> Solids:

@@ -20,26 +20,26 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.render import Camera, depth_image
 
 from ....environment import Step
-from ....spaces import Box, Space, real
+from ....spaces import Box, Space, float_dtype
 from ..house import House
 from ..robot import contact
 from ..robot.contact import Boxes
-from ..robot.fetch import FRAMES, Frames, Joints, capsules, forward_kinematics, in_frame
-from ..robot.movement import SWEPT, Load, Moved, Movement
+from ..robot.fetch import FRAMES, Frames, Joints, capsules, forward_kinematics, to_frame
+from ..robot.movement import SWEPT_LINKS, Load, Movement, MoveResult
 from ..robot.servos import Servos
-from .episodes import Episodes, folded
-from .scene import Furnished, furnished, placed_solids
+from .episodes import Episodes, folded_joints
+from .scene import HouseScene, make_scene, placed_solids
 
-FELT = 0.3  # m, range in which elbow, wrist and hand sense boxes
-SCAN, SCAN_HEIGHT = 3.0, 0.2878  # m, range of the rays around the base, and their height
+SENSE_RANGE = 0.3  # m, range in which elbow, wrist and hand sense boxes
+SCAN_RANGE, SCAN_HEIGHT = 3.0, 0.2878  # m, range of the rays around the base, and their height
 # Arm joints without and with limits. They are int32 because jax 0.12 caches the dtype of a module's
 # array from a program of one precision for programs of the other.
-ROLLS, BENDS = np.array([2, 4, 6], np.int32), np.array([0, 1, 3, 5], np.int32)
-VIEW, DIP = (
+ROLL_JOINTS, BEND_JOINTS = np.array([2, 4, 6], np.int32), np.array([0, 1, 3, 5], np.int32)
+CAMERA_FOV, CAMERA_PITCH = (
     np.pi / 3,
     np.deg2rad(20.0),
 )  # rad, field of view of the camera, and its downward tilt
-FAR = 10.0  # m, range of the camera
+MAX_DEPTH = 10.0  # m, range of the camera
 
 
 @pytree
@@ -84,15 +84,15 @@ class HouseTask(ABC):
         """Length of the state vector, without rays and paths."""
 
     @property
-    def told_size(self) -> int:
+    def privileged_size(self) -> int:
         """Length of the privileged observation and of the rays."""
-        return 3 + self.rays + 3 * len(SWEPT)
+        return 3 + self.rays + 3 * len(SWEPT_LINKS)
 
     @property
     def observation_space(self) -> Space | dict[str, Space]:
         """A vector, or with a camera an image and a vector without privileged parts and rays."""
         if not self.pixels:
-            return Box(-np.inf, np.inf, (self.vector_size + self.told_size,))
+            return Box(-np.inf, np.inf, (self.vector_size + self.privileged_size,))
         image = Box(0.0, 1.0, (self.pixels, self.pixels, 1))
         return {"depth": image, "state": Box(-np.inf, np.inf, (self.vector_size,))}
 
@@ -102,7 +102,7 @@ class HouseTask(ABC):
         made = self.episodes
         episode = jax.random.randint(which, (), 0, made.house.shape[0])
         base = made.starts[episode, jax.random.randint(start, (), 0, made.starts.shape[1])]
-        joints = folded(base.astype(real()))
+        joints = folded_joints(base.astype(float_dtype()))
         thing = self._object_row(episode)
         empty = Load(
             held=jnp.bool_(False),
@@ -114,7 +114,7 @@ class HouseTask(ABC):
             joints=joints,
             load=empty,
             thing=thing[:3],
-            thing_axes=upright(thing),
+            thing_axes=upright_axes(thing),
             picked=jnp.bool_(False),
             left=jnp.zeros_like(thing[0]),
             episode=episode,
@@ -123,7 +123,7 @@ class HouseTask(ABC):
             left_out=jnp.int32(0),
         )
         frames = forward_kinematics(joints)
-        state = self.prepared(state, frames)
+        state = self.prepare(state, frames)
         state = replace(state, left=self.left(state, frames))
         return state, self.observe(state, frames)
 
@@ -135,7 +135,7 @@ class HouseTask(ABC):
         early = jax.random.randint(key, (), 0, self.max_steps)
         return replace(state, last=state.last - early.astype(state.last.dtype))
 
-    def prepared(self, state: State, frames: Frames) -> State:
+    def prepare(self, state: State, frames: Frames) -> State:
         """Return the state before the first step; a task may put the object in the hand."""
         del frames
         return state
@@ -149,10 +149,10 @@ class HouseTask(ABC):
         """Return the parts of the state vector."""
 
     @abstractmethod
-    def away(self, state: State, x: Array) -> Array:
+    def floor_path(self, state: State, x: Array) -> Array:
         """Return the path length over the floor from a position [2] to the current target, [] m."""
 
-    def drive(self, state: State, action: Array) -> tuple[State, Moved]:
+    def drive(self, state: State, action: Array) -> tuple[State, MoveResult]:
         """Move base, arm and load by the kinematic movement; return the new state and details."""
         if not isinstance(self.movement, Movement):
             raise TypeError(
@@ -197,23 +197,25 @@ class HouseTask(ABC):
         parts = self.vector(state, frames)
         if self.pixels:
             solids = placed_solids(self.house_at(state), state, self.episodes.target[state.episode])
-            depth = depth_image(self.camera(frames), solids, far=FAR).astype(state.thing.dtype)
-            return {"depth": depth[..., None] / FAR, "state": jnp.concatenate(parts)}
-        return jnp.concatenate([*parts, *self.told(state, frames)])
+            depth = depth_image(self.camera(frames), solids, far=MAX_DEPTH).astype(
+                state.thing.dtype
+            )
+            return {"depth": depth[..., None] / MAX_DEPTH, "state": jnp.concatenate(parts)}
+        return jnp.concatenate([*parts, *self.privileged_obs(state, frames)])
 
-    def told(self, state: State, frames: Frames) -> list[Array]:
+    def privileged_obs(self, state: State, frames: Frames) -> list[Array]:
         """Return the parts of the observation that need a map, and the rays around the base."""
         return [self._floor_route(state), self._scan_ranges(state), self._proximity(state, frames)]
 
     def camera(self, frames: Frames) -> Camera:
         """Return the head camera, which looks forward, 20 degrees down, with 60 degrees of view."""
         origin, (ahead, _, up) = frames.origin[FRAMES.index("camera")], frames.axes[0]
-        sight = np.cos(DIP) * ahead - np.sin(DIP) * up
-        return Camera(origin, origin + sight, up, VIEW, width=self.pixels, height=self.pixels)
+        sight = np.cos(CAMERA_PITCH) * ahead - np.sin(CAMERA_PITCH) * up
+        return Camera(origin, origin + sight, up, CAMERA_FOV, width=self.pixels, height=self.pixels)
 
     def floor(self, state: State) -> Array:
         """Return the weighted path length over the floor, [] m."""
-        return self.way * self.away(state, state.joints.base[:2])
+        return self.way * self.floor_path(state, state.joints.base[:2])
 
     def house(self, state: State) -> Array:
         """Return the index of the episode's house, []."""
@@ -223,14 +225,14 @@ class HouseTask(ABC):
         """Return the house of the episode."""
         return jax.tree.map(lambda x: x[self.house(state)], self.episodes.houses)
 
-    def scene(self, state: State) -> Furnished:
+    def scene(self, state: State) -> HouseScene:
         """Return the house without its ceiling, the robot and the goal, for rendering."""
         goal = self.episodes.goal[state.episode].astype(state.thing.dtype)
-        return furnished(self.house_at(state), state, goal, self.episodes.target[state.episode])
+        return make_scene(self.house_at(state), state, goal, self.episodes.target[state.episode])
 
-    def local(self, frames: Frames, x: Array) -> Array:
+    def to_base_frame(self, frames: Frames, x: Array) -> Array:
         """Rotate a world vector [3] into the frame of the base."""
-        return in_frame(frames.axes[0], x)
+        return to_frame(frames.axes[0], x)
 
     def clock(self, state: State) -> Array:
         """Return the remaining fraction of the steps, and 5 and 50 times it, clipped to 1: [3]."""
@@ -239,12 +241,12 @@ class HouseTask(ABC):
 
     def _object_row(self, episode: Array) -> Array:
         made = self.episodes
-        return made.things[made.house[episode], made.target[episode]].astype(real())
+        return made.things[made.house[episode], made.target[episode]].astype(float_dtype())
 
     def _floor_route(self, state: State) -> Array:
         """Return path length over the floor and its descent direction in the base frame, [3]."""
         x, y, yaw = state.joints.base
-        path_length = lambda dx, dy: self.away(state, jnp.stack([x + dx, y + dy]))
+        path_length = lambda dx, dy: self.floor_path(state, jnp.stack([x + dx, y + dy]))
         d = 0.2
         gx, gy = (
             path_length(-d, 0.0) - path_length(d, 0.0),
@@ -255,16 +257,16 @@ class HouseTask(ABC):
         return jnp.stack([path_length(0.0, 0.0), c * gx + s * gy, c * gy - s * gx])
 
     def _proximity(self, state: State, frames: Frames) -> Array:
-        """Return vectors out of the boxes closest to elbow, wrist and hand, [9]; 0 from `FELT`."""
+        """Return vectors [9] out of the boxes next to elbow, wrist, hand; 0 from `SENSE_RANGE`."""
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
 
         def escape_vector(x: Array) -> Array:
-            far = contact.point(boxes, x)
+            far = contact.point_distances(boxes, x)
             nearest = jnp.argmin(far)
-            out = contact.way_out(Boxes(boxes.rows[nearest]), x, x)
-            return self.local(frames, out) * jnp.maximum(1 - far[nearest] / FELT, 0)
+            out = contact.exit_direction(Boxes(boxes.rows[nearest]), x, x)
+            return self.to_base_frame(frames, out) * jnp.maximum(1 - far[nearest] / SENSE_RANGE, 0)
 
-        return jnp.concatenate([escape_vector(x) for x in capsules(frames)[1][SWEPT]])
+        return jnp.concatenate([escape_vector(x) for x in capsules(frames)[1][SWEPT_LINKS]])
 
     def _scan_ranges(self, state: State) -> Array:
         """Return the ranges of horizontal rays around the base, [rays], 1 for 3 m or more."""
@@ -274,10 +276,13 @@ class HouseTask(ABC):
         angle = yaw + jnp.asarray(np.arange(self.rays) * 2 * np.pi / self.rays, yaw.dtype)
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(yaw.dtype))
         eye = jnp.stack([x, y, jnp.full_like(x, SCAN_HEIGHT)])
-        return contact.rays(boxes, eye, (jnp.cos(angle), jnp.sin(angle)), SCAN) / SCAN
+        return (
+            contact.ray_lengths(boxes, eye, (jnp.cos(angle), jnp.sin(angle)), SCAN_RANGE)
+            / SCAN_RANGE
+        )
 
 
-def upright(row: Array) -> Array:
+def upright_axes(row: Array) -> Array:
     """Return the axes [3, 3] of a row of `Boxes`, rotated about the vertical."""
     c, s, zero = row[6], row[7], jnp.zeros_like(row[6])
     one = jnp.ones_like(zero)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxgpu.geometry.rotations import turned
+from jaxgpu.geometry.rotations import rotate
 from jaxgpu.physics.rigid import Model, State
 
 RODS = 8  # per box
@@ -17,14 +17,14 @@ def geom_rods(model: Model, state: State) -> tuple[Array, Array, Array, np.ndarr
     gaps if it is a wide slab. Planes and other types are omitted.
     """
     layout = model.layout
-    place, turn = model.poses(state).of(
+    place, turn = model.poses(state).to_world(
         np.array(layout.geom_body), model.geoms.pos, model.geoms.quat
     )
     start, end, radius, body = [], [], [], []
     for g, kind in enumerate(layout.geom_kind):
         for low, high, wide in _shape_rods(kind, model.geoms.size[g]):
             for ends, x in ((start, low), (end, high)):
-                arm = turned(turn[:, g], tuple(x))
+                arm = rotate(turn[:, g], tuple(x))
                 ends.append(place[:, g] + jnp.stack([*arm]))
             radius.append(wide)
             body.append(layout.geom_body[g])

@@ -28,12 +28,12 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.inputs.ranges import numbers
 from jaxgpu.physics.rigid import forward, integrators
 from jaxgpu.physics.rigid.model import Model, load
-from jaxgpu.physics.rigid.models.source import compiled
+from jaxgpu.physics.rigid.models.source import compile_model
 from jaxgpu.render import Capsules
 from jaxgpu.render.capsules import BLUE, GREEN, ORANGE, STEEL
 
-from ....environment import Step, whole_actions
-from ....spaces import Box, real
+from ....environment import Step, check_actions
+from ....spaces import Box, float_dtype
 from ..arm_task import distance
 from ..pick_place import FLOOR, HALF, HEIGHT, workspace
 from .drawing import geom_rods
@@ -42,11 +42,17 @@ from .tool import JOINTS, OPEN, PIN, SHUT
 SHAFT = 0.2, 0.004  # m, length and radius of the rendered shaft
 SCALE = 20.0  # 1/m, of observed lengths
 WAY, OFF, SINE, COSINE, JAW, GRIP = slice(3, 6), slice(6, 9), 20, 19, 21, 22  # in observations
-ABOVE, FIRM = 0.02, 0.2  # of the script: m above the object; tanh of the force in N that holds
-HELD = 0.05  # N per blade, at which an object counts as held
-LEAD = 1.5  # maximum lead of the target over the tip, in maximum steps
-NEAR = 0.003  # m from the grasp position, scale within which closing counts
-ASKEW, LOOSE = 0.01, 0.04  # m, path lengths equivalent to misalignment and to not holding
+HOVER_HEIGHT, FIRM_GRIP = (
+    0.02,
+    0.2,
+)  # of the script: m above the object; tanh of the force in N that holds
+MIN_GRIP = 0.05  # N per blade, at which an object counts as held
+MAX_LEAD = 1.5  # maximum lead of the target over the tip, in maximum steps
+CLOSE_SCALE = 0.003  # m from the grasp position, scale within which closing counts
+ALIGN_LENGTH, GRASP_LENGTH = (
+    0.01,
+    0.04,
+)  # m, path lengths equivalent to misalignment and to not holding
 
 
 @pytree
@@ -85,7 +91,7 @@ class ContactTask(ABC):
     action_space = Box(-1.0, 1.0, (5,))
     differentiable = False  #: contact is, but success has no gradient
 
-    @whole_actions
+    @check_actions
     def step(self, state: State, action: Array, key: Array) -> Step:
         """Move the targets, and the tool after them.
 
@@ -97,7 +103,7 @@ class ContactTask(ABC):
         low, high = workspace(dtype)
         action = jnp.clip(action.astype(dtype), -1, 1)
         shift, turn, jaw = state.target[:3], state.target[3], state.target[4]
-        tip, reach = self.tip(state), LEAD * self.max_shift
+        tip, reach = self.tip(state), MAX_LEAD * self.max_shift
         shift = jnp.clip(shift + self.max_shift * action[:3], tip - reach, tip + reach)
         shift = jnp.clip(shift, low, high)
         turn = turn + self.max_turn * action[3]
@@ -108,7 +114,9 @@ class ContactTask(ABC):
         def substep(known: tuple[forward.State, Array], part: Array) -> tuple[tuple, None]:
             told = state.target + part * (target - state.target)
             ctrl = jnp.append(told, told[4])
-            return integrators.seen(self.model, known[0], ctrl, none, self._grip_force), None
+            return integrators.step_and_look(
+                self.model, known[0], ctrl, none, self._grip_force
+            ), None
 
         none = jnp.zeros_like(state.body.qvel)
         parts = jnp.arange(1, self.substeps + 1, dtype=dtype) / self.substeps
@@ -118,7 +126,7 @@ class ContactTask(ABC):
         gain = self.shaping * (self._remaining_path(state) - self._remaining_path(new))
         truncated = new.t >= self.max_steps
         away = distance(self.position(new), new.goal)
-        info = {"success": success, "distance": away, "held": grip > HELD}
+        info = {"success": success, "distance": away, "held": grip > MIN_GRIP}
         reward = jnp.where(success, 0.0, -1.0).astype(dtype) + gain
         return Step(new, self.observe(new), reward, jnp.zeros_like(truncated), truncated, info)
 
@@ -130,7 +138,7 @@ class ContactTask(ABC):
     def is_success(self, state: State) -> Array:
         """Return whether the object is at its goal."""
 
-    def way(self, state: State) -> Array:
+    def path_length(self, state: State) -> Array:
         """Return the remaining path length of the object to the goal, m."""
         return distance(self.position(state), state.goal)
 
@@ -176,10 +184,10 @@ class ContactTask(ABC):
         askew = jnp.arctan2(observation[SINE], observation[COSINE]) / 2
         aside = jnp.sqrt(way[0] ** 2 + way[1] ** 2)
         far = jnp.sqrt(aside**2 + way[2] ** 2)
-        firm = grip > FIRM
+        firm = grip > FIRM_GRIP
         shut = firm | (far < jnp.where(jaw < 1.9 * OPEN, 0.004, 0.0015))
         down = (aside < 0.002) & (jnp.abs(askew) < 0.1)
-        to_it = jnp.where(shut, 0.0, way.at[2].add(jnp.where(down, 0.0, ABOVE)))
+        to_it = jnp.where(shut, 0.0, way.at[2].add(jnp.where(down, 0.0, HOVER_HEIGHT)))
         height = (observation[2] + observation[5]) / SCALE + HEIGHT / 2
         shift = jnp.where(firm, self.carry(off, height), to_it) / self.max_shift
         turn = jnp.where(firm, 0.0, askew) / self.max_turn
@@ -211,15 +219,15 @@ class ContactTask(ABC):
 
     def first_state(self, position: Array, yaw: Array, goal: Array) -> tuple[State, Array]:
         """Return the initial state for an object pose: tool in the corner, jaw open."""
-        corner = jnp.asarray([-HALF, HALF, FLOOR + HEIGHT, 0.0], real())
+        corner = jnp.asarray([-HALF, HALF, FLOOR + HEIGHT, 0.0], float_dtype())
         turn = jnp.stack([jnp.cos(yaw / 2), 0 * yaw, 0 * yaw, jnp.sin(yaw / 2)])
-        blades = jnp.full(2, OPEN, real())
+        blades = jnp.full(2, OPEN, float_dtype())
         body = self.model.init(jnp.concatenate([corner, blades, position, turn]))
         state = State(
             body=body,
             target=jnp.append(corner, blades[0]),
             goal=goal,
-            grip=jnp.zeros((), real()),
+            grip=jnp.zeros((), float_dtype()),
             t=jnp.int32(0),
         )
         return state, self.observe(state)
@@ -236,11 +244,11 @@ class ContactTask(ABC):
         """Return L, the remaining path length, m: approach, align, close, press, and transfer."""
         where, across, _ = self._grasp_pose(state)
         to_it = distance(self.tip(state), where)
-        askew = ASKEW * jnp.abs(jnp.sin(across - state.body.qpos[3]))
+        askew = ALIGN_LENGTH * jnp.abs(jnp.sin(across - state.body.qpos[3]))
         jaw = (state.body.qpos[4] + state.body.qpos[5]) / (2 * OPEN)
-        shut = jnp.exp(-((to_it / NEAR) ** 2)) * jnp.clip(1 - jaw, 0, 1)
-        held = 0.5 * shut + 0.5 * jnp.tanh(state.grip / HELD)
-        return to_it + askew + LOOSE * (1 - held) + self.way(state)
+        shut = jnp.exp(-((to_it / CLOSE_SCALE) ** 2)) * jnp.clip(1 - jaw, 0, 1)
+        held = 0.5 * shut + 0.5 * jnp.tanh(state.grip / MIN_GRIP)
+        return to_it + askew + GRASP_LENGTH * (1 - held) + self.path_length(state)
 
     def _grip_force(self, d: forward.Dynamics) -> Array:
         """Return the smaller of the two blades' normal forces on the object, N."""
@@ -252,9 +260,9 @@ class ContactTask(ABC):
         return jnp.min(pressed)
 
 
-def model_of(text: Callable[[], str], contacts: int) -> Any:
+def model_field(text: Callable[[], str], contacts: int) -> Any:
     """Return a field whose default is the model of an MJCF text, with a contact capacity."""
-    read = lru_cache(maxsize=1)(lambda: compiled(text()))
+    read = lru_cache(maxsize=1)(lambda: compile_model(text()))
     return dataclasses.field(default_factory=lambda: load(read(), contacts=contacts))
 
 

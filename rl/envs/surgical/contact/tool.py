@@ -30,7 +30,7 @@ _ACTUATORS = """
 </actuator>"""
 
 
-def scene(floor: float, around: str, thing: str) -> str:
+def scene_mjcf(floor: float, around: str, thing: str) -> str:
     """Return the MJCF text of the tool over a floor at a height, m, surroundings, and an object.
 
     Geoms of the object have contype 1, for the blades, and the bits 8 and 4 of conaffinity if they

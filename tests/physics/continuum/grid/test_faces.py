@@ -27,15 +27,15 @@ def test_all_axes_at_once_are_one_after_another(x64, shape, there):
     m = jnp.asarray(random.uniform(size=shape) * (random.uniform(size=shape) > 0.3))
     acting = [(i, range(d) if i == 1 else (i,), i != 1, there) for i in range(d)]
 
-    def one_by_one(v, m):
+    def axis_by_axis(v, m):
         for acts in acting:
-            v, m = faces.faced(v, m, *acts), m
-        return v, faces.folded(m, 1, there)
+            v, m = faces.apply_faces(v, m, *acts), m
+        return v, faces.mirror_mass(m, 1, there)
 
-    def at_once(v, m):
+    def all_axes(v, m):
         table = jnp.concatenate([v, m[..., None]], -1)
-        new = faces.faced_at_once(lambda columns: columns[:d], table, acting)
-        return jnp.stack(new, -1), faces.folded_at_once(m, acting[1:2])
+        new = faces.apply_faces_fused(lambda columns: columns[:d], table, acting)
+        return jnp.stack(new, -1), faces.mirror_mass_fused(m, acting[1:2])
 
     @jit_unoptimized
     def outcomes(v, m):
@@ -44,7 +44,7 @@ def test_all_axes_at_once_are_one_after_another(x64, shape, there):
             return sum(jnp.sum(a * jnp.cos(a)) for a in found), found
 
         slope = jax.grad(loss, (0, 1), has_aux=True)
-        return slope(v, m, one_by_one), slope(v, m, at_once)
+        return slope(v, m, axis_by_axis), slope(v, m, all_axes)
 
     for want, got in zip(*map(jax.tree.leaves, outcomes(v, m))):
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
@@ -52,5 +52,5 @@ def test_all_axes_at_once_are_one_after_another(x64, shape, there):
 
 def test_faces_that_stick_hold_all_of_a_velocity_and_those_that_slip_what_is_across():
     grid = Grid(0.1, (8, 9, 10), faces=("stick", "slip", "periodic"))
-    acting = [(axis, list(held), slip) for axis, held, slip, _ in grid.acting]
+    acting = [(axis, list(held), slip) for axis, held, slip, _ in grid.acting_faces]
     assert acting == [(0, [0, 1, 2], False), (1, [1], True)]

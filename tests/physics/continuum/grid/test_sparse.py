@@ -12,7 +12,7 @@ from continuum_run import jit_unoptimized
 from jaxgpu.geometry import sdf
 from jaxgpu.physics.continuum import Body, Collider, Grid, Liquid, Scene, fill_box, rollout
 from jaxgpu.physics.continuum.grid import sparse
-from jaxgpu.physics.continuum.grid.sparse import over_mass
+from jaxgpu.physics.continuum.grid.sparse import map_occupied
 
 CELLS = ["blocks", "blocks of slabs"]  # both grids are above FEW
 
@@ -31,7 +31,7 @@ def scene(cells):
     return Scene((body,), Grid(dx, cells), (0.0, -9.81, 0.0)[:d], tools).prepare()
 
 
-def after(run, pushes):
+def run_pushes(run, pushes):
     """Return the state after frames of two steps, in which `pushes` [T] control the first tool."""
 
     def lead(scene, state, push):
@@ -48,10 +48,10 @@ def test_steps_are_those_of_the_whole_grid(x64, cells, monkeypatch):
     run = jax.tree.map(lambda a: np.asarray(a, np.float64), scene(cells))
     pushes = np.array([0.4, -0.2, 0.3])
     # A new function has no cached trace, so JAX reads FEW again.
-    lowered = lambda: jax.jit(partial(after, run)).lower(pushes)
-    ways = [lowered()]
-    monkeypatch.setattr(sparse, "FEW", 10**9)
-    ways.append(lowered())
+    lower_run = lambda: jax.jit(partial(run_pushes, run)).lower(pushes)
+    ways = [lower_run()]
+    monkeypatch.setattr(sparse, "SMALL_GRID", 10**9)
+    ways.append(lower_run())
     assert ways[0].as_text() != ways[1].as_text()
     found, whole = (way.compile()(pushes) for way in ways)
     assert abs(whole.tools[2].v[0]) > 0  # the free ball was hit
@@ -76,16 +76,16 @@ def test_rows_sums_and_derivatives_are_those_of_all_rows(x64, shape):
         rows, mass = run(lambda first, rows: act(a, first, rows), field)
         return jnp.sum(rows * field) + mass
 
-    sparsely = lambda act, field: over_mass(act, field, shape, block=500)
+    sparsely = lambda act, field: map_occupied(act, field, shape, block=500)
     wholly = lambda act, field: act(0, field)
     orders = (lambda f: jax.grad(f, (0, 1)), lambda f: jax.jacfwd(jax.grad(f, 1), 1))
 
     @jit_unoptimized
-    def both(field, a):
+    def all_orders(field, a):
         ways = [partial(total, run) for run in (sparsely, wholly)]
         return [[order(way)(field, a) for order in orders] for way in ways]
 
-    for a, b in zip(*map(jax.tree.leaves, both(field, 2.0))):
+    for a, b in zip(*map(jax.tree.leaves, all_orders(field, 2.0))):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
@@ -93,7 +93,7 @@ def test_blocks_without_mass_are_not_visited():
     """Values that are not finite do not enter them, and the last block may be shorter."""
     field = jnp.zeros((9000, 4)).at[jnp.array([3, 8999]), 2].set(2.0)
     bad = lambda first, rows: (rows / rows[:, 2:3].sum(), jnp.float32(first))
-    rows, starts = jax.jit(lambda f: over_mass(bad, f, (90, 100), block=70))(field)
+    rows, starts = jax.jit(lambda f: map_occupied(bad, f, (90, 100), block=70))(field)
     assert bool(jnp.all(jnp.isfinite(rows))) and float(starts) == 8960
     assert float(rows[3, 2]) == float(rows[8999, 2]) == 1
 
@@ -108,7 +108,7 @@ def test_a_face_that_sticks_holds_all_components_and_one_that_slips_those_across
     grid = Grid(0.1, (5, 6, 7), faces=("periodic", face, "periodic"))
     comes = np.array([0.3, -0.5, 0.7, 0.0], np.float32)
     nodes = int(np.prod(grid.shape))
-    v = jax.jit(grid.bounded)(jnp.tile(comes, (nodes, 1)), jnp.ones(nodes))
+    v = jax.jit(grid.apply_faces)(jnp.tile(comes, (nodes, 1)), jnp.ones(nodes))
     v = v.reshape(*grid.shape, 4)
     lower = [0 if i in held else comes[i] for i in range(4)]
     np.testing.assert_array_equal(v[:, 2], np.broadcast_to(lower, v[:, 2].shape))

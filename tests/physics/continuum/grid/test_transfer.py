@@ -9,12 +9,12 @@ import pytest
 from continuum_run import jit_unoptimized
 from scipy.interpolate import BSpline
 
-from jaxgpu.physics.continuum.grid import chunked, columns, rows
+from jaxgpu.physics.continuum.grid import cpu_transfer, gpu_transfer, tpu_transfer
 from jaxgpu.physics.continuum.grid.stencil import Layout
-from jaxgpu.physics.continuum.grid.transfer import moments, spread
+from jaxgpu.physics.continuum.grid.transfer import g2p, p2g
 
 SHAPES = [(9,), (6, 8), (5, 7, 6)]
-on_grid, at_particles = (jit_unoptimized(f, static_argnums=2) for f in (spread, moments))
+on_grid, at_particles = (jit_unoptimized(f, static_argnums=2) for f in (p2g, g2p))
 SPLINE = BSpline.basis_element([-1.5, -0.5, 0.5, 1.5], extrapolate=False)
 
 
@@ -68,8 +68,8 @@ def functions(shape):
     d = len(shape)
 
     def f(x, q, g):
-        grid = spread(x, q, shape)
-        m = moments(x, jnp.tanh(grid) + g, shape)
+        grid = p2g(x, q, shape)
+        m = g2p(x, jnp.tanh(grid) + g, shape)
         return sum(jnp.sum(jnp.sin(a) * (1 + r)) for r, a in enumerate(m[0] + m[d]))
 
     return f
@@ -84,17 +84,17 @@ def test_both_modes_agree_with_differences_and_with_each_other(x64, shape):
     way = jax.tree.map(lambda a: rng.normal(size=a.shape), args)
 
     @jit_unoptimized
-    def along(args, way):
+    def slopes_along(args, way):
         f = functions(shape)
         slope = jax.grad(f, (0, 1, 2))(*args)
         reverse = sum(jnp.sum(a * b) for a, b in zip(*map(jax.tree.leaves, (slope, way))))
         return jax.jvp(f, args, way), reverse
 
     ahead, behind = (
-        along(jax.tree.map(lambda a, b, s=s: a + s * b, args, way), way)[0][0]
+        slopes_along(jax.tree.map(lambda a, b, s=s: a + s * b, args, way), way)[0][0]
         for s in (1e-5, -1e-5)
     )
-    (_, forward), reverse = along(args, way)
+    (_, forward), reverse = slopes_along(args, way)
     np.testing.assert_allclose(forward, reverse, rtol=1e-12)
     # The step is the cube root of float64's eps: differences are exact to 1e-10 of a curvature.
     np.testing.assert_allclose(forward, (ahead - behind) / 2e-5, rtol=1e-7)
@@ -110,7 +110,7 @@ def test_second_derivatives_in_all_four_nestings(x64, shape):
     dot = lambda x: sum(jnp.sum(a * b) for a, b in zip(jax.grad(f)(x), t))
 
     @jit_unoptimized
-    def ways(x):
+    def all_modes(x):
         return (
             jax.jvp(slope, (x,), (t,)),  # forward over forward
             jax.grad(slope)(x),  # reverse over forward
@@ -118,14 +118,14 @@ def test_second_derivatives_in_all_four_nestings(x64, shape):
             jax.grad(dot)(x),  # reverse over reverse
         )
 
-    (_, forward), first, *others = ways(x)
+    (_, forward), first, *others = all_modes(x)
     for way in others:
         for a, b in zip(way, first):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
     total = sum(np.sum(np.asarray(a) * b) for a, b in zip(first, t))
     np.testing.assert_allclose(forward, total, rtol=1e-10)
     h = 1e-5
-    ahead, behind = (ways([a + s * h * b for a, b in zip(x, t)])[0][0] for s in (1, -1))
+    ahead, behind = (all_modes([a + s * h * b for a, b in zip(x, t)])[0][0] for s in (1, -1))
     np.testing.assert_allclose(forward, (ahead - behind) / (2 * h), rtol=1e-6)
 
 
@@ -158,7 +158,7 @@ def test_a_batch_is_a_loop_also_under_grad_and_nested(x64, shape):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("kernel", [rows, columns], ids=["gpu", "tpu"])
+@pytest.mark.parametrize("kernel", [gpu_transfer, tpu_transfer], ids=["gpu", "tpu"])
 def test_accelerator_kernels_compute_the_same(x64, shape, raised, kernel):
     x, q, g = sample(shape)
     d = len(shape)
@@ -166,28 +166,28 @@ def test_accelerator_kernels_compute_the_same(x64, shape, raised, kernel):
     g = np.concatenate([g, 2 * g])  # two stacked grids, one chunk in each
 
     @jit_unoptimized
-    def found(x, q, g):
+    def transfers(x, q, g):
         return [
-            (k.spread(x, q, layout), k.moments(x, g, layout), k.slopes(x, q, g, layout))
-            for k in (kernel, chunked)
+            (k.p2g(x, q, layout), k.g2p(x, g, layout), k.gradients(x, q, g, layout))
+            for k in (kernel, cpu_transfer)
         ]
 
-    for a, b in zip(*map(jax.tree.leaves, found(x, q, g))):
+    for a, b in zip(*map(jax.tree.leaves, transfers(x, q, g))):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
 def test_chunk_size_changes_nothing_but_rounding():
     x, q, g = sample((8, 8, 8), dtype=np.float32, chunks=4, per=128)
-    wide = lambda a: a.reshape(1, -1)
+    one_chunk = lambda a: a.reshape(1, -1)
     one = on_grid(x, q, (8, 8, 8))
-    other = on_grid([wide(a) for a in x], [wide(a) for a in q], (8, 8, 8))
+    other = on_grid([one_chunk(a) for a in x], [one_chunk(a) for a in q], (8, 8, 8))
     # Each node sums about 50 terms of order one in another order: 50 roundings of 6e-8.
     np.testing.assert_allclose(one, other, atol=5e-6)
 
 
 def test_a_lost_particle_touches_only_its_grid():
     x, q, g = sample((6, 6), dtype=np.float32)
-    both = jit_unoptimized(lambda x: (spread(x, q, (6, 6)), moments(x, g, (6, 6))))
+    both = jit_unoptimized(lambda x: (p2g(x, q, (6, 6)), g2p(x, g, (6, 6))))
     for bad in (np.nan, np.inf, -7.0, 99.0):
         x[0] = np.array(x[0])
         x[0][0, 0] = bad
@@ -197,5 +197,5 @@ def test_a_lost_particle_touches_only_its_grid():
 
 def test_lowers_for_every_platform():
     x, q, _ = sample((5, 5, 5), dtype=np.float32)
-    f = jax.jit(jax.grad(lambda x, q: jnp.sum(spread(x, q, (5, 5, 5)) ** 2)))
+    f = jax.jit(jax.grad(lambda x, q: jnp.sum(p2g(x, q, (5, 5, 5)) ** 2)))
     jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(x, q)

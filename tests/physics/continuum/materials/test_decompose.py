@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.continuum.materials.decompose import (
+from jaxgpu.physics.continuum.materials.decomposition import (
     _loop_rotations,
     _orthogonalize_with,
     _unroll_rotations,
@@ -15,7 +15,7 @@ from jaxgpu.physics.continuum.materials.decompose import (
 COUNT = 4_000
 
 
-def hard(kind, d, rng):
+def hard_cases(kind, d, rng):
     """Return matrices [COUNT, d, d]: in general position, at rest, singular, and badly scaled."""
     normal = lambda *shape: rng.normal(size=(COUNT, *shape))
     if kind == "general":
@@ -52,7 +52,7 @@ def decompose(a):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_agrees_with_lapack_to_rounding(x64, d, dtype):
     for seed, kind in enumerate(KINDS):
-        a = hard(kind, d, np.random.default_rng(seed)).astype(dtype)
+        a = hard_cases(kind, d, np.random.default_rng(seed)).astype(dtype)
         u, s, v = (np.asarray(m, np.float64) for m in decompose(jnp.asarray(a)))
         exact = np.linalg.svd(a.astype(np.float64), compute_uv=False)
         top = np.maximum(exact[:, :1], np.finfo(dtype).tiny)

@@ -12,7 +12,7 @@ from jaxgpu.physics.continuum.materials.polar import stretch
 COUNT = 4_000
 
 
-def turned(stretches, rng):
+def with_rotations(stretches, rng):
     """Return matrices Q diag(s) R^T with random rotations Q and R."""
     d = stretches.shape[1]
     q, r = (np.linalg.qr(rng.normal(size=(COUNT, d, d)))[0] for _ in range(2))
@@ -45,7 +45,7 @@ def test_agrees_with_lapack(x64, d, dtype):
     normal = rng.normal(size=(COUNT, d))
     kinds = {"rest": 0 * normal, "near rest": 1e-4 * normal, "large": 0.4 * normal}
     for kind, log in kinds.items():
-        f = turned(np.exp(np.clip(log, -1.15, 1.15)), rng).astype(dtype)
+        f = with_rotations(np.exp(np.clip(log, -1.15, 1.15)), rng).astype(dtype)
         v, s = exact(f)
         error = np.abs(np.asarray(left(jnp.asarray(f))) - v).max((1, 2)) / s[:, 0]
         assert error.max() < {np.float32: 1e-6, np.float64: 2e-14}[dtype], (kind, error.max())
@@ -56,7 +56,7 @@ def test_inverted_matrices_keep_the_signed_stretch_where_it_is_settled(x64, d):
     rng = np.random.default_rng(1)
     s = np.exp(0.4 * rng.normal(size=(COUNT, d)))
     s[:, -1] = -rng.uniform(0, 0.7, COUNT) * s[:, :-1].min(1)  # away from opposite stretches
-    f = turned(s, rng)
+    f = with_rotations(s, rng)
     np.testing.assert_allclose(np.asarray(left(jnp.asarray(f))), exact(f)[0], atol=1e-9)
 
 
@@ -69,7 +69,9 @@ def test_is_bounded_everywhere(d):
     rng = np.random.default_rng(2)
     general = rng.normal(size=(COUNT, d, d))
     flat = rng.normal(size=(COUNT, d, 1)) * rng.normal(size=(COUNT, 1, d))
-    mirrors = turned(np.array([[1.0, -1.0], [1.0, 1.0, -1.0]][d - 2]) * np.ones((COUNT, 1)), rng)
+    mirrors = with_rotations(
+        np.array([[1.0, -1.0], [1.0, 1.0, -1.0]][d - 2]) * np.ones((COUNT, 1)), rng
+    )
     for scale in (0.0, 1e-6, 1e-2, 1.0, 1e2, 1e6):
         for f in (general, flat, mirrors):
             f = (scale * f).astype(np.float32)
@@ -122,13 +124,13 @@ def test_reverse_mode_is_forward_mode_transposed(x64):
     rng = np.random.default_rng(4)
     f, w, x, z = np.eye(3) + 0.3 * rng.normal(size=(4, 3, 3))
     loss = lambda f: jnp.sum(w * left(f))
-    along = lambda f: jnp.sum(w * jax.jvp(left, (f,), (x,))[1])
+    jvp_sum = lambda f: jnp.sum(w * jax.jvp(left, (f,), (x,))[1])
 
     @jit_unoptimized
-    def both(f):
+    def both_modes(f):
         bent = jax.grad(lambda f: jnp.sum(jax.grad(loss)(f) * x))(f)
         reverse = jnp.sum(jax.grad(loss)(f) * x), jnp.sum(bent * z)
-        return reverse, jax.jvp(along, (f,), (z,))
+        return reverse, jax.jvp(jvp_sum, (f,), (z,))
 
-    reverse, forward = both(f)
+    reverse, forward = both_modes(f)
     np.testing.assert_allclose(reverse, forward, rtol=1e-11)

@@ -144,8 +144,8 @@ def bent_products(f, x, z):
 
 
 @jit_unoptimized
-def curved(frame, point, x, z):
-    h, tau, extra = curvature.second(powers, frame, point, x, z)
+def second_order(frame, point, x, z):
+    h, tau, extra = curvature.second_derivative(powers, frame, point, x, z)
     return arrays(h), arrays(tau), extra
 
 
@@ -159,7 +159,7 @@ def test_curvature_of_powers_is_that_of_products_of_matrices(x64, d):
     split = lambda m: tuples(jnp.asarray(m))
     frame = split(u), tuple(jnp.asarray(s[:, i]) for i in range(d)), split(vt.swapaxes(1, 2))
     ways = ((split(df), jnp.float64(dp)) for df, dp in (x, z))
-    got = curved(frame, (split(f), jnp.float64(0.6)), *ways)
+    got = second_order(frame, (split(f), jnp.float64(0.6)), *ways)
     for a, b in zip(got, zip(*(bent_products(one, x, z) for one in f))):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
@@ -206,8 +206,8 @@ def test_curvature_next_to_the_tip_of_a_cone(x64, d=2):
     at = np.eye(d) + strains[:, None, None] * w
     stress = lambda f: arrays(spectral(cone, tuples(f), ())[1])
     push = lambda f: jax.jvp(stress, (f,), (jnp.asarray(x),))[1]
-    twice = lambda f: jax.jvp(push, (f,), (jnp.asarray(x),))[1]
-    for f, got in zip(at, np.asarray(jit_unoptimized(jax.vmap(twice))(at))):
+    push_slope = lambda f: jax.jvp(push, (f,), (jnp.asarray(x),))[1]
+    for f, got in zip(at, np.asarray(jit_unoptimized(jax.vmap(push_slope))(at))):
         with mpmath.workdps(60):
             f, h = mpmath.matrix(f.tolist()), mpmath.mpf(10) ** -18
             way = mpmath.matrix(x.tolist()) * h
@@ -240,10 +240,10 @@ def test_value_commutes_with_rotations(x64, d, dtype, tolerance):
         mu, lam = dtype(MU), dtype(LAM)
         h, tau, total = value(cast(q @ f @ r), mu, lam)
         h0, tau0, total0 = value(cast(f), mu, lam)
-        close = lambda a, b: np.testing.assert_allclose(a, b, atol=tolerance * 10)
-        close(h, q @ np.asarray(h0) @ r)
-        close(tau, q @ np.asarray(tau0) @ q.T)
-        close(total, total0)
+        assert_near = lambda a, b: np.testing.assert_allclose(a, b, atol=tolerance * 10)
+        assert_near(h, q @ np.asarray(h0) @ r)
+        assert_near(tau, q @ np.asarray(tau0) @ q.T)
+        assert_near(total, total0)
         assert h.dtype == tau.dtype == dtype
 
 
@@ -258,8 +258,8 @@ def test_curvature_is_exact_also_where_stretches_repeat(x64, d=2):
     names, at = zip(*states(d).items())
 
     def forward(f):
-        first = lambda f, mu: jax.jvp(apply, (f, mu), (x, dmu))[1]
-        return jax.jvp(first, (f, MU), (z, 0.0))[1]
+        first_order = lambda f, mu: jax.jvp(apply, (f, mu), (x, dmu))[1]
+        return jax.jvp(first_order, (f, MU), (z, 0.0))[1]
 
     got = jit_unoptimized(jax.vmap(forward))(np.stack(at))
     for n, (name, f) in enumerate(zip(names, at)):
@@ -300,10 +300,10 @@ def test_second_derivatives_along_a_curve_count_its_curvature(x64):
     """Differentiate 3 a^2 b at a = t^2 and b = t^3, i.e. 3 t^7, in every order of modes."""
     t = jnp.array([0.5, 1.0, 1.7])
     y = lambda t: forms.apply(product, product_along, product_bent, 3, (t * t, t * t * t))
-    ahead = lambda f: lambda t: jax.jvp(f, (t,), (jnp.ones_like(t),))[1]
-    back = lambda f: jax.grad(lambda t: jnp.sum(f(t)))
-    first = [way(y) for way in (ahead, back)]
-    second = [way(f) for way in (ahead, back) for f in first]
+    tangent = lambda f: lambda t: jax.jvp(f, (t,), (jnp.ones_like(t),))[1]
+    gradient = lambda f: jax.grad(lambda t: jnp.sum(f(t)))
+    first = [way(y) for way in (tangent, gradient)]
+    second = [way(f) for way in (tangent, gradient) for f in first]
     values = jit_unoptimized(lambda t: [f(t) for f in (y, *first, *second)])(t)
     want = [3 * t**7] + [21 * t**6] * 2 + [126 * t**5] * 4
     np.testing.assert_allclose(values, want, rtol=1e-14)
@@ -318,18 +318,18 @@ def test_second_derivatives_are_linear_in_both_directions(x64):
     """
     a, b, s = np.array([0.5, 1.0]), np.array([2.0, -0.3]), jnp.array([0.7, 1.3])
     y = lambda point: forms.apply(product, product_along, product_bent, 3, point)
-    ahead = lambda f: lambda s: jax.jvp(f, (s,), (jnp.ones_like(s),))[1]
-    back = lambda f: jax.grad(lambda s: jnp.sum(f(s)))
+    tangent = lambda f: lambda s: jax.jvp(f, (s,), (jnp.ones_like(s),))[1]
+    gradient = lambda f: jax.grad(lambda s: jnp.sum(f(s)))
     u, w = lambda s: (s, s * s), lambda s: (s**3, 2 * s)
-    pushed = lambda point, way: jax.jvp(y, (point,), (way,))[1]
-    pulled = lambda point, way: sum(
+    jvp_along = lambda point, way: jax.jvp(y, (point,), (way,))[1]
+    vjp_along = lambda point, way: sum(
         x * z for x, z in zip(way, jax.grad(lambda p: jnp.sum(y(p)))(point))
     )
     turned = [
         lambda s, first=first: jax.jvp(lambda p: first(p, u(s)), ((a, b),), (w(s),))[1]
-        for first in (pushed, pulled)
+        for first in (jvp_along, vjp_along)
     ]
-    slopes = [way(f) for f in turned for way in (ahead, back)]
+    slopes = [way(f) for f in turned for way in (tangent, gradient)]
     got = jit_unoptimized(lambda s: [f(s) for f in (*turned, *slopes)])(s)
     want = [6 * b * s**4 + 6 * a * (2 * s**2 + s**5)] * 2
     want += [24 * b * s**3 + 6 * a * (4 * s + 5 * s**4)] * 4

@@ -31,13 +31,13 @@ SCENE = Scene(
 
 @jax.jit
 def history(scene, state):
-    def once(state, _):
+    def step_counts(state, _):
         state = scene.step(state)
         kept = state.bodies[0].m > 0
         counts = jnp.stack([jnp.sum(kept, dtype=jnp.int32), *(f.moved for f in state.flows)])
         return state, (counts, jnp.sum(state.bodies[0].m), state.t)
 
-    return jax.lax.scan(once, state, None, length=500)
+    return jax.lax.scan(step_counts, state, None, length=500)
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_a_layer_enters_when_and_where_it_is_due(x64):
         keep = lambda scene, state, _: (scene, state)
         return rollout(scene, scene.init(), jnp.zeros(1), keep, substeps=400)[0].bodies[0]
 
-    def expected(j):
+    def expected_x(j):
         entry = start + interval * j
         step_end = DT * np.ceil(entry / DT)  # where the tool stands when the layer enters
         nozzle = np.array([0.2 + 0.1 * step_end, 0.2]) + [-x[0, 1], x[0, 0]]
@@ -100,7 +100,7 @@ def test_a_layer_enters_when_and_where_it_is_due(x64):
     slope = jit_unoptimized(jax.grad(heights, (0, 1, 2), has_aux=True))
     (dx, dv, dinterval), end = slope(x, v, interval)
     seen = end.x[end.active]
-    np.testing.assert_allclose(seen, [expected(0), expected(1)], atol=1e-12)
+    np.testing.assert_allclose(seen, [expected_x(0), expected_x(1)], atol=1e-12)
     np.testing.assert_allclose(dx, [[2, 0]], atol=1e-12)
     np.testing.assert_allclose(dv, [800 * DT - 2 * start - interval, 0], atol=1e-12)
     np.testing.assert_allclose(dinterval, -v[0], atol=1e-12)

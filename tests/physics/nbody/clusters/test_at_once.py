@@ -10,46 +10,48 @@ import pytest
 from nbody_inputs import halves, masses, sphere
 
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, at_once, rows
-from jaxgpu.physics.nbody.clusters.binary.formation import short_step
-from jaxgpu.physics.nbody.clusters.binary.ks_pairs import empty
-from jaxgpu.physics.nbody.clusters.blocks import singles_at_once
+from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, full_blocks, rows
+from jaxgpu.physics.nbody.clusters.binary.formation import step_bounds
+from jaxgpu.physics.nbody.clusters.binary.ks_pairs import init_pairs
+from jaxgpu.physics.nbody.clusters.blocks import advance_singles
 
 COUNT = 20
 RUN_ONCE = {"xla_backend_optimization_level": 0}
 init = jax.jit(lambda spec, *given: spec.init(*given), compiler_options=RUN_ONCE)
 at_once_and_in_turn = jax.jit(
-    lambda spec, state: (spec.at_once((), state), spec.in_turn((), state)),
+    lambda spec, state: (spec.advance_all((), state), spec.advance_due((), state)),
     compiler_options=RUN_ONCE,
 )
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
-def up_to_a_short_step(spec, state):
-    return singles_at_once(spec, (), state, short_step(spec, state.pairs))
+def run_to_short_step(spec, state):
+    return advance_singles(spec, (), state, step_bounds(spec, state.pairs))
 
 
 def bodies(spec, tracers=0):
     """Make stars of unlike masses, and some tracers, at the start of an interval."""
     stars = sphere(4, COUNT)
     m = jnp.asarray(masses(COUNT, 4))
-    return init(spec, *halves(stars), m, halves(1.1 * stars[:, :tracers])).rewound()
+    return init(spec, *halves(stars), m, halves(1.1 * stars[:, :tracers])).rebase_times()
 
 
 @partial(jax.jit, compiler_options=RUN_ONCE)
-def moved(spec, stars, tracers):
+def correct_all(spec, stars, tracers):
     """Predict, correct by any force, and floor, with one array per vector and by rows."""
     motion, now = spec.motion(), jnp.float64(0.125)
 
-    def by(move, group):
+    def correct_by(move, group):
         predict, correct = move
         x = predict(group, now)
-        f = rows.stacked(x) + 0.5
+        f = rows.as_array(x) + 0.5
         new, low = correct(group, tuple(f) if isinstance(x, tuple) else f, now)
-        return rows.stacked(x), rows.together(new, group.t.size), low
+        return rows.as_array(x), rows.stack_rows(new, group.t.size), low
 
     pairs = (motion.stars, stars), (motion.tracers, tracers)
-    return [(by(move, g), by(move, rows.apart(g, g.t.size))) for move, g in pairs]
+    return [
+        (correct_by(move, g), correct_by(move, rows.split_rows(g, g.t.size))) for move, g in pairs
+    ]
 
 
 @pytest.mark.slow
@@ -59,7 +61,7 @@ def test_what_is_moved_row_by_row_is_moved_as_in_one_array(spec, x64):
     tracers = begin.tracers
     if hasattr(tracers, "gap"):  # a step was made before this one
         tracers = replace(tracers, gap=jnp.full_like(tracers.t, 0.01))
-    for whole, apart in moved(spec, begin.stars, tracers):
+    for whole, apart in correct_all(spec, begin.stars, tracers):
         for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(apart), strict=True):
             # The differences have the rounding of the largest values.
             scale = np.abs(np.asarray(one, float)).max()
@@ -92,10 +94,10 @@ def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
     speed = (0.5 if bound else 3.0) * np.sqrt((m[0] + m[1]) / gap)
     stars[:, 1] = stars[:, 0] + [gap, 0, 0, 0, speed, 0]
     single = replace(spec, pairing=replace(pairing, slots=0))
-    alone = init(single, *halves(stars), m, halves(stars[:, :0])).rewound()
-    begin = replace(alone, pairs=empty(pairing, m))  # nobody has asked yet who is a pair
+    alone = init(single, *halves(stars), m, halves(stars[:, :0])).rebase_times()
+    begin = replace(alone, pairs=init_pairs(pairing, m))  # pairs have not been searched yet
     assert not begin.pairs.held.any()
-    assert 0 < up_to_a_short_step(spec, begin).stars.t.max() < 1
+    assert 0 < run_to_short_step(spec, begin).stars.t.max() < 1
     one, other = at_once_and_in_turn(spec, begin)
     assert_alike(one, other)
     assert one.pairs.held.any() == other.pairs.held.any() == bound
@@ -127,18 +129,18 @@ def test_stars_and_tracers_fall_as_far_as_the_mass_of_all_stars_says():
         t = jnp.full_like(h, now)
         return Falling((x + h * h / 2 * f[0], v + h * f[0]), t, group.dt), jnp.full(h.shape, low)
 
-    def begun(x, v, dt):
+    def begin_fall(x, v, dt):
         return Falling(jnp.stack([x, v]), jnp.zeros_like(x), jnp.array(dt))
 
-    motion = at_once.Motion(
+    motion = full_blocks.Scheme(
         stars=(predict, partial(correct, False)),
         tracers=(predict, partial(correct, True)),
         force=lambda m, sources, path, now, points: (jnp.sum(m) + path * points[0],),
     )
     m = jnp.array([1.0, 2.0, 5.0])
-    stars = begun(jnp.arange(3.0), jnp.array([0.5, -1.0, 2.0]), [0.5, 0.25, 0.25])
-    tracers = begun(jnp.array([7.0, -3.0]), jnp.array([0.25, 4.0]), [0.125, 0.125])
-    go = jax.jit(partial(at_once.interval, motion))
+    stars = begin_fall(jnp.arange(3.0), jnp.array([0.5, -1.0, 2.0]), [0.5, 0.25, 0.25])
+    tracers = begin_fall(jnp.array([7.0, -3.0]), jnp.array([0.25, 4.0]), [0.125, 0.125])
+    go = jax.jit(partial(full_blocks.advance_interval, motion))
     ends, blocks, steps, floored = go(stars, tracers, m, 0.0)
     for start, end in zip((stars, tracers), ends):
         np.testing.assert_array_equal(end.x, [start.x[0] + start.x[1] + 4, start.x[1] + 8])

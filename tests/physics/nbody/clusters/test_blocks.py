@@ -40,7 +40,7 @@ def test_a_body_at_rest_does_not_take_any_step(x64):
 def test_a_new_step_divides_the_time(x64, now):
     spec = Hermite(longest=1)
     for most in (0.5, 0.125, 2.0**-9):
-        dt = float(blocks.fitting_step(spec, jnp.float64(most), jnp.float64(now)))
+        dt = float(blocks.commensurate_step(spec, jnp.float64(most), jnp.float64(now)))
         assert dt <= most and now % dt == 0
         assert 2 * dt > min(most, 0.5) or now % (2 * dt) != 0  # and is the longest such
 
@@ -48,7 +48,7 @@ def test_a_new_step_divides_the_time(x64, now):
 def test_quantised_is_the_next_power_of_two_below(x64):
     spec = Hermite(longest=2, shortest=20)
     wanted = np.array([1.0, 0.25, 0.2499, 0.1, 2.0**-20, 1e-9, np.nan])
-    got = blocks.quantised(spec, jnp.asarray(wanted))
+    got = blocks.quantize_step(spec, jnp.asarray(wanted))
     np.testing.assert_array_equal(got, [0.25, 0.25, 0.125, 0.0625, *[2.0**-20] * 3])
 
 
@@ -98,7 +98,7 @@ def test_a_step_may_be_half_an_interval_at_the_shortest_and_not_the_whole():
 
 
 def test_the_size_of_a_vector_is_that_of_its_three_rows():
-    assert blocks.size((3.0, 4.0, 12.0)) == blocks.size(np.array([12.0, 3.0, -4.0])) == 13
+    assert blocks.norm((3.0, 4.0, 12.0)) == blocks.norm(np.array([12.0, 3.0, -4.0])) == 13
 
 
 def test_the_snap_is_the_change_of_the_jerk(x64):
@@ -107,14 +107,14 @@ def test_the_snap_is_the_change_of_the_jerk(x64):
     x, v = random.normal(size=(2, 3, 3))
     m, softening, h = np.array([0.5, 1.5, 0.8]), 0.3, 1e-4
 
-    def pulled(x, v):
+    def acc_and_jerk(x, v):
         d, w = x[:, None] - x[:, :, None], v[:, None] - v[:, :, None]
         r2 = np.sum(d * d, 0) + softening**2
         jerk = (w - 3 * np.sum(d * w, 0) * d / r2) / r2**1.5
         return np.sum(m * d / r2**1.5, -1), np.sum(m * jerk, -1)
 
-    a, jerk = pulled(x, v)
-    ahead, behind = (pulled(x + k * v + k * k * a / 2, v + k * a)[1] for k in (h, -h))
+    a, jerk = acc_and_jerk(x, v)
+    ahead, behind = (acc_and_jerk(x + k * v + k * k * a / 2, v + k * a)[1] for k in (h, -h))
     both = jnp.asarray(np.concatenate([x, v]))
     spec = Hermite(softening=softening)
     f, snap = blocks.pull_and_snap(spec, both, both, jnp.asarray(a), jnp.asarray(m))
@@ -131,7 +131,7 @@ def test_prediction_is_the_taylor_series(x64):
         jnp.asarray(np.concatenate([x, v])), jnp.asarray(np.concatenate([a, j])),
         jnp.asarray(t), jnp.full(5, 0.125),
     )  # fmt: skip
-    got = blocks.predicted(Hermite(interval=interval), group, jnp.float64(now))
+    got = blocks.predict(Hermite(interval=interval), group, jnp.float64(now))
     h = interval * (now - t)
     np.testing.assert_allclose(got[:3], x + h * v + h**2 * a / 2 + h**3 * j / 6, rtol=1e-14)
     np.testing.assert_allclose(got[3:], v + h * a + h**2 * j / 2, rtol=1e-14)
@@ -142,7 +142,9 @@ def test_bodies_are_due_when_their_steps_end():
     quarter = jnp.full(4, 0.25)
     group = blocks.Population(jnp.zeros((6, 4)), jnp.zeros((6, 4)), jnp.arange(4) / 4, quarter)
     np.testing.assert_array_equal(blocks.due_at(group, jnp.float32(0.5)), [0, 1, 0, 0])
-    assert (blocks.rewound(group).t == 0).all() and (blocks.rewound(group).dt == 0.25).all()
+    assert (blocks.rebase_times(group).t == 0).all() and (
+        blocks.rebase_times(group).dt == 0.25
+    ).all()
 
 
 def test_a_block_is_counted_with_the_steps_that_it_made():
@@ -151,12 +153,12 @@ def test_a_block_is_counted_with_the_steps_that_it_made():
         blocks=jnp.int32(10), steps=jnp.array([20.0, 30.0]), floored=jnp.int32(4)
     )
     due = jnp.array([True, False, True])
-    now = blocks.counted(before, due, jnp.int32(5), jnp.int32(3))
+    now = blocks.count_block(before, due, jnp.int32(5), jnp.int32(3))
     assert now["blocks"] == 11 and now["floored"] == 7
     np.testing.assert_array_equal(now["steps"], [22.0, 35.0])
 
 
 def test_the_floor_is_a_step_of_two_to_the_minus_40_or_what_the_digits_of_time_resolve(x64):
-    assert blocks.quantised(Hermite(), jnp.float64(1e-30)) == 2.0**-40
-    assert blocks.quantised(Hermite(), jnp.float32(1e-30)) == 2.0**-23
-    assert blocks.quantised(Hermite(), jnp.float64(1e-12)) == 2.0**-40 < 1e-12 < 2.0**-39
+    assert blocks.quantize_step(Hermite(), jnp.float64(1e-30)) == 2.0**-40
+    assert blocks.quantize_step(Hermite(), jnp.float32(1e-30)) == 2.0**-23
+    assert blocks.quantize_step(Hermite(), jnp.float64(1e-12)) == 2.0**-40 < 1e-12 < 2.0**-39

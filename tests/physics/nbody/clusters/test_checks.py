@@ -3,19 +3,21 @@
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody.bodies import apart
 from jaxgpu.physics.nbody.clusters import Hermite, checks
+from jaxgpu.physics.nbody.validation import check_distinct
 
 
-def drawn(seed, count=5):
+def draw_bodies(seed, count=5):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(count, 3)), rng.normal(size=(count, 3)), rng.uniform(0.01, 2.0, count)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_bodies_come_back_as_they_were_in_float64(seed):
-    x, v, m = drawn(seed)
-    stars, weights, tracers = checks.bodies("evolve", x.astype(np.float32), v.tolist(), m, None)
+    x, v, m = draw_bodies(seed)
+    stars, weights, tracers = checks.check_bodies(
+        "evolve", x.astype(np.float32), v.tolist(), m, None
+    )
     assert stars.dtype == weights.dtype == tracers.dtype == np.float64 and tracers.shape == (6, 0)
     np.testing.assert_allclose(stars[:3].T, x, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(stars[3:].T, v, rtol=1e-6, atol=1e-7)
@@ -23,7 +25,7 @@ def test_bodies_come_back_as_they_were_in_float64(seed):
 
 
 def test_wrong_bodies_are_refused_by_name():
-    x, v, m = drawn(0)
+    x, v, m = draw_bodies(0)
     twice = x.copy()
     twice[3] = twice[1]
     cases = [
@@ -37,39 +39,39 @@ def test_wrong_bodies_are_refused_by_name():
     ]
     for arguments, sentence in cases:
         with pytest.raises(ValueError, match=f"^evolve: .*{sentence}"):
-            checks.bodies("evolve", *arguments)
+            checks.check_bodies("evolve", *arguments)
 
 
 def test_bodies_at_one_place_are_named():
-    x = drawn(0)[0]
-    apart("evolve", x)
+    x = draw_bodies(0)[0]
+    check_distinct("evolve", x)
     with pytest.raises(ValueError, match="evolve: bodies 1 and 3 are at one place; move one"):
-        apart("evolve", x[[0, 1, 2, 1]])
+        check_distinct("evolve", x[[0, 1, 2, 1]])
 
 
 def test_a_time_is_a_multiple_of_the_interval():
-    assert checks.intervals("evolve", 0.125, 1.5) == 12
+    assert checks.num_intervals("evolve", 0.125, 1.5) == 12
     for t in (0.1, np.nan, -1.0):
         with pytest.raises(ValueError, match="evolve: t="):
-            checks.intervals("evolve", 0.125, t)
+            checks.num_intervals("evolve", 0.125, t)
 
 
 def test_an_energy_that_leaves_its_start_is_an_error():
     history = {"kinetic": np.array([1.0, 1.1, 1.3]), "potential": np.array([-2.0, -2.1, -2.2])}
-    checks.energy_kept(history, 0.2, 0.5, 0.125)  # off by 0.1, a fifth of the unit
+    checks.check_energy(history, 0.2, 0.5, 0.125)  # off by 0.1, a fifth of the unit
     with pytest.raises(RuntimeError, match=r"off by 0.2 of M\^2 / 4 R_v at t = 0.25"):
-        checks.energy_kept(history, 0.1, 0.5, 0.125)
+        checks.check_energy(history, 0.1, 0.5, 0.125)
 
 
 def test_masses_that_are_none_begin_no_state(x64):
-    x, v, m = drawn(1)
+    x, v, m = draw_bodies(1)
     for bad, said in (
         (m[:4], r"m has shape \[4\]; it must be \[5\]"),
         (-m, "m=-.* above 0"),
         (np.full(5, np.nan), "m=nan at"),
     ):
         with pytest.raises(ValueError, match=f"^Hermite.init: {said}"):
-            checks.start("Hermite.init", Hermite(), x, v, bad, None)
-    stars, weights, tracers = checks.start("Hermite.init", Hermite(), x, v, m.tolist(), None)
+            checks.check_init("Hermite.init", Hermite(), x, v, bad, None)
+    stars, weights, tracers = checks.check_init("Hermite.init", Hermite(), x, v, m.tolist(), None)
     assert stars.shape == (6, 5) and tracers.shape == (6, 0)
     np.testing.assert_allclose(weights, m, rtol=1e-6)

@@ -12,7 +12,7 @@ from nbody_inputs import halves
 
 from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody.clusters import Hermite, Pairing, close_encounters
-from jaxgpu.physics.nbody.clusters.close_encounters import Hosts
+from jaxgpu.physics.nbody.clusters.close_encounters import HostStars
 from jaxgpu.physics.nbody.clusters.tracers import Tracers
 from jaxgpu.physics.nbody.orbits import kepler
 
@@ -48,7 +48,7 @@ init = jax.jit(Hermite.init, compiler_options={"xla_backend_optimization_level":
 step = jax.jit(Hermite.step, compiler_options=reassociation())
 
 
-def gone(close, tracers, stars=X, eta=0.02, intervals=2, slots=1, change=lambda state: state):
+def evolve(close, tracers, stars=X, eta=0.02, intervals=2, slots=1, change=lambda state: state):
     spec = Hermite(eta=eta, pairing=Pairing(close=close, slots=slots))
     state = init(spec, *halves(jnp.asarray(stars)), jnp.asarray(M), halves(jnp.asarray(tracers)))
     state = change(state)
@@ -57,7 +57,7 @@ def gone(close, tracers, stars=X, eta=0.02, intervals=2, slots=1, change=lambda 
     return state
 
 
-def by_ias15(tracers):
+def run_ias15(tracers):
     sim = rebound.Simulation()
     for m, group in ((M, X), (np.zeros(6), tracers)):
         for mass, b in zip(m, group.T):
@@ -94,7 +94,7 @@ def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64
         x=zero, a=zero, s=jnp.asarray(start), past=zero,
         gap=0 * quarter, t=quarter, dt=quarter, host=first,
     )  # fmt: skip
-    hosts = Hosts(star, star, jnp.array([m]), jnp.array([True]), jnp.asarray(0.5))
+    hosts = HostStars(star, star, jnp.array([m]), jnp.array([True]), jnp.asarray(0.5))
     # No tracer drifts here, because the drift takes time to compile.
     monkeypatch.setattr(close_encounters, "_kick_and_drift", lambda old, hosted, gm, h: old.s)
     step = jax.jit(lambda old: close_encounters._kepler_step(spec, old, first, force, hosts))
@@ -110,8 +110,8 @@ def test_a_tracer_that_leaves_its_host_keeps_its_place_and_forgets_the_orbit(x64
 def test_passages_and_orbits_are_those_of_ias15(x64):
     """Deep passages reach 1e-8 of the distance between the stars."""
     tracers = tracers_close()
-    exact = by_ias15(tracers)
-    coarse, fine = (gone(0.02, tracers, eta=eta) for eta in (0.02, 0.002))
+    exact = run_ias15(tracers)
+    coarse, fine = (evolve(0.02, tracers, eta=eta) for eta in (0.02, 0.002))
     assert coarse.tracers.host.tolist() == [4, 4, 4, 0, 0, 0] and coarse.floored == 0
     # A passage at q multiplies IAS15's rounding, 1e-16, by the initial distance over q.
     assert (miss(fine, exact) < [1e-9, 3e-8, 1e-8, 1e-9, 1e-9, 1e-9]).all(), miss(fine, exact)
@@ -123,8 +123,8 @@ def test_passages_and_orbits_are_those_of_ias15(x64):
 @pytest.mark.slow
 def test_without_hosts_the_same_costs_more_and_errs_more(x64):
     tracers = tracers_close()
-    exact = by_ias15(tracers)
-    with_, without = gone(0.02, tracers), gone(0.0, tracers, slots=0)
+    exact = run_ias15(tracers)
+    with_, without = evolve(0.02, tracers), evolve(0.0, tracers, slots=0)
     assert with_.steps[1] < 0.7 * without.steps[1]
     assert (miss(with_, exact) < 0.3 * miss(without, exact)).all()
 
@@ -135,7 +135,7 @@ def test_an_undisturbed_orbit_is_exact(x64):
     far[:3, 1:] += 1e9 * np.eye(3)
     turn = 2 * np.pi * 0.002**1.5 / np.sqrt(M[0])
     tracers = np.repeat(orbit(0.001, 0.5, 0.0, 1)[:, None], 6, 1)
-    end = gone(0.02, tracers, far, intervals=3)
+    end = evolve(0.02, tracers, far, intervals=3)
     apart = np.asarray(end.tracers.x - end.stars.x[:, :1])[:, 0]
     x, v = (part - home for part, home in zip(np.split(tracers[:, 0], 2), np.split(X[:, 0], 2)))
     want = drift(x, v, M[0], 0.375)
@@ -146,7 +146,7 @@ def test_an_undisturbed_orbit_is_exact(x64):
 
 def test_stars_are_the_same_to_the_bit(x64):
     """The massless bodies may be close to one of the stars or far from all."""
-    near, far = gone(0.02, tracers_close()), gone(0.02, tracers_close() + 3.0)
+    near, far = evolve(0.02, tracers_close()), evolve(0.02, tracers_close() + 3.0)
     assert (near.tracers.host < 4).any() and (far.tracers.host == 4).all()
     jax.tree.map(np.testing.assert_array_equal, near.stars, far.stars)
     spec = Hermite(eta=0.02, pairing=Pairing(close=0.02, slots=1))
@@ -161,7 +161,7 @@ def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
     # The pair has semi-major axis 0.01 and e = 0.2, and is at its apocentre.
     both[:, 1] = X[:, 0] + [0.012, 0, 0, 0, np.sqrt(0.04 / 0.01 * 0.8 / 1.2), 0]
     tracers = np.repeat(orbit(5e-4, 0.2, 0.0, 2)[:, None], 6, 1)
-    given = lambda state: replace(
+    set_hosts = lambda state: replace(
         state,
         tracers=replace(
             state.tracers,
@@ -170,7 +170,9 @@ def test_a_host_that_becomes_a_member_of_a_pair_is_left(x64):
             dt=state.tracers.dt / 4,
         ),
     )
-    never, once = (gone(0.02, tracers, both, 0.002, 1, change=c) for c in (lambda s: s, given))
+    never, once = (
+        evolve(0.02, tracers, both, 0.002, 1, change=c) for c in (lambda s: s, set_hosts)
+    )
     assert (never.pairs.first < 4).all() and (once.tracers.host == 4).all()
     assert never.steps[1] > 500  # dozens of orbits
     np.testing.assert_allclose(once.tracers.x[:3], never.tracers.x[:3], atol=1e-6)

@@ -15,8 +15,8 @@ from nbody_inputs import energy, halves, points, sphere
 
 from jaxgpu.devices import mesh
 from jaxgpu.inputs.fields import pytree
-from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, Pairing, evolve, virial
-from jaxgpu.physics.nbody.clusters import cluster, spread
+from jaxgpu.physics.nbody import Cluster, Hermite, Hermite6, Pairing, evolve, virialize
+from jaxgpu.physics.nbody.clusters import cluster, tracer_sharding
 from jaxgpu.physics.nbody.forces import potentials, tide
 from jaxgpu.runs.loop import rollout
 
@@ -37,9 +37,9 @@ def stars(seed=0):
 
 
 @cache
-def virialised():
+def virial_stars():
     with jax.enable_x64(True):
-        return points(virial(*halves(stars()), N))
+        return points(virialize(*halves(stars()), N))
 
 
 def with_a_binary():
@@ -57,7 +57,7 @@ def with_an_escape():
     return tracers
 
 
-def seen(state):
+def measures(state):
     # Return few numbers: the number of recorded rows is not part of a program.
     return {"first": state.x[0], "centre": state.m @ state.x, "taken": state.bodies.steps}
 
@@ -66,18 +66,18 @@ def seen(state):
 KINDS = {
     "softened": (SOFT, stars, M, 1e-6),
     "in pairs": (Hermite(), with_a_binary, M, 1e-6),
-    "sixth order": (replace(SIXTH, eta=0.1), virialised, N, 1e-10),
+    "sixth order": (replace(SIXTH, eta=0.1), virial_stars, N, 1e-10),
 }
 
 
-def gone(kind, t=0.5, **more):
+def run_kind(kind, t=0.5, **more):
     """Run the given integrator with massless bodies."""
     spec, places, m, _ = KINDS[kind]
-    how = {"spec": spec, "tracers": halves(with_an_escape()), "measure": seen} | more
+    how = {"spec": spec, "tracers": halves(with_an_escape()), "measure": measures} | more
     return evolve(*halves(places()), m, t, **how)
 
 
-whole = cache(gone)
+cached_run = cache(run_kind)
 
 
 def total(done):
@@ -106,7 +106,7 @@ def test_a_run_ends_where_it_is_told_whatever_the_global_precision():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_keeps_its_energy_and_records_what_is_asked(kind):
-    done, (_, places, m, off) = whole(kind), KINDS[kind]
+    done, (_, places, m, off) = cached_run(kind), KINDS[kind]
     assert total(done).shape == (5,) and total(done).dtype == np.float64
     assert np.abs(total(done) / total(done)[0] - 1).max() < off
     first, centre = done.history["first"], done.history["centre"]
@@ -122,7 +122,7 @@ def test_a_run_keeps_its_energy_and_records_what_is_asked(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_escapes_is_noted_and_left_alone(kind):
-    done, (_, places, m, _) = whole(kind), KINDS[kind]
+    done, (_, places, m, _) = cached_run(kind), KINDS[kind]
     assert done.history["gone"].tolist() == [0] + [1] * 4
     left, steps = jax.tree.map(np.asarray, (done.state.gone, done.state.bodies.tracers.dt))
     assert np.flatnonzero(left.gone).tolist() == [7] and left.time[7] == 0.125
@@ -138,23 +138,23 @@ def test_who_escapes_is_noted_and_left_alone(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_cluster_of_the_same_shape_compiles_nothing(kind):
     """Other positions, masses and values of the spec are operands of the existing program."""
-    gone(kind, 0.25)  # JAX may have dropped the programs since `whole` was made
+    run_kind(kind, 0.25)  # JAX may have dropped the programs since `whole` was made
     spec = KINDS[kind][0]
     other = halves(stars(1)), halves(stars(2)[:, :24])
     m = N[::-1].copy()
     with no_compile():
         spec = replace(spec, eta=spec.eta / 2)
-        done = evolve(*other[0], m, 0.25, spec=spec, tracers=other[1], measure=seen)
+        done = evolve(*other[0], m, 0.25, spec=spec, tracers=other[1], measure=measures)
     assert total(done).shape == (3,)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_resumes_to_the_same_bits(tmp_path, kind):
-    gone(kind, 0.25, out=tmp_path)
-    again = gone(kind, out=tmp_path, resume=True)
-    jax.tree.map(np.testing.assert_array_equal, whole(kind).state, again.state)
-    jax.tree.map(np.testing.assert_array_equal, whole(kind).history, again.history)
+    run_kind(kind, 0.25, out=tmp_path)
+    again = run_kind(kind, out=tmp_path, resume=True)
+    jax.tree.map(np.testing.assert_array_equal, cached_run(kind).state, again.state)
+    jax.tree.map(np.testing.assert_array_equal, cached_run(kind).history, again.history)
 
 
 @pytest.mark.slow
@@ -164,8 +164,8 @@ def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, kind):
 
     Tracers have other rounding, because the compiler makes another program of them.
     """
-    one, eight = whole(kind), jax.make_mesh((8,), ("tracers",))
-    many = gone(kind, mesh=eight)
+    one, eight = cached_run(kind), jax.make_mesh((8,), ("tracers",))
+    many = run_kind(kind, mesh=eight)
     alike = np.testing.assert_array_equal
     jax.tree.map(alike, many.state.bodies.stars, one.state.bodies.stars)
     jax.tree.map(alike, many.history, one.history)
@@ -175,8 +175,8 @@ def test_tracers_over_eight_devices_go_the_way_of_one(tmp_path, kind):
     for leaf in jax.tree.leaves((many.state.bodies.stars, many.state.points)):
         copies = [np.asarray(copy.data) for copy in leaf.addressable_shards]
         assert len(copies) == 8 and all((copy == copies[0]).all() for copy in copies)
-    gone(kind, 0.25, out=tmp_path, mesh=eight)
-    rest = gone(kind, out=tmp_path, resume=True, mesh=eight)
+    run_kind(kind, 0.25, out=tmp_path, mesh=eight)
+    rest = run_kind(kind, out=tmp_path, resume=True, mesh=eight)
     jax.tree.map(alike, rest.state, many.state)
     assert rest.timing.compile == 0
 
@@ -191,8 +191,8 @@ def test_the_pure_twin_is_mapped_and_differentiated(x64):
         start = spec.init(x, v, mass * jnp.asarray(M))
         return rollout(spec.step, start, 1, measure=spec.measure)[1]["kinetic"]
 
-    both = lambda mass: jax.vmap(lambda x, v: kinetic(mass, x, v))(x, v)
-    given = jax.jit(lambda: jax.jvp(both, (1.0,), (1.0,)), compiler_options=RUN_ONCE)
+    vmap_energy = lambda mass: jax.vmap(lambda x, v: kinetic(mass, x, v))(x, v)
+    given = jax.jit(lambda: jax.jvp(vmap_energy, (1.0,), (1.0,)), compiler_options=RUN_ONCE)
     rows, slope = given()
     assert rows.shape == (2, 2) and np.isfinite(slope).all() and (slope[:, 1] != 0).all()
     one = evolve(x[0], v[0], M, 0.125, spec=SOFT, until=late)
@@ -207,7 +207,7 @@ def test_stars_in_a_galaxy_keep_their_energy():
     origin = tide.Origin(jnp.array([far, 0, 0]), jnp.array([0, turn * far, 0]))
     field = tide.Tide(potentials.PointMass(mass), origin)
     spec = replace(SIXTH, tide=field, interval=1 / 64)
-    done = evolve(*halves(virialised()), N, 0.5, spec=spec)
+    done = evolve(*halves(virial_stars()), N, 0.5, spec=spec)
 
     def whole_energy(x, origin):
         m = N
@@ -218,7 +218,7 @@ def test_stars_in_a_galaxy_keep_their_energy():
 
     after = whole_energy(points((done.x, done.v)), done.state.bodies.origin)
     # Errors are relative to the cluster's energy, 1/4; the galaxy's, 4e4 times that, is rounded.
-    assert abs(after - whole_energy(virialised(), origin)) < 1e-8
+    assert abs(after - whole_energy(virial_stars(), origin)) < 1e-8
 
 
 @pytree
@@ -231,8 +231,10 @@ class Broken(Hermite):
     speeds: jax.Array | float = 1.0
 
     def step(self, state):
-        whole = lambda q: jnp.asarray(q).astype(jnp.int32)
-        return replace(heated(self, state), floored=whole(self.low), refused=whole(self.missed))
+        to_int = lambda q: jnp.asarray(q).astype(jnp.int32)
+        return replace(
+            heat_stars(self, state), floored=to_int(self.low), refused=to_int(self.missed)
+        )
 
 
 @pytree
@@ -244,30 +246,32 @@ class Broken6(Hermite6):
     speeds: jax.Array | float = 1.0
 
     def step(self, state):
-        return replace(heated(self, state), floored=jnp.asarray(self.low).astype(jnp.int32))
+        return replace(heat_stars(self, state), floored=jnp.asarray(self.low).astype(jnp.int32))
 
 
-def heated(spec, state):
+def heat_stars(spec, state):
     by = jnp.repeat(jnp.stack([spec.places, spec.speeds]), 3)[:, None]
     return replace(state, stars=replace(state.stars, x=state.stars.x * by))
 
 
-def failed(spec, sentence, t=0.125, **how):
+def assert_fails(spec, sentence, t=0.125, **how):
     with pytest.raises(RuntimeError, match=sentence):
         evolve(*halves(stars()), M, t, spec=replace(spec, softening=0.01), **how)
 
 
 def test_what_went_wrong_on_the_way_is_not_silent():
-    failed(Broken(low=3), "evolve: 3 steps should have been shorter than the floor, .*softening")
+    assert_fails(
+        Broken(low=3), "evolve: 3 steps should have been shorter than the floor, .*softening"
+    )
     refused = "evolve: 3 times a close pair found none of 0 slots free; make Pairing.slots larger"
-    failed(Broken(missed=3), refused)
-    failed(Broken(places=np.nan), "evolve: the stars' places are not finite any more, .*")
+    assert_fails(Broken(missed=3), refused)
+    assert_fails(Broken(places=np.nan), "evolve: the stars' places are not finite any more, .*")
 
 
 @pytest.mark.slow
 def test_a_step_below_the_floor_is_not_silent():
     sentence = r"evolve: 3 steps .* shorter than the floor, interval / 2\^40; .* or use Hermite,"
-    failed(Broken6(low=3), sentence)
+    assert_fails(Broken6(low=3), sentence)
 
 
 @pytest.mark.parametrize("broken", [Broken, pytest.param(Broken6, marks=pytest.mark.slow)])
@@ -275,12 +279,12 @@ def test_a_run_whose_energy_is_lost_says_so_where_it_was(broken):
     """Energy rises by a thousandth in each interval."""
     wrong = broken(softening=0.01, speeds=1.001)
     sentence = r"evolve: the energy is off by 0.00\d+ of M\^2 / 4 R_v at t = 0.125, more than toler"
-    failed(wrong, sentence, 1.0)
+    assert_fails(wrong, sentence, 1.0)
     done = evolve(*halves(stars()), M, 1.0, spec=wrong, tolerance=np.inf)
     assert done.history["kinetic"].shape == (9,) and float(done.state.time) == 1
 
 
-def changed(index, value):
+def change_entry(index, value):
     x = ANY.copy()
     x[index] = value
     return x
@@ -298,7 +302,7 @@ TIDE = tide.Tide(potentials.PointMass(1.0), ORIGIN)
         (ANY, -M, {}, "m: star .* has -0.0.*; must be positive"),
         (ANY, 0 * M, {}, "m: star 0 has 0.0; must be positive; or make it a tracer"),
         (
-            changed((2, 7), np.nan),
+            change_entry((2, 7), np.nan),
             M,
             {},
             r"evolve: x=nan at \[7, 2\]; it must be a finite number",
@@ -403,16 +407,18 @@ def test_eight_cold_stars_are_held_to_their_tolerance():
 
 @pytest.mark.slow
 def test_a_step_over_eight_devices_asks_none_of_another(x64):
-    eight, spec = mesh.devices(8), Cluster(SIXTH, edge=np.float64(20.0))
+    eight, spec = mesh.make_mesh(8), Cluster(SIXTH, edge=np.float64(20.0))
     x, v = halves(ANY)
-    state, step = spread.begun(spec, spec.init(x, v, N, halves(ANY[:, :16] + 9)), eight)
+    state, step = tracer_sharding.shard_state(
+        spec, spec.init(x, v, N, halves(ANY[:, :16] + 9)), eight
+    )
     text = jax.jit(step).lower(state).compile(RUN_ONCE).as_text()
     assert not any(word in text for word in ("all-reduce", "all-gather", "collective-permute"))
 
 
 @pytest.mark.slow
 def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
-    eight, (x, v) = mesh.devices(8), halves(ANY)
+    eight, (x, v) = mesh.make_mesh(8), halves(ANY)
     with pytest.raises(ValueError, match="^evolve: mesh of 8 devices, and no tracers; bodies with"):
         evolve(x, v, N, 0.5, spec=SIXTH, mesh=eight)
     with pytest.raises(ValueError, match="^evolve: mesh of 8 devices for 20 independent bodies"):
@@ -424,16 +430,16 @@ def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
 def test_what_ends_a_run_over_devices_is_asked_of_the_state_of_one(monkeypatch):
     """The state's counts are not per device; without a condition, nothing is evaluated."""
     (x, v), asked = halves(ANY), []
-    how = {"spec": SIXTH, "tracers": halves(ANY[:, :16] + 9), "mesh": mesh.devices(8)}
+    how = {"spec": SIXTH, "tracers": halves(ANY[:, :16] + 9), "mesh": mesh.make_mesh(8)}
 
     class Stopped(Exception):
         """Mark the point where the run would begin."""
 
-    def stopped(step, start, steps, *, until, **rest):
+    def stop_run(step, start, steps, *, until, **rest):
         asked.append(until and until(start))
         raise Stopped
 
-    monkeypatch.setattr(cluster, "run", stopped)
+    monkeypatch.setattr(cluster, "run", stop_run)
     for until in (None, lambda state: state.bodies.steps.shape == (2,) and state.time < 1):
         with pytest.raises(Stopped):
             evolve(x, v, N, 1.0, until=until, **how)

@@ -10,13 +10,13 @@ from nbody_inputs import halves
 
 from jaxgpu.physics.nbody.clusters import escape
 
-noted = jax.jit(partial(escape.noted, radius=5.0), static_argnames="unbound")
+noted = jax.jit(partial(escape.add_escapes, radius=5.0), static_argnames="unbound")
 CENTRE = np.array([1.0, 0, 0, 0.5, 0, 0])
 
 
 def test_each_body_is_noted_once_when_it_is_out(x64):
     """Three bodies fly off from a moving centre; the third is bound and stays inside."""
-    escapes = escape.none_yet(3, jnp.zeros(()))
+    escapes = escape.init_escapes(3, jnp.zeros(()))
     v = np.array([[2.5, 0.5, 0.7], [0, -1, 0], [0, 0, 0]])
     for t in np.arange(0, 12, 0.5):
         centre = CENTRE.copy()
@@ -36,6 +36,6 @@ def test_each_body_is_noted_once_when_it_is_out(x64):
 
 
 def test_conforms(x64):
-    f = lambda t, x, v, potential: noted(escape.none_yet(4, x), t, x, v, potential)
+    f = lambda t, x, v, potential: noted(escape.init_escapes(4, x), t, x, v, potential)
     x, v = jnp.asarray(np.random.default_rng(0).normal(size=(2, 4, 3)) * 5)
     check(f, jnp.asarray(1.5), x, v, -jnp.ones(4), batched=(1,))

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from field_shapes import check_shapes
 from jax import lax
 from nbody_inputs import energy, halves, masses, sphere
-from shapes import check_shapes
 
 from jaxgpu.devices.precision import reassociation
 from jaxgpu.physics.nbody.clusters import Hermite, Hermite6, Pairing, hermite, scheduler
@@ -45,7 +45,7 @@ walk = jax.jit(advance)
 fast = jax.jit(advance, compiler_options=reassociation())
 
 
-def gone(spec, stars, m, tracers, count, walk=walk):
+def evolve(spec, stars, m, tracers, count, walk=walk):
     state = init(spec, *halves(jnp.asarray(stars)), jnp.asarray(m), halves(jnp.asarray(tracers)))
     return walk(spec, state, count)
 
@@ -61,7 +61,7 @@ def standard(order, eta=None):
     tracers[:, 0] = stars[:, -1]
     spec = order(softening=0.01, interval=0.25)
     spec = spec if eta is None else replace(spec, eta=eta)
-    return gone(spec, stars, LIGHT, tracers, 2)
+    return evolve(spec, stars, LIGHT, tracers, 2)
 
 
 @pytest.mark.slow
@@ -72,13 +72,13 @@ def test_error_shrinks_as_a_power_of_the_step(x64, order, power):
     error = []
     for parts in (1, 2):
         spec = order(interval=2 * np.pi / parts, longest=7, shortest=7)
-        error.append(np.abs(gone(spec, stars, m, NOBODY, parts).stars.x - stars).max())
+        error.append(np.abs(evolve(spec, stars, m, NOBODY, parts).stars.x - stars).max())
     np.testing.assert_allclose(np.log2(error[0] / error[1]), power, atol=0.15)
 
 
 def drift(spec, stars, m, count):
     """Return the relative energy error of a pair after some eighths of an orbit."""
-    end = gone(spec, stars, m, NOBODY, count).stars.x
+    end = evolve(spec, stars, m, NOBODY, count).stars.x
     return sum(energy(end, m)) / (-0.75 * 0.25 / 2) - 1
 
 
@@ -120,7 +120,7 @@ def test_equal_steps_keep_momentum_and_spin(x64):
     """All forces are then pairwise at one moment, equal and opposite: momentum to rounding."""
     stars, m = sphere(0, 64), masses(64, 1)
     spec = Hermite(interval=0.25, softening=1e-3, longest=11, shortest=11)
-    end = gone(spec, stars, m, NOBODY, 1).stars.x
+    end = evolve(spec, stars, m, NOBODY, 1).stars.x
     assert np.abs(np.asarray((end - stars) @ m)[3:]).max() < 1e-12
     assert np.abs(spin(end, m) - spin(stars, m)).max() < 1e-10
 
@@ -136,9 +136,9 @@ FOURTH = pytest.param(Hermite, 3e-6, 2.35e-7, marks=pytest.mark.slow)
 @pytest.mark.parametrize("order, of_energy, of_momentum", [FOURTH, (Hermite6, 5.5e-7, 1e-7)])
 def test_a_cluster_keeps_what_it_must(x64, order, of_energy, of_momentum, seed):
     stars, m = sphere(seed, 128), masses(128, seed)
-    end = gone(order(interval=0.25, softening=1e-3), stars, m, NOBODY, 4, fast)
+    end = evolve(order(interval=0.25, softening=1e-3), stars, m, NOBODY, 4, fast)
     x = end.stars.x
-    assert end.regularised == 0
+    assert end.num_pairs == 0
     assert abs(sum(energy(x, m, 1e-3)) / sum(energy(stars, m, 1e-3)) - 1) < of_energy
     assert np.abs(np.asarray((x - stars) @ m)[3:]).max() < of_momentum
     assert np.abs(spin(x, m) - spin(stars, m)).max() < 1e-7
@@ -156,7 +156,7 @@ def test_agrees_with_rebound(x64, order, eta, off):
     sim.N_active, sim.integrator, sim.softening = STARS, "ias15", 0.02
     sim.integrate(1.0)
     theirs = np.array([[p.x, p.y, p.z] for p in sim.particles]).T
-    ours = gone(order(eta=eta, softening=0.02, interval=0.25), stars, m, tracers, 4)
+    ours = evolve(order(eta=eta, softening=0.02, interval=0.25), stars, m, tracers, 4)
     np.testing.assert_allclose(ours.stars.x[:3], theirs[:, :STARS], atol=off)
     np.testing.assert_allclose(ours.tracers.x[:3], theirs[:, STARS:], atol=off)
 
@@ -168,7 +168,7 @@ def test_massless_bodies_never_touch_the_stars(x64, order, counts):
     spec = order(softening=0.01, interval=0.25)
     for count in counts:
         tracers = np.random.default_rng(9).normal(size=(6, count))
-        other = gone(spec, sphere(6, STARS), LIGHT, tracers, 2)
+        other = evolve(spec, sphere(6, STARS), LIGHT, tracers, 2)
         jax.tree.map(np.testing.assert_array_equal, other.stars, standard(order).stars)
 
 
@@ -197,14 +197,14 @@ def test_the_forms_for_accelerators_make_the_steps_of_the_form_for_cpus(
     x64, monkeypatch, platform, order
 ):
     given = order(softening=0.01), sphere(6, STARS), masses(STARS, 6), 1.1 * sphere(6, 9), 2
-    want = gone(*given)
+    want = evolve(*given)
 
-    def chosen(*args, default, **forms):
+    def choose_form(*args, default, **forms):
         return forms.get(platform, default)(*args)
 
-    monkeypatch.setattr(jax.lax, "platform_dependent", chosen)
+    monkeypatch.setattr(jax.lax, "platform_dependent", choose_form)
     # Use another function, because `jit` has the program of the first in its cache.
-    got = gone(*given, jax.jit(lambda *given: advance(*given), compiler_options=RUN_ONCE))
+    got = evolve(*given, jax.jit(lambda *given: advance(*given), compiler_options=RUN_ONCE))
     for a, b in ((got.stars, want.stars), (got.tracers, want.tracers)):
         np.testing.assert_allclose(a.x, b.x, atol=1e-12)
         np.testing.assert_array_equal(a.dt, b.dt)
@@ -215,7 +215,7 @@ def test_the_forms_for_accelerators_make_the_steps_of_the_form_for_cpus(
 @pytest.mark.slow
 def test_the_sizes_of_tiles_are_invisible(x64):
     given = sphere(6, STARS), masses(STARS, 6), 1.1 * sphere(6, 9), 2
-    ends = [gone(Hermite(softening=0.01, **tile), *given) for tile in ({"tile": 4}, {})]
+    ends = [evolve(Hermite(softening=0.01, **tile), *given) for tile in ({"tile": 4}, {})]
     np.testing.assert_allclose(ends[0].stars.x, ends[1].stars.x, atol=1e-12)
     assert ends[0].blocks == ends[1].blocks
 
@@ -243,7 +243,7 @@ def test_a_plunge_in_float32_comes_to_its_end_and_says_it_was_too_deep():
     """Times of 24 bits resolve no step below 2^-23: without that floor, time would stand still."""
     stars, m = (np.asarray(q, np.float32) for q in pair(0.99999))
     spec = Hermite(interval=2 * np.pi / 8)
-    end = gone(spec, stars, m, NOBODY.astype(np.float32), 5)
+    end = evolve(spec, stars, m, NOBODY.astype(np.float32), 5)
     assert end.floored > 0 and end.stars.dt.min() >= 2.0**-23
     assert np.isfinite(end.stars.x).all()
 
@@ -268,27 +268,27 @@ def test_a_tracer_bound_to_a_star_is_followed_as_that_star(x64):
     relative[0], relative[4] = r, np.sqrt(2 / r * np.array([0.99 * 0.3, 0.99 * 0.2, 1.01 * 0.2, 0]))
     host = jnp.array([0, 1, 1, 3], jnp.int32)
     bodies = SimpleNamespace(x=jnp.asarray(tracers), s=jnp.asarray(relative), host=host)
-    got = Hermite().followed(SimpleNamespace(tracers=bodies, m=jnp.asarray(m)), stars)
+    got = Hermite().tracer_states(SimpleNamespace(tracers=bodies, m=jnp.asarray(m)), stars)
     np.testing.assert_array_equal(got[:, :2], stars[:, :2])
     np.testing.assert_array_equal(got[:, 2:], tracers[:, 2:])
 
 
-def by_hand(spec, stars, m, t, dt, tracers=None):
+def make_state(spec, stars, m, t, dt, tracers=None):
     """Make a state at time `t` of the interval, with equal steps `dt` and unevaluated forces."""
-    each = lambda value, group: jnp.full(group.shape[1], value)
-    none = lambda group: jnp.zeros((6, group.shape[1]))
+    fill_group = lambda value, group: jnp.full(group.shape[1], value)
+    no_force = lambda group: jnp.zeros((6, group.shape[1]))
     tracers = stars[:, :0] if tracers is None else tracers
-    times = lambda group: {"t": each(t, group), "dt": each(dt, group)}
+    times = lambda group: {"t": fill_group(t, group), "dt": fill_group(dt, group)}
     count = jnp.zeros((), jnp.int32)
     host = jnp.full(tracers.shape[1], m.size, jnp.int32)
     return hermite.State(
-        stars=Population(x=stars, a=none(stars), **times(stars)),
+        stars=Population(x=stars, a=no_force(stars), **times(stars)),
         tracers=Tracers(
-            x=tracers, a=none(tracers), s=none(tracers), past=none(tracers),
-            gap=each(0.0, tracers), host=host, **times(tracers),
+            x=tracers, a=no_force(tracers), s=no_force(tracers), past=no_force(tracers),
+            gap=fill_group(0.0, tracers), host=host, **times(tracers),
         ),
         origin=(), blocks=count, steps=jnp.zeros(2), floored=count,
-        pairs=ks_pairs.empty(spec.pairing, m), refused=count,
+        pairs=ks_pairs.init_pairs(spec.pairing, m), refused=count,
     )  # fmt: skip
 
 
@@ -303,14 +303,14 @@ def test_stars_of_a_pair_are_where_they_are_and_not_at_its_centre(x64):
 
     @partial(jax.jit, compiler_options=RUN_ONCE)
     def points(centre, m):
-        state, one = by_hand(spec, centre, m, 1.0, 0.25), jnp.float64(1.0)
+        state, one = make_state(spec, centre, m, 1.0, 0.25), jnp.float64(1.0)
         masses = m[jnp.array([0, 2])]
         pair = replace(
-            state.pairs.one(jnp.int32(0)), first=jnp.int32(0), second=jnp.int32(2), m=masses,
-            share=masses / 0.7, orbit=ks.regularised(apart[:3], apart[3:], masses.sum()),
+            state.pairs.get_pair(jnp.int32(0)), first=jnp.int32(0), second=jnp.int32(2), m=masses,
+            share=masses / 0.7, orbit=ks.from_cartesian(apart[:3], apart[3:], masses.sum()),
             t=one, ready=one,
         )  # fmt: skip
-        pairs = replace(state.pairs, columns=state.pairs.holding(jnp.int32(0), pair))
+        pairs = replace(state.pairs, columns=state.pairs.set_pair(jnp.int32(0), pair))
         return spec.points(replace(state, pairs=pairs))
 
     got = points(jnp.asarray(centre), jnp.asarray(m))
@@ -324,10 +324,10 @@ def test_steps_below_the_floor_are_counted_of_stars_and_of_tracers(x64):
 
     @partial(jax.jit, compiler_options=RUN_ONCE)
     def block(stars, tracers):
-        state = by_hand(spec, stars, m, 0.0, 0.25, tracers)
+        state = make_state(spec, stars, m, 0.0, 0.25, tracers)
         packing = scheduler.Packing(state.tracers)
         schedule = scheduler.open_schedule(packing, state.tracers, (spec.tile, spec.bulk))
-        return spec.block(state, packing, schedule, (), jnp.float64(0.25))[0]
+        return spec.advance_block(state, packing, schedule, (), jnp.float64(0.25))[0]
 
     end = block(jnp.asarray(stars), jnp.asarray(1.5 * stars))
     assert end.blocks == 1 and end.floored == 8

@@ -14,7 +14,7 @@ from jaxgpu.physics.nbody.clusters import scheduler
 from jaxgpu.physics.nbody.clusters.scheduler import change_if
 
 COUNT, WIDTHS = 1500, (4, 64)
-BY_PAGES = partial(scheduler.schedule_by_pages, widths=WIDTHS)
+BY_PAGES = partial(scheduler.advance_by_pages, widths=WIDTHS)
 
 
 @pytree
@@ -33,7 +33,7 @@ def bodies(steps):
 
 
 @partial(jax.jit, static_argnames="form")
-def passed(group, form=BY_PAGES):
+def run_blocks(group, form=BY_PAGES):
     """Advance all bodies from 0 to 1 in blocks; return the reported moves and floored moves."""
     packing = scheduler.Packing(group)
 
@@ -42,7 +42,7 @@ def passed(group, form=BY_PAGES):
         seen = old.seen + jnp.stack([jnp.ones_like(now), now])
         return Bodies(seen, old.again, now, old.dt), some % 2 == 1
 
-    odd = lambda new: new.seen[0] % 2 == 1
+    is_odd = lambda new: new.seen[0] % 2 == 1
 
     def second(total):
         def move(some, old):
@@ -54,7 +54,7 @@ def passed(group, form=BY_PAGES):
     def block(carry):
         schedule, _, counts = carry
         now = jnp.min(schedule.soonest)
-        given = packing, now, move, (odd, second)
+        given = packing, now, move, (is_odd, second)
         schedule, total, low = form(*given, schedule=schedule)
         return schedule, now, counts + jnp.stack([total, low])
 
@@ -68,7 +68,7 @@ def test_everyone_moves_at_each_of_its_times_and_nobody_else(seed):
     """A body of step 2^-k moves 2^k times, with a known sum; one that waits never moves."""
     depth = np.random.default_rng(seed).geometric(0.3, COUNT) - 1
     steps = np.where(depth > 7, np.inf, 0.5 ** np.minimum(depth, 7))
-    end, counts = passed(bodies(steps))
+    end, counts = run_blocks(bodies(steps))
     moves = np.where(depth > 7, 0, 2.0 ** np.minimum(depth, 7))
     np.testing.assert_array_equal(end.seen[0], moves)
     np.testing.assert_allclose(end.seen[1], (moves + 1) / 2 * (moves > 0), rtol=1e-6)
@@ -76,18 +76,20 @@ def test_everyone_moves_at_each_of_its_times_and_nobody_else(seed):
     np.testing.assert_array_equal(counts, [moves.sum(), moves[1::2].sum()])
 
 
-@pytest.mark.parametrize("form", [scheduler.schedule_at_once, scheduler.schedule_in_wide_tiles])
+@pytest.mark.parametrize("form", [scheduler.advance_all, scheduler.advance_wide_tiles])
 def test_the_forms_for_accelerators_move_whom_the_form_for_cpus_moves(form):
     depth = np.random.default_rng(0).geometric(0.3, COUNT) - 1
     group = bodies(np.where(depth > 5, np.inf, 0.5 ** np.minimum(depth, 5)))
-    for got, want in zip(jax.tree.leaves(passed(group, form)), jax.tree.leaves(passed(group))):
+    for got, want in zip(
+        jax.tree.leaves(run_blocks(group, form)), jax.tree.leaves(run_blocks(group))
+    ):
         np.testing.assert_array_equal(got, want)
 
 
 def test_one_of_them_alone_is_found_on_the_last_page():
     steps = np.full(COUNT, np.inf)
     steps[-1] = 0.25
-    end, counts = passed(bodies(np.where(np.isinf(steps), 1.0, steps)))
+    end, counts = run_blocks(bodies(np.where(np.isinf(steps), 1.0, steps)))
     assert end.seen[0, -1] == 4 and (end.seen[0, :-1] == 1).all()
     assert counts[0] == 4 + COUNT - 1
 
@@ -129,19 +131,19 @@ def test_neighbours_in_one_row_and_at_its_ends_are_found():
 
 
 @jax.jit
-def counted(due):
+def count_moves(due):
     """Return how often each body moved, and how many reported a floored step: the odd ones."""
     move = lambda some, times: (times + 1, some % 2 == 1)
     return scheduler.advance_group(jnp.zeros(37, jnp.int32), due, move, 4)
 
 
 @jax.jit
-def counted_at_once(due):
+def count_moves_at_once(due):
     move = lambda some, times: (times + 1, some % 2 == 1)
-    return scheduler.group_at_once(move, jnp.zeros(37, jnp.int32), due)
+    return scheduler.advance_whole_group(move, jnp.zeros(37, jnp.int32), due)
 
 
-@pytest.mark.parametrize("form", [counted, counted_at_once])
+@pytest.mark.parametrize("form", [count_moves, count_moves_at_once])
 @given(due=st.lists(st.booleans(), min_size=37, max_size=37))
 @settings(deadline=None, max_examples=50)
 def test_who_is_due_is_moved_once(form, due):
@@ -151,17 +153,17 @@ def test_who_is_due_is_moved_once(form, due):
 
 
 @jax.jit
-def changed(condition, value):
+def square_if(condition, value):
     return change_if(condition, lambda old: {"x": old["x"] ** 2, "k": old["k"] + 1}, value)
 
 
 @pytest.mark.parametrize("condition", [True, False])
 def test_changes_once_or_not_at_all(condition):
     x, k = jnp.array([2.0, -3.0]), jnp.int32(4)
-    got, way = jax.jvp(lambda x: changed(condition, {"x": x, "k": k})["x"], (x,), (jnp.ones(2),))
+    got, way = jax.jvp(lambda x: square_if(condition, {"x": x, "k": k})["x"], (x,), (jnp.ones(2),))
     np.testing.assert_array_equal(got, [4.0, 9.0] if condition else x)
     np.testing.assert_array_equal(way, [4.0, -6.0] if condition else [1.0, 1.0])
-    assert changed(condition, {"x": x, "k": k})["k"] == 4 + condition
+    assert square_if(condition, {"x": x, "k": k})["k"] == 4 + condition
 
 
 def test_each_of_a_batch_for_itself():
@@ -203,7 +205,7 @@ def test_the_many_move_in_tiles_of_two_sizes_and_the_few_in_one(count, large):
 
         schedule = scheduler.open_schedule(packing, group, WIDTHS)
         now = jnp.min(schedule.soonest)
-        return scheduler.schedule_in_wide_tiles(packing, now, move, None, schedule)
+        return scheduler.advance_wide_tiles(packing, now, move, None, schedule)
 
     jax.eval_shape(block, like)
     least = min(widths)
@@ -218,7 +220,7 @@ def test_a_tile_is_no_wider_than_its_group():
         widths.append(index.size)
         return old, index < 0
 
-    of = lambda group, due: scheduler.group_in_tiles(move, 16, group, due)
+    tile_group = lambda group, due: scheduler.advance_group_tiles(move, 16, group, due)
     for count in (1, 5, 16, 40):
-        jax.eval_shape(of, jnp.zeros((2, count)), jnp.zeros(count, bool))
+        jax.eval_shape(tile_group, jnp.zeros((2, count)), jnp.zeros(count, bool))
     assert widths == [1, 5, 16, 16]

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from field_shapes import check_shapes
 from nbody_inputs import halves
-from shapes import check_shapes
 
 from jaxgpu.physics.nbody.clusters import Hermite, Tracers, tracers
 from jaxgpu.physics.nbody.orbits import kepler
@@ -31,10 +31,10 @@ def orbit(e, times):
 def derivatives(x):
     """Return acceleration, jerk, snap and crackle [12, K] of states [6, K] about a unit mass."""
     pull = lambda x: -x[:3] / (jnp.sum(x[:3] ** 2, 0) ** 1.5)[None]
-    along = lambda f: lambda x: jax.jvp(f, (x,), (jnp.concatenate([x[3:], pull(x)]),))[1]
+    path_slope = lambda f: lambda x: jax.jvp(f, (x,), (jnp.concatenate([x[3:], pull(x)]),))[1]
     chain = [pull]
     for _ in range(3):
-        chain.append(along(chain[-1]))
+        chain.append(path_slope(chain[-1]))
     return jnp.concatenate([f(x) for f in chain])
 
 
@@ -61,24 +61,26 @@ def test_a_polynomial_of_degree_five_is_followed_exactly(x64, seed):
     random = np.random.default_rng(seed)
     p = [np.polynomial.Polynomial(random.normal(size=6)) for _ in range(3)]
     g, h = random.uniform(0.1, 0.4), 0.25
-    at = lambda t, *orders: jnp.array([q.deriv(k)(t) if k else q(t) for k in orders for q in p])
+    derivs_at = lambda t, *orders: jnp.array(
+        [q.deriv(k)(t) if k else q(t) for k in orders for q in p]
+    )
     start = np.zeros(6)
     old = Tracers(
         jnp.asarray(start)[:, None],
-        at(0.0, 0, 1)[:, None],
-        at(0.0, 2, 3)[:, None],
-        at(-g, 0, 1)[:, None],
+        derivs_at(0.0, 0, 1)[:, None],
+        derivs_at(0.0, 2, 3)[:, None],
+        derivs_at(-g, 0, 1)[:, None],
         jnp.array([g]),
         jnp.zeros(1),
         jnp.full(1, h),
         jnp.ones(1, jnp.int32),
     )
     spec = Hermite(interval=1.0)
-    new, _ = tracers.corrected(spec, old, at(h, 0, 1)[:, None], jnp.asarray(h))
+    new, _ = tracers.correct(spec, old, derivs_at(h, 0, 1)[:, None], jnp.asarray(h))
     v = [q.integ(1)(h) - q.integ(1)(0) for q in p]
     x = [q.integ(2)(h) - q.integ(2)(0) - h * q.integ(1)(0) for q in p]
     np.testing.assert_allclose(new.x[:, 0], x + v, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(new.s[:, 0], at(h, 2, 3), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(new.s[:, 0], derivs_at(h, 2, 3), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -109,7 +111,7 @@ def test_a_step_much_longer_ago_is_forgotten(x64):
     new = {}
     for gap in (0.0, 0.49, 0.51, 1.0):
         old = Tracers(zero, zero, zero, zero + 3, gap * one, 0 * one, one / 8, alone)
-        new[gap] = np.asarray(tracers.corrected(spec, old, f, jnp.asarray(0.125))[0].x)
+        new[gap] = np.asarray(tracers.correct(spec, old, f, jnp.asarray(0.125))[0].x)
     np.testing.assert_array_equal(new[0.0], new[0.51])
     np.testing.assert_array_equal(new[0.0], new[1.0])
     assert (new[0.49] != new[0.0]).all()
@@ -141,12 +143,19 @@ def test_prediction_is_the_taylor_series_to_the_crackle(x64):
     derivatives = np.random.default_rng(5).normal(size=(6, 3, 4))
     x, v, a, j, s, c = derivatives
     t, interval, now = np.array([0.0, 0.25, 0.375, 0.5]), 1.4, 0.5
-    both = lambda p, q: jnp.asarray(np.concatenate([p, q]))
+    stack_xv = lambda p, q: jnp.asarray(np.concatenate([p, q]))
     one = jnp.ones(4)
     group = Tracers(
-        both(x, v), both(a, j), both(s, c), both(a, j), one, jnp.asarray(t), one, one.astype(int)
+        stack_xv(x, v),
+        stack_xv(a, j),
+        stack_xv(s, c),
+        stack_xv(a, j),
+        one,
+        jnp.asarray(t),
+        one,
+        one.astype(int),
     )
-    got = tracers.predicted(Hermite(interval=interval), group, jnp.float64(now))
+    got = tracers.predict(Hermite(interval=interval), group, jnp.float64(now))
     h = interval * (now - t)
     position = x + h * v + h**2 / 2 * a + h**3 / 6 * j + h**4 / 24 * s + h**5 / 120 * c
     velocity = v + h * a + h**2 / 2 * j + h**3 / 6 * s + h**4 / 24 * c

@@ -13,7 +13,7 @@ pull = jax.jit(hilo.pull)
 U = 2.0**-24
 
 
-def far_away(seed, count):
+def moving_pairs(seed, count):
     """Make moving bodies around (100, 100, 100), every second one near the previous one."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(6, count)) + 100
@@ -21,7 +21,7 @@ def far_away(seed, count):
     return x, random.uniform(0.1, 1, count).astype(np.float32)
 
 
-def by_definition(x, m):
+def direct_pull(x, m):
     """Return acceleration and jerk [6, N] of all bodies by all, in extended precision."""
     x, m = np.asarray(x, np.longdouble), np.asarray(m, np.longdouble)
     d, w = (x[k : k + 3, None] - x[k : k + 3, :, None] for k in (0, 3))
@@ -51,10 +51,10 @@ def bounds(x, m):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_keeps_the_pull_of_close_pairs_far_from_the_origin(x64, seed):
-    x, m = far_away(seed, 20)
+    x, m = moving_pairs(seed, 20)
     both = hilo.split(jnp.asarray(x))
-    got = np.asarray(hilo.joined(pull(both, both, jnp.asarray(m))))
-    want = by_definition(x, m)
+    got = np.asarray(hilo.join(pull(both, both, jnp.asarray(m))))
+    want = direct_pull(x, m)
     assert (np.abs(got - want) < bounds(x, m)).all()
     # Without the lower parts, the closest pairs have no correct digit.
     alone = jax.jit(pairs.pull)(both[0], both[0], jnp.asarray(m))
@@ -66,7 +66,7 @@ def test_long_sums_are_added_in_pairs(x64):
     random = np.random.default_rng(0)
     x, m = random.normal(size=(6, 10_000)), masses(10_000, 0).astype(np.float32)
     some = hilo.split(jnp.asarray(x[:, :16]))
-    got = hilo.joined(pull(some, hilo.split(jnp.asarray(x)), jnp.asarray(m), 0.1))
+    got = hilo.join(pull(some, hilo.split(jnp.asarray(x)), jnp.asarray(m), 0.1))
     want = pairs.pull(jnp.asarray(x[:, :16]), jnp.asarray(x), jnp.asarray(m, jnp.float64), 0.1)
     off = np.linalg.norm(np.reshape(got - want, (2, 3, -1)), axis=1)
     size = np.linalg.norm(np.reshape(want, (2, 3, -1)), axis=1)
@@ -86,7 +86,7 @@ def test_a_sum_in_pairs_keeps_what_rounding_drops():
 
 def test_split_keeps_forty_eight_bits(x64):
     x = jnp.asarray(np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-10, 10, 0.02))
-    assert (np.abs(hilo.joined(hilo.split(x)) - x) <= 2.0**-48 * np.abs(x)).all()
+    assert (np.abs(hilo.join(hilo.split(x)) - x) <= 2.0**-48 * np.abs(x)).all()
     with pytest.raises(TypeError, match=r"hilo.split: x is float32; must be float64"):
         hilo.split(x.astype(jnp.float32))
 

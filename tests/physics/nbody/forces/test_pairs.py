@@ -14,7 +14,7 @@ def case(seed, dtype):
     return draw(2, 6, 3), random.uniform(0.1, 1, 6).astype(dtype), draw(2, 3, 5)
 
 
-of_few, pull = jax.jit(pairs.pull_of_few), jax.jit(pairs.pull)
+of_few, pull = jax.jit(pairs.batched_pull), jax.jit(pairs.pull)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
@@ -81,8 +81,8 @@ def test_pull_is_the_sum_over_pairs(x64, seed, softening, dtype):
 def test_the_jerk_is_the_rate_of_the_acceleration(x64):
     x, sources, m = points(1, 4), points(2, 6), masses(3, 6)
     drift = lambda p: jnp.concatenate([p[3:], jnp.zeros_like(p[3:])])
-    both = lambda x, s: pairs.pull(x, s, m, 0.1)
-    found = jax.jit(lambda x, s: jax.jvp(both, (x, s), (drift(x), drift(s))))(x, sources)
+    soft_pull = lambda x, s: pairs.pull(x, s, m, 0.1)
+    found = jax.jit(lambda x, s: jax.jvp(soft_pull, (x, s), (drift(x), drift(s))))(x, sources)
     np.testing.assert_allclose(found[0][3:], found[1][:3], rtol=1e-12)
 
 
@@ -100,7 +100,7 @@ def test_targets_in_tiles_are_targets(x64, count):
     assert (off <= 2e-15 * size).all()
 
 
-def plain(x, sources, m, softening):
+def plain_pull(x, sources, m, softening):
     """Compute the same by broadcasting, which JAX differentiates by itself."""
     d, w = (sources[k : k + 3, None] - x[k : k + 3, :, None] for k in (0, 3))
     r2 = jnp.sum(d * d, 0) + softening**2
@@ -108,13 +108,13 @@ def plain(x, sources, m, softening):
     return jnp.concatenate([jnp.sum(p[None] * d, 2), jnp.sum(p[None] * (w - q[None] * d), 2)])
 
 
-def ways(f):
+def all_modes(f):
     """Return all derivatives of a pull in its points [6, K], by every mode; compiled once."""
     f = lambda *given, f=f: f(*given, 0.2)
     total = lambda x, *rest: jnp.sum(jnp.sin(f(x, *rest)))
-    many = lambda x, *rest: jnp.sum(jax.vmap(total, (0, None, None))(x, *rest))
+    batch_total = lambda x, *rest: jnp.sum(jax.vmap(total, (0, None, None))(x, *rest))
 
-    def fall(x, *rest):
+    def path_total(x, *rest):
         return total(
             jax.lax.scan(lambda x, _: (x + 0.01 * f(x, *rest), None), x, None, length=3)[0], *rest
         )
@@ -125,15 +125,15 @@ def ways(f):
             jax.jvp(f, args, tangents)[1],
             *jax.vjp(f, *args)[1](ct),
             jax.vmap(jax.grad(total), (0, None, None))(both, *args[1:]),
-            jax.grad(many)(both, *args[1:]),
-            jax.grad(fall)(*args),
+            jax.grad(batch_total)(both, *args[1:]),
+            jax.grad(path_total)(*args),
             jax.hessian(total)(*args),
         ]
 
     return jax.jit(all_ways, compiler_options={"xla_backend_optimization_level": 0})
 
 
-OURS, THEIRS = ways(pairs.pull), ways(plain)
+OURS, THEIRS = all_modes(pairs.pull), all_modes(plain_pull)
 
 
 @pytest.mark.slow
@@ -150,8 +150,8 @@ def test_derivatives_of_a_batch_are_those_of_each(x64):
     given = [points(0, 8).reshape(2, 6, 4), points(1, 10).reshape(2, 6, 5), masses(2, 10)]
     given[2] = given[2].reshape(2, 5)
     ways = [q[::-1] for q in given]
-    along = lambda *args: jax.jvp(pairs.pull, args[:3], args[3:])[1]
-    together, one = jax.jit(jax.vmap(along))(*given, *ways), jax.jit(along)
+    pull_slope = lambda *args: jax.jvp(pairs.pull, args[:3], args[3:])[1]
+    together, one = jax.jit(jax.vmap(pull_slope))(*given, *ways), jax.jit(pull_slope)
     for i in range(2):
         alone = one(*(q[i] for q in (*given, *ways)))
         np.testing.assert_allclose(together[i], alone, rtol=1e-11, atol=1e-11)

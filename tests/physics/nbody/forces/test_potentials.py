@@ -111,7 +111,7 @@ def test_scales_to_any_units(x64):
     scale = units.Scale(mass=2e4, length=5.0)
     x = np.array([3.0, -6.0, 1.0])  # kpc
     want = jax.jit(potentials.milky_way().pull)(x)  # (km/s)^2 / kpc
-    got = jax.jit(potentials.milky_way_in(scale).pull)(x * 1000 / scale.length)
+    got = jax.jit(potentials.scaled_milky_way(scale).pull)(x * 1000 / scale.length)
     np.testing.assert_allclose(got * scale.velocity**2 / scale.length * 1000, want, rtol=1e-12)
 
 
@@ -151,15 +151,19 @@ def test_derivatives_along_a_path_are_those_in_time(x64):
     """The path has position x + v t + a t^2 / 2; compare with differences."""
     field = potentials.milky_way(1.0, 1.0)
     x, v, a = np.array([1.0, 0.3, -0.2]), np.array([-0.4, 0.9, 0.3]), np.array([0.5, -0.2, 0.1])
-    pull, jerk, snap = jax.jit(partial(potentials.derivatives, field))(x, v, a)
+    pull, jerk, snap = jax.jit(partial(potentials.pull_derivatives, field))(x, v, a)
     alone = jax.jit(field.pull)
-    at = lambda t: np.asarray(alone(x + t * v + t * t / 2 * a))
+    pull_at = lambda t: np.asarray(alone(x + t * v + t * t / 2 * a))
     h = 1e-3
-    np.testing.assert_allclose(pull, at(0.0), rtol=1e-14)
+    np.testing.assert_allclose(pull, pull_at(0.0), rtol=1e-14)
     np.testing.assert_allclose(
-        jerk, (8 * (at(h) - at(-h)) - at(2 * h) + at(-2 * h)) / (12 * h), rtol=1e-8
+        jerk,
+        (8 * (pull_at(h) - pull_at(-h)) - pull_at(2 * h) + pull_at(-2 * h)) / (12 * h),
+        rtol=1e-8,
     )
-    bend = (-at(2 * h) + 16 * at(h) - 30 * at(0.0) + 16 * at(-h) - at(-2 * h)) / (12 * h * h)
+    bend = (
+        -pull_at(2 * h) + 16 * pull_at(h) - 30 * pull_at(0.0) + 16 * pull_at(-h) - pull_at(-2 * h)
+    ) / (12 * h * h)
     np.testing.assert_allclose(snap, bend, rtol=1e-6)
 
 

@@ -22,7 +22,7 @@ def system(seed, n=4):
 
 newton, einstein, conserved = (
     jax.jit(f)
-    for f in (relativity.newton, relativity.einstein_infeld_hoffmann, relativity.conserved)
+    for f in (relativity.newton, relativity.einstein_infeld_hoffmann, relativity.invariants)
 )
 
 
@@ -64,7 +64,7 @@ def test_equations_of_motion_are_those_of_the_lagrangian(x64, seed):
         gaps.append(np.abs(ours - euler_lagrange(x, v, gm, light)).max())
         sizes.append(np.abs(ours - newton(x, gm)).max())
     order = np.log2(np.divide(gaps[:-1], gaps[1:]))
-    np.testing.assert_allclose(order, 4, atol=0.15)  # the next order is dropped, nothing of ours
+    np.testing.assert_allclose(order, 4, atol=0.15)  # only the next order is dropped
     np.testing.assert_allclose(np.log2(np.divide(sizes[:-1], sizes[1:])), 2, atol=0.05)
 
 
@@ -91,8 +91,8 @@ def test_conserved_quantities_do_not_change_along_the_motion(x64):
     @jax.jit
     def rate(light):
         a = relativity.einstein_infeld_hoffmann(x, v, gm, light)
-        kept = lambda x, v: relativity.conserved(x, v, gm, light)
-        slopes = jax.tree.leaves(jax.jvp(kept, (jnp.asarray(x), jnp.asarray(v)), (v, a))[1])
+        invariants = lambda x, v: relativity.invariants(x, v, gm, light)
+        slopes = jax.tree.leaves(jax.jvp(invariants, (jnp.asarray(x), jnp.asarray(v)), (v, a))[1])
         return jnp.max(jnp.stack([jnp.max(jnp.abs(slope)) for slope in slopes]))
 
     rates = [rate(LIGHT), rate(2 * LIGHT)]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody.forces import pairs, snaps, sums
+from jaxgpu.physics.nbody.forces import pair_sums, pairs, snaps
 
 
 def terms(t, s):
@@ -13,7 +13,7 @@ def terms(t, s):
     return [t[0] * s[2] + t[1] * s[1], jnp.cos(t[2] + s[0])]
 
 
-total = jax.jit(lambda targets, sources: sums.summed(terms, targets, sources, 2))
+total = jax.jit(lambda targets, sources: pair_sums.sum_sources(terms, targets, sources, 2))
 
 
 @pytest.mark.parametrize("count", [3, 515])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgpu.devices import kernels
-from jaxgpu.physics.nbody.forces import hilo, pairs, powers, snaps, sums, tiles
+from jaxgpu.physics.nbody.forces import hilo, pair_kernels, pair_sums, pairs, powers, snaps
 
 # The terms of each sum: rows of targets and of sources, outputs.
 SUMS = {
@@ -40,20 +40,20 @@ def case(name, counts, dtype, softening=0.0):
     cast = lambda group: [a.astype(dtype) for a in group]
     given = terms, outputs, cast(targets), cast(sources), numbers.astype(dtype)
     wide = [[np.asarray(a, np.float64) for a in group] for group in given[2:4]]
-    want = jax.jit(partial(summed, terms, outputs))(*wide, numbers)
+    want = jax.jit(partial(sum_terms, terms, outputs))(*wide, numbers)
     return given, np.asarray(want)
 
 
-def summed(terms, outputs, targets, sources, numbers):
-    here = lambda t, s: terms(t, s, list(numbers), powers.inverse_powers)
-    return sums.summed(here, targets, sources, outputs)
+def sum_terms(terms, outputs, targets, sources, numbers):
+    bind_terms = lambda t, s: terms(t, s, list(numbers), powers.inverse_powers)
+    return pair_sums.sum_sources(bind_terms, targets, sources, outputs)
 
 
 def run(kernel, given):
     return jax.jit(partial(kernel, *given[:2], interpret=True))(*given[2:])
 
 
-def close(got, want, eps):
+def assert_close(got, want, eps):
     """Compare to some hundred roundings of a row's maximum: terms of close pairs cancel."""
     scale = np.abs(want).max(-1, keepdims=True)
     assert (np.abs(np.asarray(got, float) - want) < 300 * eps * scale).all()
@@ -73,7 +73,7 @@ GPU = [
 def test_a_gpu_adds_what_a_cpu_adds(x64, name, softening, dtype):
     """Use two parts of the sources, neither a multiple of any block size."""
     given, want = case(name, (3, 66), dtype, softening)
-    close(run(tiles.on_gpu, given), want, jnp.finfo(dtype).eps)
+    assert_close(run(pair_kernels.on_gpu, given), want, jnp.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("name", ["pull", *SLOW])
@@ -81,7 +81,7 @@ def test_a_gpu_adds_what_a_cpu_adds(x64, name, softening, dtype):
 def test_a_tpu_adds_what_a_cpu_adds(x64, name, softening):
     """Use more than one block of targets and of sources."""
     given, want = case(name, (300, 1100), jnp.float32, softening)
-    close(run(tiles.on_tpu, given), want, 2.0**-23)
+    assert_close(run(pair_kernels.on_tpu, given), want, 2.0**-23)
 
 
 @pytest.mark.slow
@@ -93,17 +93,19 @@ def test_pairs_of_float32_stand_for_float64(x64, name):
     for group in (targets, sources):
         group[0][:3] += 100
     sources[0][:, 2:5] = targets[0][:, 2:5] + 1e-4 * sources[0][:, 5:8]
-    want = np.asarray(jax.jit(partial(summed, terms, outputs))(targets, sources, numbers))
+    want = np.asarray(jax.jit(partial(sum_terms, terms, outputs))(targets, sources, numbers))
     apart = 9 if name == "snap" else 6
-    got = run(partial(tiles.in_pairs, tiles.on_tpu, apart=apart), given)
+    got = run(partial(pair_kernels.sum_float64, pair_kernels.on_tpu, apart=apart), given)
     assert got.dtype == jnp.float64
-    close(got, want, 2.0**-23)
+    assert_close(got, want, 2.0**-23)
 
 
 def test_a_pair_of_numbers_keeps_what_rounding_drops():
     """Add parts of a sum in pairs, 1 and 2^-30 alternately, exactly to the last bit."""
     parts = jnp.tile(jnp.array([1.0, 2.0**-30], jnp.float32), 4)[:, None, None]
-    total = jax.jit(partial(tiles._sum_parts, exact=True))(jnp.concatenate([parts, 0 * parts], 1))
+    total = jax.jit(partial(pair_kernels._sum_parts, exact=True))(
+        jnp.concatenate([parts, 0 * parts], 1)
+    )
     assert float(total[0, 0, 0]) == 4 and float(total[1, 0, 0]) == 2.0**-28
 
 
@@ -114,7 +116,7 @@ def test_a_program_holds_one_kernel_a_platform(x64, dtype):
     program = lambda *given: jnp.sin(jax.jvp(pairs.pull, given, given)[1])
     for f in (pairs.pull, program):
         traced = jax.jit(f).trace(*shapes)
-        for platform, call in kernels.CALLS.items():
+        for platform, call in kernels.CALL_TARGETS.items():
             text = traced.lower(lowering_platforms=(platform,)).as_text()
             assert text.count(f"@{call}") == 1
     # With few targets, 32 programs have a share of the sources each.
@@ -146,5 +148,5 @@ def test_one_exported_program_runs_here_and_is_batched():
 def test_hilo_has_a_kernel_too():
     shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((2, 6, 9), (2, 6, 70), (70,))]
     traced = jax.jit(hilo.pull).trace(*shapes)
-    for platform, call in kernels.CALLS.items():
+    for platform, call in kernels.CALL_TARGETS.items():
         assert f"@{call}" in traced.lower(lowering_platforms=(platform,)).as_text()

@@ -161,7 +161,7 @@ def test_a_budget_finds_the_binaries(x64):
     np.testing.assert_allclose(got.binaries, sum(w[-1] for w in want), rtol=0.01)  # and wide ones
 
 
-nearest = jax.jit(diagnostics.nearest)
+nearest = jax.jit(diagnostics.nearest_star)
 
 
 @pytest.mark.parametrize("seed", range(5))

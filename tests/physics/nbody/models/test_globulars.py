@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxgpu.physics.nbody.models import globulars, lowered
+from jaxgpu.physics.nbody.models import globulars, king_models
 
 # galpy 1.12.1 over astropy, Orbit.from_name(..., ro=8, vo=220); its x points to the Sun: rotated.
 GALPY = {
@@ -57,7 +57,7 @@ def test_all_ten_are_complete_and_have_a_model(x64):
     assert all(c.core < c.half < c.tidal and 1e4 < c.mass < 3e6 for c in clusters)
     for alias in KNOWN:
         cluster = globulars.load(alias)
-        again = jax.jit(lowered.profile)(cluster.depth).concentration
+        again = jax.jit(king_models.profile)(cluster.depth).concentration
         assert abs(again - cluster.concentration) < 1e-6
 
 

@@ -10,9 +10,9 @@ from scipy.special import gammainc
 from scipy.stats import kstest
 
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import king, lowered
+from jaxgpu.physics.nbody.models import king, king_models
 
-profile = jax.jit(lowered.profile)
+profile = jax.jit(king_models.profile)
 draw = jax.jit(king, static_argnums=1)
 energy = jax.jit(diagnostics.energy)
 
@@ -53,13 +53,13 @@ def test_solves_poissons_equation(x64, depth):
 def test_the_virial_radius_of_an_even_sphere_is_five_sixths_of_its_own(x64):
     """The potential energy is U = -3 M^2 / 5 R."""
     part = np.linspace(0, 1, 2001)
-    even = lowered.Profile(depth=1 - part, r=2 * part, mass=3 * part**3)
+    even = king_models.Profile(depth=1 - part, r=2 * part, mass=3 * part**3)
     np.testing.assert_allclose(even.virial_radius, 2 * 5 / 6, rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_concentration_is_differentiable(x64):
-    slope = jax.jit(jax.grad(lambda w: lowered.profile(w).concentration))(5.0)
+    slope = jax.jit(jax.grad(lambda w: king_models.profile(w).concentration))(5.0)
     difference = (profile(5.001).concentration - profile(4.999).concentration) / 0.002
     assert abs(slope / difference - 1) < 1e-6
 
@@ -90,7 +90,7 @@ def test_speeds_follow_kings_distribution(x64):
     """Compare at one depth with the distribution function, by SciPy's special functions."""
     w = jnp.full(20000, 4.0)
     share = jnp.asarray((np.arange(20000) + 0.5) / 20000)
-    v = np.asarray(lowered._speeds(w, share))
+    v = np.asarray(king_models._speeds(w, share))
     grid = np.linspace(0, np.sqrt(8), 20001)
     density = (np.exp(4.0 - grid**2 / 2) - 1) * grid**2
     below = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])

@@ -8,7 +8,7 @@ from nbody_inputs import points
 from scipy.stats import kstest
 
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import binary_orbits, paired, plummer
+from jaxgpu.physics.nbody.models import add_companions, binary_orbits, plummer
 from jaxgpu.physics.nbody.orbits.elements import Elements
 
 
@@ -27,7 +27,7 @@ def test_pairs_keep_the_centres_and_are_found_again(x64):
     m = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2, 60))
     companions = m[:20] * 0.6
     orbit = binary_orbits(jax.random.key(1), 20, (1e-6, 1e-4))
-    *both, masses = map(np.asarray, jax.jit(paired)(x, v, m, companions, orbit))
+    *both, masses = map(np.asarray, jax.jit(add_companions)(x, v, m, companions, orbit))
     pairs = jax.jit(diagnostics.bound_pairs)(*both, masses)
     stars, start = points(both), points((x, v))
     assert stars.shape == (6, 80) and masses.shape == (80,)
@@ -46,7 +46,7 @@ def test_a_star_and_its_companion_move_about_where_the_star_was():
     turned = {"i": 0.3, "node": 1.0, "peri": 2.0, "mean": 0.5}
     orbit = Elements(a=jnp.array([0.2]), e=jnp.array([0.6]), **turned)
     orbit = jax.tree.map(lambda q: jnp.broadcast_to(jnp.float32(q), (1,)), orbit)
-    places, speeds, m = jax.jit(paired)(x, v, jnp.array([3.0, 2.0]), jnp.ones(1), orbit)
+    places, speeds, m = jax.jit(add_companions)(x, v, jnp.array([3.0, 2.0]), jnp.ones(1), orbit)
     np.testing.assert_array_equal(m, [3, 2, 1])
     for got, start in ((places, x), (speeds, v)):
         np.testing.assert_allclose(0.75 * got[0] + 0.25 * got[2], start[0], rtol=1e-5)
@@ -56,8 +56,8 @@ def test_a_star_and_its_companion_move_about_where_the_star_was():
 
 def test_refuses_more_companions_than_stars(x64):
     orbit = binary_orbits(jax.random.key(0), 3, (0.1, 0.2))
-    with pytest.raises(ValueError, match="paired: 3 companions of 2 stars"):
-        paired(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.ones(2), jnp.ones(3), orbit)
+    with pytest.raises(ValueError, match="add_companions: 3 companions of 2 stars"):
+        add_companions(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.ones(2), jnp.ones(3), orbit)
     with pytest.raises(
         ValueError, match="binary_orbits: a .*; must be the smallest and the largest"
     ):
@@ -67,5 +67,7 @@ def test_refuses_more_companions_than_stars(x64):
 def test_velocities_that_are_not_those_of_the_places_are_refused():
     orbit = binary_orbits(jax.random.key(0), 2, (1e-4, 1e-1))
     x, m = np.ones((8, 3), np.float32), np.ones(8, np.float32)
-    with pytest.raises(ValueError, match=r"paired: v has shape \[7, 3\]; it must be \[8, 3\]"):
-        paired(x, x[:7], m, m[:2], orbit)
+    with pytest.raises(
+        ValueError, match=r"add_companions: v has shape \[7, 3\]; it must be \[8, 3\]"
+    ):
+        add_companions(x, x[:7], m, m[:2], orbit)

@@ -10,7 +10,7 @@ from nbody_inputs import masses
 from scipy.stats import kstest
 
 from jaxgpu.physics.nbody.measure import diagnostics
-from jaxgpu.physics.nbody.models import plummer, virial
+from jaxgpu.physics.nbody.models import plummer, virialize
 
 A = 3 * np.pi / 16
 draw = jax.jit(plummer, static_argnums=1)
@@ -65,19 +65,19 @@ def test_virial_scaling_is_exact(x64):
     rng, cases = np.random.default_rng(0), [(0.2, 0.05), (0.0, 0.0)]
     m, bodies = rng.uniform(0.2, 3, 50), 7 * rng.normal(size=(2, 50, 3)) + 3
     options = {"xla_backend_optimization_level": 0}  # compiled once and run once
-    scaled = lambda x, v: [virial(x, v, m, *case) for case in cases]
-    found = jax.jit(scaled, compiler_options=options)(*bodies)
+    scale_cases = lambda x, v: [virialize(x, v, m, *case) for case in cases]
+    found = jax.jit(scale_cases, compiler_options=options)(*bodies)
     target = float(m.sum()) ** 2 / 2
     for (ratio, softening), (x, v) in zip(cases, found):
         kinetic, potential = energy_of(np.concatenate([x.T, v.T]), m, softening)
         np.testing.assert_allclose(potential, -target, rtol=1e-12)
         np.testing.assert_allclose(kinetic, ratio * target, rtol=1e-12)
         np.testing.assert_allclose([m @ x, m @ v], 0, atol=1e-12)
-    small = virial(*bodies.astype(np.float32), m.astype(np.float32), np.float64(0.5))
+    small = virialize(*bodies.astype(np.float32), m.astype(np.float32), np.float64(0.5))
     assert [q.dtype for q in small] == [np.float32] * 2  # a number of NumPy widens nothing
 
 
 def test_velocities_that_are_not_those_of_the_places_are_refused():
     x, m = np.eye(3, dtype=np.float32), np.ones(3, np.float32)
-    with pytest.raises(ValueError, match=r"virial: v has shape \[2, 3\]; it must be \[3, 3\]"):
-        virial(x, x[:2], m)
+    with pytest.raises(ValueError, match=r"virialize: v has shape \[2, 3\]; it must be \[3, 3\]"):
+        virialize(x, x[:2], m)

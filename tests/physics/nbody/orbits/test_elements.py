@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from conformance import gradients_are_finite
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 from jaxgpu.physics.nbody.orbits import elements
 
@@ -14,7 +14,7 @@ to_state, from_state = jax.jit(elements.to_state), jax.jit(elements.from_state)
 
 
 def orbits(seed, e=0.9, count=200):
-    return elements.uniform(jax.random.key(seed), count, (0.5, 30.0), e, 3.1)
+    return elements.sample_uniform(jax.random.key(seed), count, (0.5, 30.0), e, 3.1)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -64,7 +64,7 @@ def test_the_eccentricity_vector_points_to_the_pericentre(x64):
 
 
 def test_draws_fill_the_ranges(x64):
-    orbit = elements.uniform(jax.random.key(0), 5000, (2.0, 3.5), 0.1, 0.2)
+    orbit = elements.sample_uniform(jax.random.key(0), 5000, (2.0, 3.5), 0.1, 0.2)
     angles = ((angle, 0, 2 * np.pi) for angle in (orbit.node, orbit.peri, orbit.mean))
     for value, low, high in ((orbit.a, 2, 3.5), (orbit.e, 0, 0.1), (orbit.i, 0, 0.2), *angles):
         assert value.min() >= low and value.max() <= high

@@ -70,7 +70,7 @@ def test_matches_sixty_digits(x64, seed):
 
 @pytest.mark.slow
 def test_follows_the_mean_anomaly_for_a_thousand_turns(x64):
-    orbit = elements.uniform(jax.random.key(1), MANY, (0.5, 2.0), 0.95, 3.0)
+    orbit = elements.sample_uniform(jax.random.key(1), MANY, (0.5, 2.0), 0.95, 3.0)
     gm, dt = 2.5, np.full(MANY, 5000.0)
     state = jax.jit(elements.to_state)
     x, v = drift(*state(orbit, gm), gm, dt)
@@ -162,7 +162,7 @@ def test_three_rounds_reach_rounding_on_ellipses_that_are_not_narrow(x64, monkey
     a, start = 10 ** random.uniform(-1, 1, 500), random.uniform(-np.pi, np.pi, 500)
     end = start + random.uniform(-0.9, 0.9, 500) * np.pi  # eccentric anomalies
 
-    def at(E):
+    def state_at(E):
         minor, rate = np.sqrt(1 - e * e), np.sqrt(gm / a) / (1 - e * np.cos(E))
         x = a * np.array([np.cos(E) - e, minor * np.sin(E), 0 * E])
         return x.T, (rate * np.array([-np.sin(E), minor * np.cos(E), 0 * E])).T
@@ -170,9 +170,9 @@ def test_three_rounds_reach_rounding_on_ellipses_that_are_not_narrow(x64, monkey
     mean = lambda E: E - e * np.sin(E)
     monkeypatch.setattr(kepler, "_ROUNDS", 3)
     got = jax.jit(lambda *given: kepler.drift(*given))(
-        *at(start), gm, (mean(end) - mean(start)) * np.sqrt(a**3 / gm)
+        *state_at(start), gm, (mean(end) - mean(start)) * np.sqrt(a**3 / gm)
     )
-    for found, want, unit in zip(got, at(end), (a, np.sqrt(gm / a)), strict=True):
+    for found, want, unit in zip(got, state_at(end), (a, np.sqrt(gm / a)), strict=True):
         np.testing.assert_allclose(found / unit[:, None], want / unit[:, None], atol=1e-13, rtol=0)
 
 
@@ -185,7 +185,7 @@ def test_the_pericentre_of_every_conic_is_where_and_when_it_is(x64):
     x, v, gm = *np.zeros((2, MANY, 3)), 1.7
     x[:, 0], v[:, 1] = q, np.sqrt(gm * (1 + e) / q)
     later = np.resize([0.4, -3.0, 2.0, -0.3], MANY)
-    pericentre = jax.jit(kepler.pericentre)
+    pericentre = jax.jit(kepler.pericenter)
     time, distance = pericentre(*drift(x, v, gm, later), gm)
     np.testing.assert_allclose(time, -later, rtol=1e-12)
     np.testing.assert_allclose(distance, q, rtol=1e-12)

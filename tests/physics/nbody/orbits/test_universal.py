@@ -38,8 +38,8 @@ def test_far_arguments_of_stumpff_functions(x64):
 def test_each_lane_is_solved_between_its_bounds(x64):
     """Solve s + s^3 = t from a bad start of either sign; a start on the solution stays there."""
     flight = lambda s: (s + s**3, 1 + 3 * s * s, 6 * s)
-    settled = lambda s, step, error: jnp.abs(step) <= 1e-15 * jnp.abs(s)
+    is_settled = lambda s, step, error: jnp.abs(step) <= 1e-15 * jnp.abs(s)
     t = jnp.array([10.0, -30.0, 0.0, 2.0, 1e-6])
     start = jnp.array([1e3, 7.0, 3.0, 1.0, -1.0])
-    got = jax.jit(lambda t: universal.solve(flight, start, t, jnp.abs(t), settled, 60))(t)
+    got = jax.jit(lambda t: universal.solve(flight, start, t, jnp.abs(t), is_settled, 60))(t)
     np.testing.assert_allclose(got, [2.0, -3.0, 0.0, 1.0, 1e-6], rtol=1e-12, atol=1e-17)

@@ -11,8 +11,8 @@ from jaxgpu.physics.nbody.orbits import kepler
 from jaxgpu.physics.nbody.planets import encounters
 from jaxgpu.physics.nbody.planets.encounters import Moment
 
-stars_watched = jax.jit(encounters.watched)
-tracers_watched = jax.jit(encounters.watched_tracers)
+stars_watched = jax.jit(encounters.log_stars)
+tracers_watched = jax.jit(encounters.log_tracers)
 drift = jax.jit(kepler.drift)
 
 
@@ -40,7 +40,7 @@ def test_finds_flybys_between_two_moments(x64):
             for i, part in ((2 * k, -m[2 * k + 1] / gm), (2 * k + 1, m[2 * k] / gm)):
                 to[:, i] = part * state
                 to[0, i] += 1e4 * k
-    log = encounters.empty(8, jnp.zeros(()))
+    log = encounters.empty_log(8, jnp.zeros(()))
     stars = moment(10.0, start), moment(11.0, end)
     log = stars_watched(log, *stars, m, 0.1)
     got = encounters.table(log)
@@ -53,7 +53,7 @@ def test_finds_flybys_between_two_moments(x64):
         np.sqrt((m[2 * k] + m[2 * k + 1]) * (1 + e) / q) for k, (q, e, *_) in enumerate(passes[:3])
     ]
     np.testing.assert_allclose(got["speed"], speed, rtol=1e-7)
-    near = encounters.table(stars_watched(encounters.empty(8, jnp.zeros(())), *stars, m, 0.02))
+    near = encounters.table(stars_watched(encounters.empty_log(8, jnp.zeros(())), *stars, m, 0.02))
     assert near["body"].tolist() == [0, 2]
     # Test the same pairs with the first of each as a massless body.
     light = np.where(np.arange(8) % 2, m, 0)[1::2]
@@ -86,7 +86,7 @@ def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
         for t, y in zip(path.t_events[k], path.y_events[k])
     )
     want = [one for one in want if one[0] < 0.4]
-    log = encounters.empty(64, jnp.zeros(()))
+    log = encounters.empty_log(64, jnp.zeros(()))
     stars = np.concatenate([places, np.zeros((3, 8))])
     for t in np.arange(0, 2, 1 / 16):
         moments = t, t + 1 / 16
@@ -105,7 +105,7 @@ def test_misses_nothing_that_a_dense_look_at_massless_flights_sees(x64, seed):
 def test_an_overflow_is_an_error(x64):
     x, v = halves(sphere(0, 64))
     before, after = Moment(0.0, x, v), Moment(0.5, x + 0.5 * v, v)
-    log = encounters.empty(8, jnp.zeros(()))
+    log = encounters.empty_log(8, jnp.zeros(()))
     log = stars_watched(log, before, after, masses(64, 3, 64e-6), 1.0)
     with pytest.raises(
         RuntimeError, match=r"encounters.table: \d+ encounters, room for 8; give a cap"

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
+from field_shapes import check_shapes
 from nbody_inputs import figure_eight, pythagorean
-from shapes import check_shapes
 
 from jaxgpu.physics.nbody.planets import ensemble
 from jaxgpu.physics.nbody.planets.ensemble import Ensemble
@@ -18,7 +18,7 @@ energy = jax.jit(ensemble.energy)
 NONE = np.zeros((3, 3))
 
 
-def together(*systems):
+def join_systems(*systems):
     """Combine systems of equal size, each x [N, 3], v [N, 3], m [N], in one ensemble."""
     x, v, m = (np.stack([s[k] for s in systems]) for k in range(3))
     return Ensemble(dt=0.0).init(x, v, m)
@@ -49,7 +49,7 @@ def test_published_three_body_orbits(x64):
 
     The best codes agree on the positions of Pythagoras' bodies (Szebehely & Peters 1967).
     """
-    systems = together(figure_eight(), pythagorean())
+    systems = join_systems(figure_eight(), pythagorean())
     end = step(Ensemble(dt=np.array([6.32591398, 10.0])), systems)
     assert not end.unfinished.any()
     # The published digits of the orbit close it to 3e-8.
@@ -87,7 +87,7 @@ def test_balanced_pulls_do_not_stop_the_clock(x64):
     x = np.array([[1.0, 0, 0], [0, 0, 0], [-1, 0, 0]])
     v = np.array([[0, w, 0], [0, 0, 0], [0, -w, 0]])
     turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])  # so that nothing cancels exactly
-    lines = together((x, v, np.ones(3)), (x @ turn.T, v @ turn.T, np.ones(3)))
+    lines = join_systems((x, v, np.ones(3)), (x @ turn.T, v @ turn.T, np.ones(3)))
     end = step(Ensemble(dt=np.full(2, 2 * np.pi / w)), lines)
     assert (np.asarray(end.steps) < 30).all()
     np.testing.assert_allclose(end.x, lines.x, atol=1e-12)
@@ -120,13 +120,13 @@ def test_the_queue_is_invisible(x64):
 
 @pytest.mark.slow
 def test_what_is_out_of_steps_says_so(x64):
-    far = step(Ensemble(dt=np.full(2, 18.0), most=40), together(figure_eight(), pythagorean()))
+    far = step(Ensemble(dt=np.full(2, 18.0), most=40), join_systems(figure_eight(), pythagorean()))
     assert far.unfinished.all()
 
 
 @pytest.mark.slow
 def test_a_fall_into_each_other_ends_by_the_number_of_steps(x64):
-    head_on = together((pythagorean()[0][[0, 1]], NONE[:2], np.ones(2)))
+    head_on = join_systems((pythagorean()[0][[0, 1]], NONE[:2], np.ones(2)))
     falls = step(Ensemble(dt=1e3, lanes=1, most=2000), head_on)
     assert falls.unfinished.all()
 
@@ -142,11 +142,11 @@ def test_tangents_match_central_differences_and_rebound(x64):
     slope = (both(x + h * tangent)[0] - both(x - h * tangent)[0]) / (2 * h)
     np.testing.assert_allclose(got, slope, atol=1e-7 * np.abs(slope).max())
     for k in range(4):
-        theirs = varied(systems, tangent, k, 6.0)
+        theirs = vary_ias15(systems, tangent, k, 6.0)
         np.testing.assert_allclose(got[k], theirs, atol=1e-7 * np.abs(theirs).max())
 
 
-def varied(systems, tangent, k, span):
+def vary_ias15(systems, tangent, k, span):
     """Return a change of positions by REBOUND's first-order variational equations."""
     sim = rebound.Simulation()
     for m, x, v in zip(*(np.asarray(q[k]) for q in (systems.m, systems.x, systems.v))):
@@ -171,7 +171,7 @@ def test_wrong_shapes_are_refused():
 @pytest.mark.slow
 def test_a_time_that_is_none_is_never_finished(x64):
     """Times -1 and nan were once reported as reached; under `jit` they are unfinished."""
-    systems = together(figure_eight(), pythagorean())
+    systems = join_systems(figure_eight(), pythagorean())
     end = step(Ensemble(dt=np.array([-1.0, np.nan]), most=40), systems)
     assert end.unfinished.all()
     for bad in (-1.0, np.nan, np.inf):
@@ -180,7 +180,7 @@ def test_a_time_that_is_none_is_never_finished(x64):
 
 
 def test_two_steps_are_one_of_twice_the_time(x64):
-    systems = together(figure_eight(), pythagorean())
+    systems = join_systems(figure_eight(), pythagorean())
     half, full = (Ensemble(dt=np.full(2, t)) for t in (0.25, 0.5))
     twice, once = step(half, step(half, systems)), step(full, systems)
     np.testing.assert_allclose(twice.x, once.x, atol=1e-13)

@@ -35,7 +35,7 @@ def test_the_barycentre_of_all_is_the_origin():
 @pytest.mark.parametrize("years", [0, 10, 50, 100])
 def test_the_planets_are_where_kepler_would_look(x64, years):
     now = ephemeris.de440(ephemeris.J2000 + 365.25 * years)
-    x, v = (ephemeris.ecliptic(part[1:] - part[0]) for part in (now.x, now.v))
+    x, v = (ephemeris.to_ecliptic(part[1:] - part[0]) for part in (now.x, now.v))
     orbit = from_state(x, v, now.gm[0] + now.gm[1:])
     # Semi-major axes and eccentricities of Standish (1992), table 5.8.1, without Pluto.
     a = [0.38710, 0.72333, 1.00000, 1.52366, 5.20336, 9.53707, 19.19126, 30.06896]
@@ -47,7 +47,9 @@ def test_the_planets_are_where_kepler_would_look(x64, years):
 
 def test_axes_turn_and_turn_back():
     vector = np.random.default_rng(0).normal(size=(7, 3))
-    np.testing.assert_allclose(ephemeris.equatorial(ephemeris.ecliptic(vector)), vector, atol=1e-15)
+    np.testing.assert_allclose(
+        ephemeris.to_equatorial(ephemeris.to_ecliptic(vector)), vector, atol=1e-15
+    )
 
 
 def test_another_date_is_refused():

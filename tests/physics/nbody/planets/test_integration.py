@@ -9,7 +9,7 @@ import pytest
 from conformance import no_compile
 
 from jaxgpu.devices import mesh
-from jaxgpu.physics.nbody import shares
+from jaxgpu.physics.nbody import sharding
 from jaxgpu.physics.nbody.planets import Ensemble, integrate
 from jaxgpu.physics.nbody.planets.planetary import Planetary
 from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
@@ -51,10 +51,10 @@ def places(state):
 
 
 def measure_of(spec):
-    return spec.inertial if isinstance(spec, WisdomHolman) else places
+    return spec.to_inertial if isinstance(spec, WisdomHolman) else places
 
 
-def far(bound, state):
+def is_far(bound, state):
     return jnp.linalg.norm(state.x[1] - state.x[0]) > bound
 
 
@@ -96,7 +96,7 @@ def test_the_pure_twin_has_the_same_states(x64):
 @pytest.mark.slow
 def test_it_ends_where_it_is_told_and_goes_on_from_a_checkpoint(tmp_path):
     spec = specs()["wisdom-holman"]
-    left = integrate(spec, X, V, 4.0, measure=places, until=partial(far, 1.0001))
+    left = integrate(spec, X, V, 4.0, measure=places, until=partial(is_far, 1.0001))
     assert 1 < len(left.history) < 513
     apart = np.linalg.norm(left.history[:, 1] - left.history[:, 0], axis=1)
     assert apart[-1] > 1.0001 and (apart[:-1] <= 1.0001).all()
@@ -121,7 +121,7 @@ def test_wrong_calls_are_refused_in_a_sentence():
 
 @pytest.mark.slow
 def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
-    eight, spec = mesh.devices(8), specs()["planetary"]
+    eight, spec = mesh.make_mesh(8), specs()["planetary"]
     with pytest.raises(ValueError, match="^integrate: mesh for WisdomHolman, whose bodies all"):
         integrate(specs()["wisdom-holman"], X, V, 1.0, mesh=eight)
     with pytest.raises(ValueError, match="^integrate: mesh of 8 devices for 1 independent bodies"):
@@ -133,7 +133,7 @@ def test_meshes_that_do_not_fit_are_refused_in_a_sentence():
     with pytest.raises(ValueError, match=r"^Ensemble.partition: dt has shape \[8\]; over several"):
         spec = Ensemble(dt=np.full(8, 0.5, np.float32))
         state = spec.init(*(np.stack([q] * 8).astype(np.float32) for q in (X, V, GM)))
-        shares.spread("integrate", spec, state, eight)
+        sharding.shard_state("integrate", spec, state, eight)
 
 
 def pairs(count):
@@ -162,7 +162,7 @@ def test_systems_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
 @pytest.mark.slow
 def test_tracers_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
     """The massive bodies, which all devices move, are also bitwise equal on each."""
-    eight, how = mesh.devices(8), {"tracers": disc(), "measure": places}
+    eight, how = mesh.make_mesh(8), {"tracers": disc(), "measure": places}
     one = integrate(specs()["planetary"], X, V, 2.0, **how)
     many = integrate(specs()["planetary"], X, V, 2.0, mesh=eight, **how)
     jax.tree.map(np.testing.assert_array_equal, many.state, one.state)
@@ -176,6 +176,6 @@ def test_tracers_over_eight_devices_have_the_bits_of_one(x64, tmp_path):
     rest = integrate(specs()["planetary"], X, V, 2.0, mesh=eight, **how)
     assert rest.timing.compile == 0
     jax.tree.map(np.testing.assert_array_equal, rest.state, one.state)
-    program = jax.jit(shares.step, static_argnums=0)
+    program = jax.jit(sharding.step, static_argnums=0)
     text = program.lower(eight, specs()["planetary"], many.state).compile(RUN_ONCE).as_text()
     assert not any(word in text for word in ("all-reduce", "all-gather", "collective-permute"))

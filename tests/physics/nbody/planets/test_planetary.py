@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import rebound
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 from jaxgpu.physics.nbody.forces import relativity
 from jaxgpu.physics.nbody.orbits import elements
@@ -25,7 +25,7 @@ DT = 36.525
 to_state = jax.jit(elements.to_state)
 
 
-def spec(light=relativity.LIGHT, substeps=8, **control):
+def spec(light=relativity.SPEED_OF_LIGHT, substeps=8, **control):
     return Planetary(
         gm=START.gm,
         dt=np.asarray(DT),
@@ -38,12 +38,12 @@ def spec(light=relativity.LIGHT, substeps=8, **control):
 def belt(count, seed=0, e=0.3):
     if not count:
         return np.zeros((2, 0, 3))
-    orbits = elements.uniform(jax.random.key(seed), count, (2.0, 3.5), e, 0.2)
+    orbits = elements.sample_uniform(jax.random.key(seed), count, (2.0, 3.5), e, 0.2)
     x, v = to_state(orbits, START.gm[0])
     return np.asarray(x) + START.x[:1], np.asarray(v) + START.v[:1]
 
 
-def begun(what, tracers):
+def init_run(what, tracers):
     return what.init(START.x, START.v, tuple(tracers))
 
 
@@ -52,11 +52,11 @@ def walk(what, state, steps):
     return jax.lax.fori_loop(0, steps, lambda _, s: what.step(s), state)
 
 
-def gone(what, tracers, steps):
-    return walk(what, begun(what, tracers), steps)
+def run_steps(what, tracers, steps):
+    return walk(what, init_run(what, tracers), steps)
 
 
-def misses(state, years):
+def miss_by_name(state, years):
     end = ephemeris.de440(ephemeris.J2000 + 365.25 * years)
     far = np.linalg.norm(np.asarray(state.x) - end.x, axis=1) * ephemeris.AU
     return dict(zip(START.names, far))
@@ -69,12 +69,12 @@ def test_a_century_ends_where_jpl_has_it(x64):
     The bounds are measured errors against DE440, rounded up by a tenth; a wrong term of relative
     size 1e-9 would exceed them.
     """
-    einstein = misses(gone(spec(), belt(0), 1000), 100)
+    einstein = miss_by_name(run_steps(spec(), belt(0), 1000), 100)
     bounds = {"Mercury": 45, "Venus": 50, "Mars": 68, "Jupiter": 85, "Saturn": 34, "Uranus": 213}
     for name, bound in bounds.items():
         assert einstein[name] < bound, einstein
     assert 1.1e4 < einstein["EMB"] < 1.3e4  # Earth and Moon as one point
-    newton = misses(gone(spec(np.inf), belt(0), 1000), 100)
+    newton = miss_by_name(run_steps(spec(np.inf), belt(0), 1000), 100)
     assert newton["Mercury"] > 5e3 and newton["Venus"] > 5e3 and newton["Mars"] > 3e3, newton
 
 
@@ -96,13 +96,13 @@ def test_three_bodies_keep_their_triangle_on_lagranges_ellipses(x64):
         return [np.stack([z.real, 0.6 * z.imag, 0.8 * z.imag], 1) for z in both]
 
     @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-    def moved(x, v, dt):
+    def two_steps(x, v, dt):
         what = Planetary(gm=gm, dt=dt, light=np.asarray(np.inf))
         return jax.lax.fori_loop(0, 2, lambda _, s: what.step(s), what.init(x, v))
 
     first, last = 0.4, 2.5
     time = (last - first - e * (np.sin(last) - np.sin(first))) / motion
-    end = moved(*triangle(first), time / 2)
+    end = two_steps(*triangle(first), time / 2)
     for got, want in zip((end.x, end.v), triangle(last)):
         np.testing.assert_allclose(got, want, atol=1e-13)
     assert int(end.coarse) == 0
@@ -111,19 +111,19 @@ def test_three_bodies_keep_their_triangle_on_lagranges_ellipses(x64):
 @pytest.mark.slow
 def test_the_integration_itself_is_good_to_metres(x64):
     """Half the step and more iterations change nothing by more than 30 m in ten years."""
-    coarse = gone(spec(), belt(0), 100)
-    fine = gone(spec(substeps=16), belt(0), 100)
+    coarse = run_steps(spec(), belt(0), 100)
+    fine = run_steps(spec(substeps=16), belt(0), 100)
     assert np.linalg.norm(coarse.x - fine.x, axis=1).max() * ephemeris.AU < 0.03
 
 
 @pytest.mark.slow
 def test_relativity_turns_mercurys_perihelion(x64):
     def perihelion(light):
-        state = gone(spec(light), belt(0), 1000)
+        state = run_steps(spec(light), belt(0), 1000)
         x, v = state.x[1] - state.x[0], state.v[1] - state.v[0]
         return np.asarray(jax.jit(elements.eccentricity_vector)(x, v, START.gm[0]))
 
-    one, two = perihelion(np.inf), perihelion(relativity.LIGHT)
+    one, two = perihelion(np.inf), perihelion(relativity.SPEED_OF_LIGHT)
     turn = np.arctan2(np.linalg.norm(np.cross(one, two)), one @ two)
     # The value is 42.98 arc seconds per century; the osculating perihelion wobbles by hundredths.
     assert abs(np.degrees(turn) * 3600 - 42.98) < 0.1
@@ -132,9 +132,9 @@ def test_relativity_turns_mercurys_perihelion(x64):
 @pytest.mark.slow
 def test_what_is_conserved_stays(x64):
     what = spec()
-    kept = jax.jit(lambda s: relativity.conserved(s.x, s.v, what.gm, what.light))
-    start = begun(what, belt(0))
-    for before, after in zip(kept(start), kept(gone(what, belt(0), 500))):
+    kept = jax.jit(lambda s: relativity.invariants(s.x, s.v, what.gm, what.light))
+    start = init_run(what, belt(0))
+    for before, after in zip(kept(start), kept(run_steps(what, belt(0), 500))):
         size = np.linalg.norm(kept(start)[2]) if before.ndim else abs(before)
         # After 4000 compensated steps only the rounding of forces remains, a random walk.
         assert np.abs(after - before).max() < 3e-14 * size
@@ -142,9 +142,9 @@ def test_what_is_conserved_stays(x64):
 
 @pytest.mark.slow
 def test_tracers_never_touch_the_planets(x64):
-    alone = gone(spec(), belt(0), 30)
+    alone = run_steps(spec(), belt(0), 30)
     for count in (30, 700):
-        joined = gone(spec(), belt(count), 30)
+        joined = run_steps(spec(), belt(count), 30)
         for name in ("x", "v", "low_x", "low_v", "a"):
             np.testing.assert_array_equal(getattr(joined, name), getattr(alone, name))
 
@@ -161,7 +161,7 @@ def test_agrees_with_rebound(x64):
     sim.N_active, sim.integrator = 10, "ias15"
     sim.integrate(100 * DT)
     theirs = np.array([[p.x, p.y, p.z] for p in sim.particles])
-    ours = gone(spec(np.inf), (x, v), 100)
+    ours = run_steps(spec(np.inf), (x, v), 100)
     assert check_shapes(ours) == {"N": 10, "M": 30}
     assert np.abs(np.asarray(ours.x) - theirs[:10]).max() < 1e-11  # AU, that is 1.5 m
     assert np.abs(np.asarray(ours.tracers.x) - theirs[10:]).max() < 1e-9  # 150 m
@@ -171,7 +171,7 @@ def test_agrees_with_rebound(x64):
 @pytest.mark.slow
 def test_any_chunks_and_a_restart_give_the_same_bits(x64, tmp_path):
     what = spec()
-    step, start = what.step, begun(what, belt(30))
+    step, start = what.step, init_run(what, belt(30))
     whole = run(step, start, 24).state
     run(step, start, 9, out=tmp_path)
     again = run(step, start, 24, chunk=5, out=tmp_path, resume=True).state
@@ -184,14 +184,14 @@ def test_reverse_mode_runs_through_the_planets(x64):
 
     @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
     @jax.value_and_grad
-    def far(gm):
+    def planet_x(gm):
         what = Planetary(gm=gm, dt=jnp.asarray(DT))
         state = what.init(jnp.asarray(START.x), jnp.asarray(START.v))
         return jnp.sum(what.step(state).x[1])
 
     h = 1e-9 * np.eye(10)[0]
-    slope = (far(START.gm + h)[0] - far(START.gm - h)[0]) / 2e-9
-    np.testing.assert_allclose(far(START.gm)[1][0], slope, rtol=1e-6)
+    slope = (planet_x(START.gm + h)[0] - planet_x(START.gm - h)[0]) / 2e-9
+    np.testing.assert_allclose(planet_x(START.gm)[1][0], slope, rtol=1e-6)
 
 
 def test_wrong_shapes_are_refused(x64):
@@ -255,7 +255,7 @@ def test_tracers_that_are_lost_and_those_that_missed_the_tolerance_are_counted()
     tracers = SimpleNamespace(x=np.zeros((4, 3)), coarse=np.array([0, 0, 3, 1]))
     tracers.x[1:3] = np.nan
     state = SimpleNamespace(x=np.zeros((3, 2)), v=np.zeros((3, 2)), coarse=0, tracers=tracers)
-    (said,) = planetary.faults(state)
+    (said,) = planetary.error_messages(state)
     assert said.startswith("3 of the 4 tracers missed the tolerance")
 
 
@@ -264,10 +264,10 @@ def test_a_run_says_what_it_missed(x64):
     """Test long steps, few iterations, colliding bodies, and a tracer too close to the Sun."""
 
     def faults(what, state, **change):
-        return planetary.faults(walk(what, replace(state, **change), 3))
+        return planetary.error_messages(walk(what, replace(state, **change), 3))
 
     what = spec()
-    fine = begun(what, belt(0))
+    fine = init_run(what, belt(0))
     assert faults(what, fine) == []
     long = replace(what, dt=np.asarray(1e5))  # a thousand revolutions of Mercury
     assert "substeps of the massive bodies missed the tolerance" in faults(long, fine)[0]
@@ -279,5 +279,5 @@ def test_a_run_says_what_it_missed(x64):
     x, v = map(np.asarray, to_state(grazing, START.gm[0]))
     tracer = x[None] + SUN, v[None] + START.v[:1]
     low = spec(deepest=4)
-    (said,) = faults(low, begun(low, tracer))
+    (said,) = faults(low, init_run(low, tracer))
     assert said.startswith("1 of the 1 tracers missed the tolerance")

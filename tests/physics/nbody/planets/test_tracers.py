@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from field_shapes import check_shapes
 from scipy.integrate import solve_ivp
-from shapes import check_shapes
 
 from jaxgpu.physics.nbody.forces import pairs
 from jaxgpu.physics.nbody.planets import tracers
@@ -39,21 +39,21 @@ def output(start, steps=4):
 
 
 def force(bodies_x, bodies_v, x, v):
-    return pairs.pull_of_few(bodies_x, jnp.asarray(GM, x.dtype), x)
+    return pairs.batched_pull(bodies_x, jnp.asarray(GM, x.dtype), x)
 
 
 go = jax.jit(partial(tracers.advance, force))
 begin = jax.jit(partial(tracers.init, force))  # traced, so that what is not finite gets through
 
 
-def carried(x, v, stretches, **control):
+def run_tracers(x, v, stretches, **control):
     state = begin(output(0.0), x, v)
     for i in range(stretches):
         state = go(Control(**control), output(i * SPAN), state)
     return state
 
 
-def by_scipy(x, v, span):
+def run_scipy(x, v, span):
     def rate(t, y):
         d = bodies(t)[0] - y[None, :3]
         r = np.sqrt((d * d).sum(1))
@@ -75,15 +75,15 @@ def ring(count, seed=0, low=0.35, high=0.6):
 @pytest.mark.slow
 def test_orbits_are_those_of_scipy(x64):
     x, v = ring(12)
-    end = carried(x, v, 8)
+    end = run_tracers(x, v, 8)
     for i in range(6):
-        want = by_scipy(x[i], v[i], 8 * SPAN)
+        want = run_scipy(x[i], v[i], 8 * SPAN)
         got = np.concatenate([end.x[i], end.v[i]])
         np.testing.assert_allclose(got, want, atol=1e-10)
     assert end.coarse.sum() == 0
 
 
-def before_a_passage(miss):
+def start_passage(miss):
     """Return a state [6] a quarter before the body passes the planet at `miss`, from behind."""
     (px, pv), t = [part[1] for part in bodies(0.25)[:2]], 0.25
     kick = np.sqrt(0.3**2 + 2 * GM[1] / miss)  # meets the planet with 0.3 at infinity
@@ -106,10 +106,10 @@ def test_close_encounters_are_followed(x64):
     misses = (1e-1, 1e-2, 1e-3)
     x, v = ring(12)
     for k, miss in enumerate(misses):
-        x[k], v[k] = np.split(before_a_passage(miss), 2)
-    end = carried(x, v, 1)
+        x[k], v[k] = np.split(start_passage(miss), 2)
+    end = run_tracers(x, v, 1)
     for k, miss in enumerate(misses):
-        want = by_scipy(x[k], v[k], SPAN)
+        want = run_scipy(x[k], v[k], SPAN)
         # An encounter at `miss` multiplies early errors by about 1 / miss.
         got = np.concatenate([end.x[k], end.v[k]])
         np.testing.assert_allclose(got, want, atol=1e-11 / miss)
@@ -125,10 +125,10 @@ def pull(t, x):
 def test_company_changes_nothing(x64):
     """Order, number and tiling of the tracers have no effect on a body, except for rounding."""
     x, v = ring(60, seed=3, high=0.97)  # some come near the planet and need short steps
-    alone = carried(x, v, 4)
+    alone = run_tracers(x, v, 4)
     order = np.random.default_rng(1).permutation(60)
-    mixed = carried(x[order], v[order], 4, tile=7)
-    few = carried(x[:12], v[:12], 4)
+    mixed = run_tracers(x[order], v[order], 4, tile=7)
+    few = run_tracers(x[:12], v[:12], 4)
     np.testing.assert_allclose(mixed.x, alone.x[order], atol=1e-10)
     np.testing.assert_allclose(few.x, alone.x[:12], atol=1e-10)
     np.testing.assert_array_equal(mixed.taken, alone.taken[order])
@@ -139,8 +139,8 @@ def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
     start = begin(output(0.0), *ring(60, seed=3, high=0.97))
     start = replace(start, x=start.x.at[7].set(jnp.nan))  # who is lost is lost at the same level
     given = force, Control(), output(0.0)
-    tiles = jax.jit(partial(tracers.advance_in_tiles, *given, 16))(start)
-    whole = jax.jit(partial(tracers.advance_at_once, *given))(start)
+    tiles = jax.jit(partial(tracers.advance_tiles, *given, 16))(start)
+    whole = jax.jit(partial(tracers.advance_all, *given))(start)
     np.testing.assert_allclose(whole.x, tiles.x, atol=1e-13)
     for name in ("taken", "level", "coarse"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(tiles, name))
@@ -150,7 +150,7 @@ def test_the_form_for_accelerators_follows_the_paths_of_the_form_for_cpus(x64):
 def test_up_to_a_wide_tile_no_loop_of_the_form_for_accelerators_is_over_tiles(x64):
     """Only levels, steps of a level, and iterations of a step are loops."""
     start = jax.eval_shape(partial(tracers.init, force), output(0.0), *ring(600))
-    step = partial(tracers.advance_at_once, force, Control(), output(0.0))
+    step = partial(tracers.advance_all, force, Control(), output(0.0))
     jaxpr = str(jax.make_jaxpr(step)(start))
     assert jaxpr.count("while[") + jaxpr.count("scan[") == 3
     assert "scatter" not in jaxpr
@@ -159,10 +159,10 @@ def test_up_to_a_wide_tile_no_loop_of_the_form_for_accelerators_is_over_tiles(x6
 @pytest.mark.slow
 def test_a_tighter_tolerance_costs_steps_and_buys_accuracy(x64):
     x, v = ring(12, seed=5)
-    want = np.array([by_scipy(x[i], v[i], 8 * SPAN)[:3] for i in range(6)])
+    want = np.array([run_scipy(x[i], v[i], 8 * SPAN)[:3] for i in range(6)])
     miss, levels = [], []
     for tolerance in (1e1, 1e-3, 1e-7):
-        end = carried(x, v, 8, tolerance=tolerance, convergence=1e-3 * tolerance)
+        end = run_tracers(x, v, 8, tolerance=tolerance, convergence=1e-3 * tolerance)
         miss.append(np.abs(end.x[:6] - want).max())
         levels.append(int(end.taken.sum()))
     assert miss[0] > miss[1] > miss[2] and levels[0] < levels[1] < levels[2], (miss, levels)
@@ -173,7 +173,7 @@ def test_what_cannot_be_resolved_is_counted(x64):
     x, v = ring(12)
     x[1] = bodies(0.0)[0][1] + [1e-4, 0, 0]  # all but inside the planet
     x[2] = np.nan
-    end = carried(x, v, 1, deepest=5)
+    end = run_tracers(x, v, 1, deepest=5)
     assert end.coarse[0] == 0 and end.coarse[1] == 1 and end.coarse[2] == 1
     assert check_shapes(end)["M"] == 12
     assert np.isfinite(end.x[0]).all()
@@ -181,7 +181,7 @@ def test_what_cannot_be_resolved_is_counted(x64):
 
 def test_no_bodies_at_all(x64):
     none = np.zeros((0, 3))
-    assert carried(none, none, 2).x.shape == (0, 3)
+    assert run_tracers(none, none, 2).x.shape == (0, 3)
 
 
 @pytest.mark.slow
@@ -203,25 +203,27 @@ def test_tangents_are_those_of_the_flow(x64):
 def test_quiet_bodies_take_longer_steps_as_soon_as_they_may(x64):
     """The guess carried over to a step of another length is accepted immediately."""
     x, v = ring(12, seed=4, low=2.0, high=3.0)
-    np.testing.assert_array_equal(carried(x, v, 8).taken, 0)  # from 3, one level a stretch
+    np.testing.assert_array_equal(run_tracers(x, v, 8).taken, 0)  # from 3, one level a stretch
 
 
 def test_more_bodies_than_a_wide_tile_go_in_tiles_on_accelerators(x64, monkeypatch):
     """Test exactly one tile of bodies, and one body more."""
     taken = []
 
-    def noted(name):
+    def note_form(name):
         def form(force, control, output, *given):
             taken.append(name if name == "at once" else given[0])
             return given[-1]
 
         return form
 
-    monkeypatch.setattr(tracers, "advance_at_once", noted("at once"))
-    monkeypatch.setattr(tracers, "advance_in_tiles", noted("in tiles"))
-    for count in (tracers.WIDE, tracers.WIDE + 1):
+    monkeypatch.setattr(tracers, "advance_all", note_form("at once"))
+    monkeypatch.setattr(tracers, "advance_tiles", note_form("in tiles"))
+    for count in (tracers.TILE_SIZE, tracers.TILE_SIZE + 1):
         x = jax.ShapeDtypeStruct((count, 3), jnp.float64)
         start = jax.eval_shape(lambda x: tracers.init(force, output(0.0), x, x), x)
         jax.eval_shape(partial(tracers.advance, force, Control(), output(0.0)), start)
     narrow = Control().tile
-    assert sorted(map(str, taken)) == sorted(map(str, [narrow, "at once", narrow, tracers.WIDE]))
+    assert sorted(map(str, taken)) == sorted(
+        map(str, [narrow, "at once", narrow, tracers.TILE_SIZE])
+    )

@@ -13,7 +13,7 @@ from jaxgpu.physics.nbody.planets import ephemeris
 from jaxgpu.physics.nbody.planets.wisdom_holman import WisdomHolman
 from jaxgpu.runs.loop import rollout
 
-inertial = jax.jit(WisdomHolman.inertial)
+inertial = jax.jit(WisdomHolman.to_inertial)
 
 
 to_state = jax.jit(elements.to_state)
@@ -120,7 +120,7 @@ def test_gradients_both_ways_match_central_differences(x64):
     def ends(q):
         spec = WisdomHolman(jnp.append(q[:3], 0.0), 0.15)
         state = spec.init(q[3:15].reshape(4, 3), q[15:].reshape(4, 3))
-        return jnp.concatenate(spec.inertial(rollout(spec.step, state, 20)[0])).ravel()
+        return jnp.concatenate(spec.to_inertial(rollout(spec.step, state, 20)[0])).ravel()
 
     @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
     def all_ways(q):

@@ -2,7 +2,7 @@
 
 import jax
 import numpy as np
-from shapes import check_shapes
+from field_shapes import check_shapes
 
 from jaxgpu.physics.nbody.steps import radau
 from jaxgpu.physics.nbody.steps.dense_output import DenseOutput
@@ -27,7 +27,7 @@ def output():
     return DenseOutput(x=x, v=v, a=a, dt=np.asarray(dt))
 
 
-at = jax.jit(DenseOutput.at)
+at = jax.jit(DenseOutput.evaluate)
 
 
 def test_any_moment_is_as_good_as_the_starts_of_steps(x64):

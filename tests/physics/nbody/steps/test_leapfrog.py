@@ -37,7 +37,7 @@ def start(e):
 @pytest.mark.parametrize("order", ORDERS)
 def test_chains_satisfy_the_simplest_order_conditions(order):
     """Sums of odd powers vanish, as a symmetric chain of second-order steps requires."""
-    w = leapfrog.CHAINS[order]
+    w = leapfrog.KICK_WEIGHTS[order]
     np.testing.assert_array_equal(w, w[::-1])
     assert abs(w.sum() - 1) < 1e-15
     for power in range(3, order, 2):

@@ -37,7 +37,7 @@ def test_weights_integrate_polynomials_exactly():
     assert abs(radau.VELOCITY[8] @ radau.NODES**15 - 1 / 16) > 1e-10
 
 
-def damped(first, x, v):
+def damped_pull(first, x, v):
     return -x - 0.1 * v  # not conservative: the acceleration depends on the velocity
 
 
@@ -46,7 +46,7 @@ def pendulum(first, x, v):
 
 
 @partial(jax.jit, static_argnums=0)
-def crossed(force, x, v, dt, steps):
+def integrate(force, x, v, dt, steps):
     def step(_, state):
         x, v = state
         a = jnp.repeat(force(0, x[None], v[None]), 8, axis=0)
@@ -67,18 +67,18 @@ def test_error_shrinks_as_the_fifteenth_power_of_the_step(x64):
     c, s = np.cos(100 * w), np.sin(100 * w) / w
     exact = np.exp(-5) * np.array([x * c + (v + 0.05 * x) * s, v * c - (x + 0.05 * v) * s])
     steps = np.array([42, 46, 50, 54, 58])
-    error = [np.abs(crossed(damped, x, v, 100 / n, n) - exact).max() for n in steps]
+    error = [np.abs(integrate(damped_pull, x, v, 100 / n, n) - exact).max() for n in steps]
     assert abs(-np.polyfit(np.log(steps), np.log(error), 1)[0] - 15) < 0.15, error
     c, s = np.cos(10 * w), np.sin(10 * w) / w
     exact = np.exp(-0.5) * np.array([x * c + (v + 0.05 * x) * s, v * c - (x + 0.05 * v) * s])
-    assert np.abs(crossed(damped, x, v, 1.0, 10) - exact).max() < 2e-15
+    assert np.abs(integrate(damped_pull, x, v, 1.0, 10) - exact).max() < 2e-15
 
 
 def test_a_pendulum_swings_as_scipy_says(x64):
     x, v = np.array([2.0]), np.array([0.5])
     rate = lambda t, y: [y[1], -np.sin(y[0]) - 0.1 * y[1]]
     want = solve_ivp(rate, (0, 16), [2.0, 0.5], method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
-    got = crossed(pendulum, jnp.asarray(x), jnp.asarray(v), 0.5, 32)[:, 0]
+    got = integrate(pendulum, jnp.asarray(x), jnp.asarray(v), 0.5, 32)[:, 0]
     np.testing.assert_allclose(got, want, atol=2e-12)  # what SciPy's tolerance leaves
 
 
@@ -87,10 +87,10 @@ def test_extrapolation_continues_a_polynomial(x64):
     a = jnp.asarray(p(radau.NODES))[:, None]
     for ratio in (0.25, 1.0, 2.0):
         want = p(1 + ratio * radau.NODES)
-        got = radau.extrapolated(a, jnp.full(1, ratio))[:, 0]
+        got = radau.extrapolate(a, jnp.full(1, ratio))[:, 0]
         np.testing.assert_allclose(got, want, rtol=1e-12 * np.abs(want).max())
-        parts = [radau.combined(row, list(a)) for row in radau.LAGRANGE]
-        again = jnp.stack(radau.continued(parts, jnp.asarray(ratio)))[:, 0]
+        parts = [radau.weighted_sum(row, list(a)) for row in radau.LAGRANGE]
+        again = jnp.stack(radau.extrapolate_poly(parts, jnp.asarray(ratio)))[:, 0]
         np.testing.assert_allclose(again, want, rtol=1e-12 * np.abs(want).max())
 
 
@@ -102,13 +102,13 @@ def test_nodes_in_turn_find_what_all_at_once_find_and_sooner(x64):
     exact = radau.solve(pendulum, x, v, dt, still, 40)[0]
 
     @partial(jax.jit, static_argnums=0)
-    def in_turn(sweeps):
+    def run_in_turn(sweeps):
         force = lambda x, v: pendulum(0, x, v)
-        a, change = radau.solve_in_turn(force, x, v, dt, list(still), sweeps)
+        a, change = radau.solve_gauss_seidel(force, x, v, dt, list(still), sweeps)
         return jnp.stack(a), change
 
-    off = [np.abs(in_turn(k)[0] - exact).max() for k in (2, 3, 12)]
-    assert off[2] < 2e-15 and np.abs(in_turn(12)[1]).max() < 2e-15
+    off = [np.abs(run_in_turn(k)[0] - exact).max() for k in (2, 3, 12)]
+    assert off[2] < 2e-15 and np.abs(run_in_turn(12)[1]).max() < 2e-15
     # The spectral radius for x'' = -x and a step of 1 is 0.0040; the damping increases it.
     assert off[1] < 0.02 * off[0]
     four = np.abs(radau.solve(pendulum, x, v, dt, still, 4)[0] - exact).max()
@@ -127,7 +127,7 @@ def test_a_circle_comes_back(x64, dtype):
             x, v, a, _ = carry
             a, change = radau.solve(force, x, v, dt, a, 12)
             dx, dv = radau.increment(v, dt, a)
-            return x + dx, v + dv, radau.extrapolated(a, jnp.ones(1, dtype)), change
+            return x + dx, v + dv, radau.extrapolate(a, jnp.ones(1, dtype)), change
 
         a = jnp.repeat(force(0, x[None], v[None]), 8, axis=0)
         shape = jax.eval_shape(lambda: step(0, (x, v, a, None)))[3]
@@ -143,7 +143,7 @@ def test_gradient_is_that_of_the_flow(x64):
     """Compare with central differences, whose truncation and rounding balance near 1e-10."""
 
     def f(q):
-        end = crossed.__wrapped__(pendulum, q[:1], q[1:], 0.5, 3)  # a known number of steps
+        end = integrate.__wrapped__(pendulum, q[:1], q[1:], 0.5, 3)  # a known number of steps
         return end[0, 0] + 2 * end[1, 0]
 
     both, q, h = jax.jit(jax.value_and_grad(f)), np.array([0.7, -0.2]), 1e-5

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from field_shapes import check_shapes
 from rl_reference import check_steps
-from shapes import check_shapes
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.classic.cartpole import State

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from rl_reference import assert_like_gymnasium, recorded, replay
+from rl_reference import assert_like_gymnasium, load_steps, replay
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.classic.pendulum import State
@@ -15,9 +15,9 @@ from jaxgpu.rl.envs.classic.pendulum import State
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-7), ("float32", 2e-6)])
 def test_1000_random_steps_are_those_of_gymnasium(x64, dtype, tolerance):
     """The action here is a fraction of the greatest torque, which is 2 N m."""
-    before = jnp.asarray(recorded("pendulum")["before"], dtype)
+    before = jnp.asarray(load_steps("pendulum")["before"], dtype)
     states = State(before[:, 0], before[:, 1], jnp.zeros(len(before), jnp.int32))
-    actions = jnp.asarray(recorded("pendulum")["action"] / 2, dtype)
+    actions = jnp.asarray(load_steps("pendulum")["action"] / 2, dtype)
     step = replay(rl.make("pendulum"), states, actions)
     after = np.stack([step.state.angle, step.state.angular_velocity], 1)
     assert_like_gymnasium("pendulum", step, after, tolerance)

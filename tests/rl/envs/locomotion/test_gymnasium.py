@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from doors import as_users
+from api_cases import as_users
 
 from jaxgpu import rl
 
@@ -35,7 +35,7 @@ OBJECTIVES = {
 }
 
 
-def recorded(name):
+def load_task(name):
     """Return the recorded arrays of a task by name; those of its start begin with "start/"."""
     return {key.removeprefix(f"{name}/"): FILE[key] for key in FILE if key.startswith(f"{name}/")}
 
@@ -49,7 +49,7 @@ def test_random_steps_and_first_observations_are_those_of_gymnasium(x64, name):
     sampled. Objectives are sums of parts of the reward. One program with few optimizations computes
     all of it, since it runs once.
     """
-    want, env = recorded(name), rl.make(name)
+    want, env = load_task(name), rl.make(name)
     rows = {kind: want[kind] for kind in ("qpos", "qvel", "place", "action")}
     last = {"qpos": want["start/qpos"], "qvel": want["start/qvel"]}
     rows = {kind: np.append(x, [last.get(kind, 0 * x[0])], 0) for kind, x in rows.items()}

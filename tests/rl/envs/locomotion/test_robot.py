@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from doors import as_users
+from api_cases import as_users
 
 from jaxgpu import rl
 
@@ -14,7 +14,7 @@ KEY = jax.random.key(0)
 
 
 @pytest.fixture(autouse=True)
-def users():
+def user_settings():
     """Run a test with the settings of users, who get implicit rank promotion."""
     with as_users():
         yield
@@ -47,10 +47,10 @@ def test_parts_of_rewards_are_weighed(name, weights, parts):
     standing = SimpleNamespace(qpos=rest, qvel=np.zeros(env.model.layout.nv))
     gone = np.r_[rest[0] + 2 * env._dt(), rest[1:]]
     forces = np.r_[[3.0], np.zeros(5)][None]
-    seen = lambda x: {"place": np.array([x, 0.0]), "contact": forces}
-    before = SimpleNamespace(body=standing, seen=seen(0.0))
+    reading = lambda x: {"place": np.array([x, 0.0]), "contact": forces}
+    before = SimpleNamespace(body=standing, seen=reading(0.0))
     body = SimpleNamespace(qpos=gone, qvel=standing.qvel)
-    after = SimpleNamespace(body=body, seen=seen(2 * env._dt()))
+    after = SimpleNamespace(body=body, seen=reading(2 * env._dt()))
     found, _ = env._rewards(before, after, np.r_[0.6, 0.8, np.zeros(env.model.layout.nu - 2)])
     assert found.keys() == {f"reward_{part}" for part in parts}
     for part, want in parts.items():
@@ -113,8 +113,8 @@ def test_masses_are_leaves_the_clock_truncates_and_rewards_have_derivatives(x64)
         bodies = replace(env.model.bodies, mass=mass, inertia=env.model.bodies.inertia * heavier)
         heavy = replace(env, model=replace(env.model, bodies=bodies))
         start = heavy.begin(np.array([0.3, -0.4, 0.1, 0.05]), np.array([0.1, 0.2, 0.0, 0.0]))
-        paid = lambda action: ((out := heavy.step(start, action, KEY)).reward, out)
-        return jax.jvp(paid, (action,), (way,), has_aux=True)
+        reward_of = lambda action: ((out := heavy.step(start, action, KEY)).reward, out)
+        return jax.jvp(reward_of, (action,), (way,), has_aux=True)
 
     few = {"xla_backend_optimization_level": 0}
     ways = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])

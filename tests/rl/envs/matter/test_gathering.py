@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.matter import gathering
 ENV = rl.make("matter/gathering-easy")
 
 
-def by_hand():
+def hand_plan():
     """Return strokes: push at full speed for 0.64 s, return a little in the air, push again."""
     stages = ((16, 1.0), (4, 0), (12, -0.3), (4, 0), (16, 0.6), (20, 0))
     return jnp.concatenate([jnp.full((n, 1), x) for n, x in stages])
@@ -25,7 +25,7 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
     for i in (0, 1):
         want = [0.1, 0.056 + 0.016 / 3, 0.04 * (1 + i)]
         np.testing.assert_allclose(gathering._duck_center(3, 0.1, i, 0.12), want, rtol=1e-12)
-    goal, full = gathering.Gather(0.3, 0.06), jnp.array([True, True, False])
+    goal, full = gathering.GatherGoal(0.3, 0.06), jnp.array([True, True, False])
     for x, success in ((0.25, True), (0.35, True), (0.23, False), (0.37, False)):
         ducks = SimpleNamespace(x=jnp.array([[0.3, 0.1], [x, 0.1], [0.0, 0.0]]))
         assert goal.success(SimpleNamespace(bodies=[None, ducks]), full) == success
@@ -33,7 +33,7 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
 
 @pytest.mark.slow
 def test_two_strokes_bring_the_ducks_nearer():
-    played, (strokes, still, random) = play(ENV, by_hand(), 0 * by_hand())
+    played, (strokes, still, random) = play(ENV, hand_plan(), 0 * hand_plan())
     assert abs(still) < 0.05 and max(random, still) + 0.2 < strokes
     states, seen = played[0]
     for i in (0, 30, 71):

@@ -22,7 +22,7 @@ def test_strokes_return_what_the_places_of_the_particles_say():
     first = jax.eval_shape(ENV.reset, jax.random.key(0))[1]
     assert first.shape == ENV.observation_space.shape
 
-    def away(a, b, frame):
+    def squared_gap(a, b, frame):
         """Return the mean squared distance of all particles between two rollouts."""
         total = 0.0, 0
         for p, q in zip(a[0].matter.bodies, b[0].matter.bodies):
@@ -31,9 +31,9 @@ def test_strokes_return_what_the_places_of_the_particles_say():
         return total[0] / total[1]
 
     frames = range(len(demo))
-    idle = np.mean([away(played[1], played[0], i) for i in frames])
+    idle = np.mean([squared_gap(played[1], played[0], i) for i in frames])
     for i in (2, 12, 24):
-        loss = away(played[2], played[0], i)
+        loss = squared_gap(played[2], played[0], i)
         np.testing.assert_allclose(played[2][1]["loss"][i], loss, rtol=1e-3, atol=1e-9)
         np.testing.assert_allclose(
             played[2][1]["reward"][i], (1 - loss / idle) / len(demo), rtol=1e-3

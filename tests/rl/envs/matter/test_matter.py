@@ -13,7 +13,7 @@ from jaxgpu import rl
 from jaxgpu.geometry import sdf
 from jaxgpu.rl.envs.matter import with_soft_contact
 from jaxgpu.rl.envs.matter.inflow import nozzle_layer
-from jaxgpu.rl.envs.matter.rendering import COLOURS, draw_matter
+from jaxgpu.rl.envs.matter.rendering import COLORS, draw_matter
 from jaxgpu.rl.envs.matter.shapes import Prism, glass
 from jaxgpu.rl.plan import trajectory
 
@@ -78,10 +78,10 @@ def test_loss_reward_and_success_are_those_of_the_positions():
         np.testing.assert_allclose(x, [0.105 + 0.03 * 0.02 * (frame + 1), 0.135], rtol=1e-4)
         r = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
         box = np.array([[0.039], [0.042]])
-        within = lambda p, there, r=r, x=x, box=box: (
+        share_in = lambda p, there, r=r, x=x, box=box: (
             (np.abs(r @ (p - x[:, None])) < box).all(0) & there
         ).mean()
-        share = within(milk, milk_left), within(water, water_left)
+        share = share_in(milk, milk_left), share_in(water, water_left)
         assert seen["success"][frame] == (share[0] > 0.9 and share[1] < 0.1)
     assert share[1] < 0.3 and water_left.mean() < 0.5  # turned over, it pours
     assert first.shape == ENV.observation_space.shape
@@ -116,17 +116,17 @@ def test_a_box_of_any_fineness_holds_a_glass_of_thick_milk_and_thin_water(size):
 
 def test_it_is_poured_when_the_water_is_out_and_the_milk_in_the_glass():
     """A share of the particles of either liquid is moved by 1 m."""
-    state = standing(ENV)
+    state = initial_state(ENV)
     reference, (milk, water) = ENV.goal.reference(state, None), state.bodies
 
-    def moved(body, share):
+    def move_share(body, share):
         away = np.linspace(0, 1, len(body.x), endpoint=False, dtype=np.float32) < share
         x = jnp.where(away[:, None], body.x + jnp.array([[1.0, 0.0]]), body.x)
         return SimpleNamespace(x=x, m=body.m)
 
     @jax.jit
     def success(of_milk, of_water):
-        bodies = moved(milk, of_milk), moved(water, of_water)
+        bodies = move_share(milk, of_milk), move_share(water, of_water)
         return ENV.goal.success(SimpleNamespace(bodies=bodies, tools=state.tools), reference)
 
     for of_milk, of_water in ((0.0, 0.0), (0.0, 0.8), (0.2, 1.0), (0.05, 0.95)):
@@ -137,9 +137,9 @@ def test_success_is_seen_where_it_is():
     """Water is moved to the sink or removed; milk stays in the glass or is spilt."""
     state, _ = reset(KEY)
     milk, water = state.matter.bodies
-    fallen = water.updated(x=water.x.at[:, 1].set(0.04))
-    gone = water.updated(m=0.0)
-    spilt = milk.updated(x=milk.x.at[:, 1].set(0.04))
+    fallen = water.replace(x=water.x.at[:, 1].set(0.04))
+    gone = water.replace(m=0.0)
+    spilt = milk.replace(x=milk.x.at[:, 1].set(0.04))
     cases = ((milk, fallen, True), (milk, gone, True), (spilt, gone, False), (milk, water, False))
     for *bodies, won in cases:
         at = dataclasses.replace(state.matter, bodies=tuple(bodies))
@@ -193,16 +193,16 @@ def test_a_task_with_soft_contact_differs_in_the_contact_of_its_led_tool_alone()
 
 def test_colours_are_those_of_what_is_in_the_cup():
     """Red, green and blue in 0 ... 1: milk is the palest, coffee the darkest, water the bluest."""
-    for ink in COLOURS.values():
+    for ink in COLORS.values():
         assert 0 < min(ink) and max(ink) < 1
     luminance = lambda ink: np.dot([0.2126, 0.7152, 0.0722], ink)  # Rec. 709
-    order = sorted(COLOURS, key=lambda name: -luminance(COLOURS[name]))
+    order = sorted(COLORS, key=lambda name: -luminance(COLORS[name]))
     assert order == ["milk", "cream", "duck", "water", "coffee"]
     for name in ("milk", "cream", "duck", "coffee"):  # warm
-        red, green, blue = COLOURS[name]
+        red, green, blue = COLORS[name]
         assert red > green > blue
-    red, green, blue = COLOURS["water"]
-    assert red < green < blue and min(COLOURS["milk"]) > 0.8
+    red, green, blue = COLORS["water"]
+    assert red < green < blue and min(COLORS["milk"]) > 0.8
 
 
 @pytest.mark.parametrize("name", ["pouring", "mixing"])
@@ -226,7 +226,7 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     v = focal * (x - eye) @ np.cross(right, ahead) / depth
     share = max(np.abs(u).max() / 200, np.abs(v).max() / 150)
     assert 0.75 < share < 1
-    drawn = draw_matter(env.simulation, standing(env), env.body_names, camera)
+    drawn = draw_matter(env.simulation, initial_state(env), env.body_names, camera)
     assert drawn.far > depth.max() and drawn.floor == lower[1]
     # Every particle is drawn six times, half a cell apart, symmetric about the plane.
     counts = [len(body.x) for body in env.simulation.bodies]
@@ -235,11 +235,11 @@ def test_the_camera_has_the_whole_box_in_its_image_and_little_else(name):
     np.testing.assert_allclose(heights, np.arange(6) - 2.5, rtol=1e-5)
     x = np.concatenate([body.x for body in env.simulation.bodies])
     np.testing.assert_allclose(drawn.x[:, :2], np.tile(x, (6, 1)), rtol=1e-6)
-    inks = np.repeat([COLOURS[name] for name in env.body_names], counts, axis=0)
+    inks = np.repeat([COLORS[name] for name in env.body_names], counts, axis=0)
     np.testing.assert_allclose(drawn.colour, np.tile(inks, (6, 1)), rtol=1e-6)
 
 
-def standing(env):
+def initial_state(env):
     """Return the particles of a task as filled in, and its tools at their initial positions."""
     cloud = lambda x: SimpleNamespace(x=jnp.float32(x), m=jnp.ones(len(x)))
     tool = lambda x: SimpleNamespace(x=jnp.asarray(x, jnp.float32), turn=jnp.zeros(1))

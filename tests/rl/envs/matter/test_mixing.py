@@ -13,7 +13,7 @@ from jaxgpu.rl.envs.matter.mixing import START, STROKES, mean_pair_distance
 from jaxgpu.rl.plan import trajectory
 
 
-def pairs(x):
+def pair_distance(x):
     """Return the mean 1-norm between any two of the points [D, N]."""
     n = x.shape[1]
     return np.abs(x[:, :, None] - x[:, None]).sum() / (n * (n - 1))
@@ -32,9 +32,9 @@ def test_the_distance_of_pairs_is_that_of_its_definition(x64):
     rng = np.random.default_rng(0)
     x, m = rng.normal(size=(3, 40)), rng.uniform(size=40) > 0.3
     body = SimpleNamespace(x=jnp.asarray(x.T), m=jnp.asarray(m * 1.0))
-    np.testing.assert_allclose(mean_pair_distance((body,)), pairs(x[:, m]), rtol=1e-12)
+    np.testing.assert_allclose(mean_pair_distance((body,)), pair_distance(x[:, m]), rtol=1e-12)
     both = np.concatenate([x[:, m]] * 2, 1)
-    np.testing.assert_allclose(mean_pair_distance((body, body)), pairs(both), rtol=1e-12)
+    np.testing.assert_allclose(mean_pair_distance((body, body)), pair_distance(both), rtol=1e-12)
     # The derivative is d/dx_k = sum over the others of sign(x_k - x) / pairs.
     place = lambda a: SimpleNamespace(x=body.x.at[:, 0].set(a), m=body.m)
     slope = jax.grad(lambda a: mean_pair_distance((place(a),)))(body.x[:, 0])
@@ -77,9 +77,9 @@ def test_strokes_through_the_milk_spread_it():
     assert abs(still) < 0.01 and max(random, 0.1) < strokes - 0.1
     every = np.concatenate([places(b)[0][:, places(b)[1]] for b in state.matter.bodies], 1)
     states, seen = played[0]
-    begun = pairs(every) - pairs(places(state.matter.bodies[0])[0][:, :240])
+    begun = pair_distance(every) - pair_distance(places(state.matter.bodies[0])[0][:, :240])
     for i in (0, 20, 49):
         x, full = places(jax.tree.map(lambda a, i=i: a[i], states).matter.bodies[0])
-        loss = pairs(every) - pairs(x[:, full])
+        loss = pair_distance(every) - pair_distance(x[:, full])
         np.testing.assert_allclose(seen["loss"][i], loss, rtol=1e-4)
         np.testing.assert_allclose(seen["reward"][i], (1 - loss / begun) / 50, atol=1e-5)

@@ -14,7 +14,7 @@ from jaxgpu.rl.envs.matter import transporting
 ENV = rl.make("matter/transporting")
 
 
-def by_hand():
+def hand_plan():
     """Return a plan: rise to the block and rotate to it in 0.4 s, then follow it."""
     early = jnp.arange(ENV.max_steps) < 20
     turn = -np.pi / 2 / 0.4 / 5
@@ -30,7 +30,7 @@ def test_the_nozzle_stays_40_mm_from_the_faces():
 
 @pytest.mark.slow
 def test_a_plan_made_by_hand_drives_the_block_home():
-    played, (hand, still, random) = play(ENV, by_hand(), 0 * by_hand())
+    played, (hand, still, random) = play(ENV, hand_plan(), 0 * hand_plan())
     assert abs(still) < 0.1 and max(random, still) + 0.15 < hand
     states, seen = played[0]
     assert seen["success"][-1] and not played[1][1]["success"][-1]
@@ -47,7 +47,7 @@ def test_the_loss_is_the_distance_from_the_goal_and_a_share_of_that_from_the_wat
         x=jnp.array([[0.3, 0.1], [0.1, 0.4], [9.0, 9.0]]), m=jnp.array([1.0, 1.0, 0.0])
     )
     state = SimpleNamespace(bodies=[water], tools=[None, SimpleNamespace(x=jnp.array([0.2, 0.2]))])
-    goal = transporting.Transport(goal=0.5, tolerance=0.01, attraction=0.4)
+    goal = transporting.TransportGoal(goal=0.5, tolerance=0.01, attraction=0.4)
     np.testing.assert_allclose(goal.loss(state, ()), 0.3 + 0.4 * (0.2 + 0.3) / 2, rtol=1e-6)
 
 

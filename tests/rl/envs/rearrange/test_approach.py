@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rearranging import distance
+from room_boxes import distance
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from jaxgpu.rl.envs.rearrange import approach, geodesic
+from jaxgpu.rl.envs.rearrange import geodesic, hand_paths
 
 # A board of 80 by 60 by 3 cm is at a height of 70 cm, with a small object in the middle.
 BOARD = [0.0, 0.0, 0.685, 0.4, 0.3, 0.015, 1.0, 0.0]
@@ -21,21 +21,21 @@ TABLE = jnp.asarray([BOARD, NOTHING], jnp.float32)
 
 
 @jax.jit
-def _gone(field, places):
-    def one(x):
+def _evaluate(field, places):
+    def evaluate_at(x):
         off = x - THING[:3]
         over = off - jnp.clip(off, -THING[3:6], THING[3:6])
-        return approach.way(field[None], jnp.int32(0), off, over)
+        return hand_paths.path_length(field[None], jnp.int32(0), off, over)
 
-    return jax.vmap(one)(places)
+    return jax.vmap(evaluate_at)(places)
 
 
-def gone(field, places):
+def evaluate(field, places):
     """Return the distance and its gradient at positions [N, 3]."""
-    return jax.device_get(_gone(jnp.asarray(field), jnp.asarray(places, jnp.float32)))
+    return jax.device_get(_evaluate(jnp.asarray(field), jnp.asarray(places, jnp.float32)))
 
 
-def by_dijkstra(free, start, width):
+def run_dijkstra(free, start, width):
     """Return shortest distances on a graph with an edge per neighbor, in NumPy and SciPy."""
     number = np.arange(free.size).reshape(free.shape)
     rows, columns, lengths = [], [], []
@@ -63,8 +63,10 @@ def test_ways_through_space_are_those_of_dijkstra(seed):
     free = rng.random((7, 8, 9)) < 0.75
     start = np.full(free.shape, np.inf)
     start[tuple(rng.integers((7, 8, 9), size=(3, 3)).T)] = rng.uniform(0.1, 1, 3)
-    got = np.asarray(geodesic.spread(jnp.asarray(free), jnp.asarray(start, jnp.float32), 0.08))
-    true = by_dijkstra(free, start, 0.08)
+    got = np.asarray(
+        geodesic.shortest_paths(jnp.asarray(free), jnp.asarray(start, jnp.float32), 0.08)
+    )
+    true = run_dijkstra(free, start, 0.08)
     there = np.isfinite(true)
     np.testing.assert_array_equal(np.isfinite(got), there)
     assert 100 < there.sum() < free.size
@@ -75,7 +77,7 @@ def test_where_nothing_is_in_the_way_it_is_nearly_straight():
     """Paths along 26 directions are at most a ninth longer; cells are a few centimetres wide."""
     places = np.random.default_rng(0).uniform(-0.6, 0.6, (200, 3)) + THING[:3]
     places = places[places[:, 2] > 0.3]
-    way, slope = gone(approach.ways(OPEN, THING), places)
+    way, slope = evaluate(hand_paths.path_fields(OPEN, THING), places)
     straight = np.array([distance(x, THING[:3], THING[3:6], 0.0) for x in places])
     assert (way > straight - 0.03).all() and (way < 1.12 * straight + 0.06).all()
     off = places - THING[:3]
@@ -86,8 +88,8 @@ def test_where_nothing_is_in_the_way_it_is_nearly_straight():
 def test_from_below_a_board_it_leads_about_the_edge():
     """The nearest edge is at 0.3 m; the hand needs room beside it, and then goes back."""
     below = np.array([[0.0, 0.0, 0.55], [0.0, 0.1, 0.5], [0.1, -0.1, 0.6]])
-    way, slope = gone(approach.ways(TABLE, THING), below)
-    edge = 0.3 + approach.ROOM
+    way, slope = evaluate(hand_paths.path_fields(TABLE, THING), below)
+    edge = 0.3 + hand_paths.CLEARANCE
     least = [np.hypot(edge - abs(y), 0.7 - z) + edge for _, y, z in below]
     assert (way > np.array(least) - 0.1).all() and (way < 1.3 * np.array(least) + 0.1).all()
     assert slope[1, 1] < -0.5 and slope[2, 1] > 0.5  # it gets longer inwards
@@ -96,10 +98,10 @@ def test_from_below_a_board_it_leads_about_the_edge():
 def test_who_goes_down_the_way_arrives_and_touches_nothing():
     """Follow the gradient by 2 cm per step, from below the board, from the side and from above."""
     start = np.array([[0.05, 0.15, 0.5], [0.6, 0.3, 0.4], [-0.5, 0.2, 1.2], [0.3, -0.6, 0.45]])
-    field, x = approach.ways(TABLE, THING), start.copy()
+    field, x = hand_paths.path_fields(TABLE, THING), start.copy()
     nearest = np.full(len(x), np.inf)
     for _ in range(150):
-        way, slope = gone(field, x)
+        way, slope = evaluate(field, x)
         far = way > 0.02
         x = x - 0.02 * slope * far[:, None]
         nearest = np.minimum(nearest, [distance(p, BOARD[:3], BOARD[3:6], 0.0) for p in x])
@@ -108,17 +110,19 @@ def test_who_goes_down_the_way_arrives_and_touches_nothing():
 
 
 def test_the_last_part_is_straight_and_the_slope_is_of_length_one_or_zero():
-    field = approach.ways(TABLE, THING)
+    field = hand_paths.path_fields(TABLE, THING)
     near = THING[:3] + np.array([[0.0, 0.0, 0.07], [0.05, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    way, slope = gone(field, near)
+    way, slope = evaluate(field, near)
     np.testing.assert_allclose(way, [0.04, 0.03, 0.0], atol=1e-6)
     np.testing.assert_allclose(slope, [[0, 0, 1], [1, 0, 0], [0, 0, 0]], atol=1e-5)
 
 
 def test_beyond_the_cube_it_leads_straight_to_it():
-    field = approach.ways(OPEN, THING)
-    edge = (approach.CELLS - 1) / 2 * approach.WIDTH
-    (inside, outside), slope = gone(field, THING[:3] + np.array([[edge, 0, 0], [edge + 2, 0, 0]]))
+    field = hand_paths.path_fields(OPEN, THING)
+    edge = (hand_paths.CELLS - 1) / 2 * hand_paths.WIDTH
+    (inside, outside), slope = evaluate(
+        field, THING[:3] + np.array([[edge, 0, 0], [edge + 2, 0, 0]])
+    )
     np.testing.assert_allclose(outside, inside + 2, rtol=1e-3)
     np.testing.assert_allclose(slope[1], [1, 0, 0], atol=0.05)
 
@@ -126,5 +130,5 @@ def test_beyond_the_cube_it_leads_straight_to_it():
 def test_what_no_cell_sees_has_straight_ways():
     """The object is inside a solid box."""
     solid = jnp.asarray([[0.0, 0.0, 0.73, 0.3, 0.3, 0.3, 1.0, 0.0]], jnp.float32)
-    way, _ = gone(approach.ways(solid, THING), THING[:3] + np.array([[0.5, 0.1, 0.2]]))
+    way, _ = evaluate(hand_paths.path_fields(solid, THING), THING[:3] + np.array([[0.5, 0.1, 0.2]]))
     np.testing.assert_allclose(way, np.linalg.norm([0.5, 0.1, 0.2]), atol=0.02)

@@ -6,11 +6,11 @@ The room is 4 m by 5 m, with another room beside it; a door of 1 m is in the mid
 import numpy as np
 import pytest
 
-from jaxgpu.rl.envs.rearrange import furnish
+from jaxgpu.rl.envs.rearrange import placement
 from jaxgpu.rl.envs.rearrange.floor import Floor
+from jaxgpu.rl.envs.rearrange.floor_plan import Plan
 from jaxgpu.rl.envs.rearrange.furnishings import statistics
 from jaxgpu.rl.envs.rearrange.pieces import Item, Piece
-from jaxgpu.rl.envs.rearrange.plan import Plan
 
 CORNERS = np.array([[0, 0, 40, 50], [40, 0, 80, 50]])
 # Each wall has a center and half sizes, m.
@@ -28,13 +28,13 @@ def house(names=("Kitchen", "LivingRoom")):
     plan = Plan(size=(80, 50), rooms=names, corners=CORNERS, sides=(), ceiling=2.7)
     floor = Floor(plan)
     for wall in WALLS:
-        floor.free = floor.blocked(floor.free, np.array([*wall, 0.0]))
-    floor.gate((0, 1), 4.0, 2.5)
+        floor.free = floor.block(floor.free, np.array([*wall, 0.0]))
+    floor.add_gate((0, 1), 4.0, 2.5)
     return plan, floor
 
 
 def room(seed=0):
-    return furnish._Room(np.random.default_rng(seed), statistics(), *house(), 0)
+    return placement._Room(np.random.default_rng(seed), statistics(), *house(), 0)
 
 
 def test_six_in_ten_pieces_are_groups_and_one_in_five_of_the_others_is_of_a_rare_type():
@@ -63,10 +63,12 @@ def test_backs_are_at_the_wall_and_half_a_metre_is_free_in_front(quarter):
     """The front of a piece faces y before rotation; in the middle, 35 cm remain free."""
     front = np.round([-np.sin(quarter * np.pi / 2), np.cos(quarter * np.pi / 2)])
     low, high = np.array([0.4, 0.7]), np.array([3.1, 4.2])
-    apart = lambda spot: furnish._reserved_rectangle((low, high), spot, quarter)
+    rectangle = lambda spot: placement._reserved_rectangle((low, high), spot, quarter)
     for spot in ("edge", "corner"):
-        np.testing.assert_allclose(apart(spot), [low - 0.5 * (front < 0), high + 0.5 * (front > 0)])
-    np.testing.assert_allclose(apart("middle"), [low - 0.35, high + 0.35])
+        np.testing.assert_allclose(
+            rectangle(spot), [low - 0.5 * (front < 0), high + 0.5 * (front > 0)]
+        )
+    np.testing.assert_allclose(rectangle("middle"), [low - 0.35, high + 0.35])
     one, ends = room(quarter), np.array([low, high])
     for spot in ("edge", "corner", "middle"):
         at = np.array([one._sample_spot((spot,), quarter, low, high)[0] for _ in range(40)])
@@ -80,7 +82,7 @@ def test_backs_are_at_the_wall_and_half_a_metre_is_free_in_front(quarter):
             assert len(np.unique(at, axis=0)) == 2
 
 
-def keeps(one, found, x, y, width, depth):
+def may_place(one, found, x, y, width, depth):
     """Return whether a block of that size and center may stay in the room; if so, place it."""
     half = np.array([width, depth]) / 2
     block = Item(type="Fridge", size=np.array([width, depth, 1.8]), place=np.zeros(3), yaw=0.0)
@@ -102,7 +104,7 @@ def test_a_piece_stays_only_where_the_robot_can_still_come_to_it_and_through_the
     ):
         one, found = room(), []
         before = one.floor.free
-        assert keeps(one, found, *block) == stays == bool(found) == bool(one.taken)
+        assert may_place(one, found, *block) == stays == bool(found) == bool(one.taken)
         x, y = ((np.indices(before.shape) + 0.5) * 0.1).reshape(2, -1) - np.array(block[:2])[
             :, None
         ]
@@ -112,21 +114,25 @@ def test_a_piece_stays_only_where_the_robot_can_still_come_to_it_and_through_the
         assert one.types == ({"Fridge"} if stays else set())
     for far, stays in ((0.66, True), (0.74, False)):
         one, found = room(), []
-        assert keeps(one, found, 2.0, 1.22, 3.9, 0.3)  # a bar from wall to wall: cells from 1.75 m
-        assert keeps(one, found, 2.0, 1.75 - far - 0.2, 0.4, 0.4) == stays
+        assert may_place(
+            one, found, 2.0, 1.22, 3.9, 0.3
+        )  # a bar from wall to wall: cells from 1.75 m
+        assert may_place(one, found, 2.0, 1.75 - far - 0.2, 0.4, 0.4) == stays
         assert [placed.group for placed in found] == [0, 1][: 1 + stays]
 
 
 def test_the_things_of_a_piece_turn_and_move_as_one():
     """Compare with products of complex numbers; an object on another has its index as parent."""
     item = Item("Book", np.ones(3), np.array([0.3, -0.2, 0.7]), yaw=0.4, parent=1)
-    moved = furnish._place_item(item, np.array([2.0, 1.0]), 1.1, room=3, groups=5, k=2)
+    moved = placement._place_item(item, np.array([2.0, 1.0]), 1.1, room=3, groups=5, k=2)
     wanted = 2.0 + 1.0j + (0.3 - 0.2j) * np.exp(1.1j)
     np.testing.assert_allclose(moved.place, [wanted.real, wanted.imag, 0.7])
     np.testing.assert_allclose(moved.yaw, 1.5)
     assert (moved.room, moved.group, moved.parent) == (3, 7, 6)
     corner = wanted + (0.1 + 0.2j) * np.exp(1.5j)
-    np.testing.assert_allclose(furnish.turned(moved, (0.1, 0.2)), [corner.real, corner.imag])
+    np.testing.assert_allclose(
+        placement.to_house_frame(moved, (0.1, 0.2)), [corner.real, corner.imag]
+    )
 
 
 def test_rooms_with_all_their_furniture_are_walked_from_the_door():
@@ -138,7 +144,7 @@ def test_rooms_with_all_their_furniture_are_walked_from_the_door():
     for seed in range(3):
         plan, floor = house()
         found, rng = [], np.random.default_rng(seed)
-        rooms = [furnish._Room(rng, statistics(), plan, floor, i) for i in (0, 1)]
+        rooms = [placement._Room(rng, statistics(), plan, floor, i) for i in (0, 1)]
         for one, known in zip(rooms, ({"CounterTop", "Fridge"}, {"DiningTable", "Sofa"})):
             one.furnish(found)
             assert 0 < len(one.taken) < 8 and one.types & known
@@ -147,13 +153,13 @@ def test_rooms_with_all_their_furniture_are_walked_from_the_door():
             np.testing.assert_array_equal((both > 1e-5).all(-1), np.eye(len(low), dtype=bool))
         cells = (np.argwhere(floor.free) + 0.5) * 0.1
         for i, corners in enumerate(CORNERS):
-            assert floor.reached(floor.free, i, corners).sum() >= 0.2 * 40 * 50
+            assert floor.reachable_cells(floor.free, i, corners).sum() >= 0.2 * 40 * 50
         for one in found:
             low, high = CORNERS[one.room].reshape(2, 2) / 10
             c, s = np.cos(one.yaw), np.sin(one.yaw)
             size = np.abs([[c, s], [s, c]]) @ one.item.size[:2] / 2
             gaps += [one.place[:2] - size - low, high - one.place[:2] - size]
-            for x, y, width, depth, yaw in furnish.footprints(one):
+            for x, y, width, depth, yaw in placement.footprints(one):
                 c, s = np.cos(yaw), np.sin(yaw)
                 local = (cells - (x, y)) @ np.array([[c, -s], [s, c]])
                 beyond = np.maximum(np.abs(local) - (width, depth), 0)

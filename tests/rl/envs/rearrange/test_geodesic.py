@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import dijkstra
 from jaxgpu.rl.envs.rearrange import geodesic
 
 
-def by_dijkstra(free, goal, cell=0.1):
+def run_dijkstra(free, goal, cell=0.1):
     """Return the shortest distance from the goal to all cells, with an edge per neighbor."""
     n, m = free.shape
     number = np.arange(n * m).reshape(n, m)
@@ -40,7 +40,7 @@ def test_ways_are_those_of_dijkstra(seed):
     goal = np.zeros_like(free)
     goal[tuple(rng.integers((31, 24), size=(3, 2)).T)] = True
     got = np.asarray(geodesic.distances(jnp.asarray(free), jnp.asarray(goal)))
-    true = by_dijkstra(free, goal)
+    true = run_dijkstra(free, goal)
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(true))
     # The tolerance is for a sum of up to 200 steps in float32.
     there = np.isfinite(true)

@@ -10,8 +10,8 @@ import pytest
 from scipy import ndimage
 
 from jaxgpu import show
-from jaxgpu.rl.envs.rearrange import Kind, furnishings, houses
-from jaxgpu.rl.envs.rearrange.house import ROBOT, ROOMS
+from jaxgpu.rl.envs.rearrange import BoxType, furnishings, houses
+from jaxgpu.rl.envs.rearrange.house import ROBOT_RADIUS, ROOMS
 
 pytestmark = pytest.mark.slow  # houses are drawn for seconds
 
@@ -19,7 +19,7 @@ SEEDS = 100
 
 
 @pytest.fixture(scope="module")
-def many():
+def all_houses():
     """Return one house per seed, as NumPy arrays."""
     stacked = jax.tree.map(np.asarray, houses.generate_many(range(SEEDS)))
     return [jax.tree.map(lambda a, i=i: a[i], stacked) for i in range(SEEDS)]
@@ -33,28 +33,28 @@ def gaps(points, centre, half, yaw):
     return np.linalg.norm(np.maximum(np.abs(local) - half[None, :, :2], 0), axis=-1)
 
 
-def standing(house):
+def solid_rows(house):
     """Return the rows of boxes that a robot of 1.1 m could touch."""
-    solid = (house.kind >= Kind.WALL) & (house.centre[:, 2] - house.half[:, 2] < 1.1)
+    solid = (house.kind >= BoxType.WALL) & (house.centre[:, 2] - house.half[:, 2] < 1.1)
     return np.flatnonzero(solid)
 
 
-def test_the_robot_keeps_its_radius_from_everything_wherever_it_may_stand(many):
-    for house in many[:15]:
+def test_the_robot_keeps_its_radius_from_everything_wherever_it_may_stand(all_houses):
+    for house in all_houses[:15]:
         cells = (np.argwhere(house.nav) + 0.5) * 0.1
-        rows = standing(house)
+        rows = solid_rows(house)
         gap = gaps(cells, house.centre[rows], house.half[rows], house.yaw[rows])
-        assert gap.min() > ROBOT - 1e-5
+        assert gap.min() > ROBOT_RADIUS - 1e-5
         # Half a step towards a free neighbor, the robot must also fit.
         for axis in (0, 1):
             beside = np.roll(house.nav, -1, axis) & house.nav
             middle = (np.argwhere(beside) + 0.5) * 0.1 + 0.05 * np.eye(2)[axis]
             gap = gaps(middle, house.centre[rows], house.half[rows], house.yaw[rows])
-            assert gap.min() > ROBOT - 1e-5
+            assert gap.min() > ROBOT_RADIUS - 1e-5
 
 
-def test_all_rooms_are_one_floor_and_every_door_is_passed(many):
-    for house in many:
+def test_all_rooms_are_one_floor_and_every_door_is_passed(all_houses):
+    for house in all_houses:
         assert ndimage.label(house.nav)[1] == 1
         rooms = house.rooms[house.room_type >= 0]
         for room in rooms:
@@ -69,8 +69,8 @@ def test_all_rooms_are_one_floor_and_every_door_is_passed(many):
             assert np.any(cells[beside - 1, span] & cells[beside, span])
 
 
-def test_doors_join_all_rooms(many):
-    for house in many:
+def test_doors_join_all_rooms(all_houses):
+    for house in all_houses:
         rooms = house.rooms[house.room_type >= 0]
         reached = {0}
         doors = house.doors[house.doors[:, 0] >= 0]
@@ -85,17 +85,17 @@ def test_doors_join_all_rooms(many):
         assert len(reached) == len(rooms)
 
 
-def test_the_same_seed_is_the_same_house_to_the_bit(many):
+def test_the_same_seed_is_the_same_house_to_the_bit(all_houses):
     for seed in (0, 7, 42):
         again = houses.generate(seed)
-        same = jax.tree.map(lambda a, b: bool(np.array_equal(a, b)), again, many[seed])
+        same = jax.tree.map(lambda a, b: bool(np.array_equal(a, b)), again, all_houses[seed])
         assert all(jax.tree.leaves(same))
-    assert not np.array_equal(many[0].centre, many[1].centre)
+    assert not np.array_equal(all_houses[0].centre, all_houses[1].centre)
 
 
-def test_furniture_of_two_pieces_does_not_overlap(many):
-    for house in many[:30]:
-        lone = np.flatnonzero(house.kind == Kind.FURNITURE)
+def test_furniture_of_two_pieces_does_not_overlap(all_houses):
+    for house in all_houses[:30]:
+        lone = np.flatnonzero(house.kind == BoxType.FURNITURE)
         for k in lone:
             # Corners and center of each part are in no part of a piece of another group.
             signs = 0.98 * np.array([(0, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)])
@@ -106,16 +106,16 @@ def test_furniture_of_two_pieces_does_not_overlap(many):
             if len(others):
                 gap = gaps(points, house.centre[others], house.half[others], house.yaw[others])
                 assert gap.min() > 0.05  # a wall is between rooms
-        walls = np.flatnonzero((house.kind == Kind.WALL) | (house.kind == Kind.PANE))
+        walls = np.flatnonzero((house.kind == BoxType.WALL) | (house.kind == BoxType.PANE))
         for k in lone:
             gap = gaps(house.centre[k, None, :2], house.centre[walls], house.half[walls], 0.0)
             assert gap.min() > 0.0
 
 
-def test_small_things_lie_on_their_surface_and_apart(many):
-    kinds = furnishings.types()
+def test_small_things_lie_on_their_surface_and_apart(all_houses):
+    kinds = furnishings.object_types()
     tables = furnishings.statistics()
-    for house in many:
+    for house in all_houses:
         things, tops = house.objects, house.surfaces
         n = int(things.count)
         assert np.all(things.type[:n] >= 0) and np.all(things.type[n:] == -1)
@@ -137,17 +137,19 @@ def test_small_things_lie_on_their_surface_and_apart(many):
         assert not np.any(same & close & ~np.eye(n, dtype=bool))
 
 
-def test_nearly_all_surfaces_are_within_an_arms_reach(many):
-    gap = np.concatenate([h.surfaces.gap[: int(h.surfaces.count)] for h in many])
-    assert np.all(gap > ROBOT - 0.08)  # a top may stand out over its legs by less than a cell
+def test_nearly_all_surfaces_are_within_an_arms_reach(all_houses):
+    gap = np.concatenate([h.surfaces.gap[: int(h.surfaces.count)] for h in all_houses])
+    assert np.all(
+        gap > ROBOT_RADIUS - 0.08
+    )  # a top may stand out over its legs by less than a cell
     assert np.mean(gap < 0.9) > 0.93
 
 
-def test_rooms_have_what_they_are_known_by(many):
-    kinds = np.array(furnishings.types())
+def test_rooms_have_what_they_are_known_by(all_houses):
+    kinds = np.array(furnishings.object_types())
     wanted = {"Bedroom": "Bed", "Bathroom": "Toilet", "Kitchen": "Fridge", "LivingRoom": "Sofa"}
     seen = {room: [] for room in ROOMS}
-    for house in many:
+    for house in all_houses:
         for i, room in enumerate(house.room_type[house.room_type >= 0]):
             here = (house.room == i) & (house.type >= 0)
             seen[ROOMS[room]].append(wanted[ROOMS[room]] in kinds[house.type[here]])
@@ -155,12 +157,12 @@ def test_rooms_have_what_they_are_known_by(many):
     assert np.mean(seen["Bedroom"]) > 0.9
 
 
-def test_small_things_appear_as_often_as_published(many):
+def test_small_things_appear_as_often_as_published(all_houses):
     """Apples on dining tables: odds, bias of a receptacle, and mean bias of a house."""
-    tables, kinds = furnishings.statistics(), furnishings.types()
+    tables, kinds = furnishings.statistics(), furnishings.object_types()
     odds = tables.odds["DiningTable"]["Plate"] + 0.2 + 0.4 * 3.5 / 5.4 - 0.3
     with_, tops = 0, 0
-    for house in many:
+    for house in all_houses:
         for k in np.flatnonzero(house.surfaces.type == kinds.index("DiningTable")):
             tops += 1
             on = house.objects.type[house.objects.surface == k]

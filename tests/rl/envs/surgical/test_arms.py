@@ -32,12 +32,12 @@ def test_a_step_is_a_share_of_the_working_range_which_it_does_not_leave(arm):
     part = np.linspace(-1, 1, arm.joints, dtype=np.float32)
 
     @jax.jit
-    def found(middle):
-        after = arm.moved(middle, jnp.asarray(part), 0.1)
-        far = arm.moved(middle, jnp.asarray(5 + part), 0.9)
-        return arm.normalised(after), far, arm.normalised(jnp.asarray(low))
+    def step_shares(middle):
+        after = arm.step_joints(middle, jnp.asarray(part), 0.1)
+        far = arm.step_joints(middle, jnp.asarray(5 + part), 0.9)
+        return arm.normalize(after), far, arm.normalize(jnp.asarray(low))
 
-    after, far, least = found((low + high) / 2)
+    after, far, least = step_shares((low + high) / 2)
     np.testing.assert_allclose(after, 0.2 * part, atol=2e-6)
     np.testing.assert_allclose(far, high, rtol=1e-6)
     np.testing.assert_allclose(least, -1, atol=1e-6)

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.arms import ECM
-from jaxgpu.rl.envs.surgical.centre import AHEAD
+from jaxgpu.rl.envs.surgical.center import AHEAD
 
 ENV = rl.make("surgical/ecm-centre")
 

@@ -11,18 +11,18 @@ import pytest
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.contact import block, needle
 from jaxgpu.rl.envs.surgical.contact import task as tasks
-from jaxgpu.rl.envs.surgical.contact.task import LEAD
+from jaxgpu.rl.envs.surgical.contact.task import MAX_LEAD
 from jaxgpu.rl.envs.surgical.contact.tool import OPEN, SHUT
 from jaxgpu.rl.envs.surgical.pick_place import FLOOR, HALF, HEIGHT, MARGIN
 
 TASKS = ("surgical/needle-pick-contact", "surgical/peg-transfer-contact")
-TEXTS = {TASKS[0]: needle.text, TASKS[1]: block.text}
+TEXTS = {TASKS[0]: needle.mjcf_text, TASKS[1]: block.mjcf_text}
 FRICTIONS = (1.0, 0.4, 0.01)
 STARTS = 12
 NEAR = {TASKS[0]: 2e-4, TASKS[1]: 1.5e-3}  # m, in the median
 
 
-def rough(env, friction):
+def with_friction(env, friction):
     """Return the task with another sliding friction between all geoms."""
     geoms = env.model.geoms
     changed = geoms.friction.at[:, 0].set(friction)
@@ -30,12 +30,12 @@ def rough(env, friction):
 
 
 @pytest.fixture(scope="module", params=TASKS)
-def played(request):
+def script_states(request):
     """Return the task, first states [F, B], and states and scores [F, B, T] of the script."""
     env = rl.make(request.param, shaping=100.0)
 
     def play(friction, key):
-        here = rough(env, friction)
+        here = with_friction(env, friction)
 
         def move(state, _):
             out = here.step(state, env.script(env.observe(state)), key)
@@ -50,9 +50,9 @@ def played(request):
 
 
 @pytest.mark.slow
-def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(played):
+def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(script_states):
     """One block in twelve may end differently, depending on the processor."""
-    name, env, (_, (states, reward, info)) = played
+    name, env, (_, (states, reward, info)) = script_states
     firm, smooth, slippery = np.asarray(info["success"])
     odd = 0 if name == TASKS[0] else 1
     assert firm[:, -1].all() and info["held"][:2].any(-1).all()
@@ -62,9 +62,9 @@ def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(p
 
 
 @pytest.mark.slow
-def test_rewards_are_of_success_and_of_progress(played):
+def test_rewards_are_of_success_and_of_progress(script_states):
     """The sum of progress is the remaining distance at the start minus that at the end."""
-    _, env, (first, (states, reward, info)) = played
+    _, env, (first, (states, reward, info)) = script_states
     left = jax.jit(jax.vmap(jax.vmap(env._remaining_path)))
     progress = left(first) - left(jax.tree.map(lambda x: np.asarray(x)[:, :, -1], states))
     paid = np.sum(np.asarray(reward) + 1.0 - np.asarray(info["success"]), -1)
@@ -72,11 +72,11 @@ def test_rewards_are_of_success_and_of_progress(played):
 
 
 @pytest.mark.slow
-def test_targets_lead_a_little_and_servos_press_as_they_say(played):
+def test_targets_lead_a_little_and_servos_press_as_they_say(script_states):
     """A blade's torque is kp (target - angle), over the lever arms of pin and tip."""
-    name, env, (_, (states, _, _)) = played
+    name, env, (_, (states, _, _)) = script_states
     tip, qpos = states.target[..., :3], states.body.qpos
-    assert np.abs(tip - qpos[..., :3]).max() < LEAD * env.max_shift
+    assert np.abs(tip - qpos[..., :3]).max() < MAX_LEAD * env.max_shift
     jaw = states.target[..., 4]
     assert (jaw > SHUT - 1e-6).all() and (jaw < OPEN + 1e-6).all()
     if name == TASKS[0]:
@@ -96,16 +96,16 @@ def follow_at_once(model, body, ctrl, force, look):
 
 def needle_left(tip, yaw, jaw, grip, needle_at, needle_yaw, goal):
     """Compute the remaining distance [B], m, by the documentation of the module."""
-    far = lambda a, b: np.linalg.norm(a - b, axis=1)
-    way, shut = far(tip, needle_at), np.clip(1 - jaw / 0.45, 0, 1)
+    distance = lambda a, b: np.linalg.norm(a - b, axis=1)
+    way, shut = distance(tip, needle_at), np.clip(1 - jaw / 0.45, 0, 1)
     loose = 2 - np.exp(-((way / 0.003) ** 2)) * shut - np.tanh(grip / 0.05)
     askew = np.abs(np.sin(needle_yaw - yaw))
-    return way + 0.01 * askew + 0.02 * loose + far(needle_at, goal)
+    return way + 0.01 * askew + 0.02 * loose + distance(needle_at, goal)
 
 
 def test_the_servos_are_told_what_an_action_says_and_progress_is_paid(monkeypatch):
     """A tool that follows its servos immediately has the tip, rotation and jaw of NumPy."""
-    monkeypatch.setattr(tasks.integrators, "seen", follow_at_once)
+    monkeypatch.setattr(tasks.integrators, "step_and_look", follow_at_once)
     env, rng, B = rl.make(TASKS[0], shaping=100.0), np.random.default_rng(0), 24
     low = np.array([-HALF - MARGIN, -HALF - MARGIN, FLOOR])
     high = np.array([HALF + MARGIN, HALF + MARGIN, FLOOR + HEIGHT + MARGIN])
@@ -123,12 +123,14 @@ def test_the_servos_are_told_what_an_action_says_and_progress_is_paid(monkeypatc
     body = jax.eval_shape(env.reset, jax.random.key(0))[0].body
     body = jax.tree.map(lambda x: np.zeros((B, *x.shape), x.dtype), body)
     body = replace(body, qpos=np.float32(np.concatenate(qpos, 1)))
-    single = lambda x: np.asarray(x, np.float32)
+    to_float32 = lambda x: np.asarray(x, np.float32)
     grip = rng.uniform(0, 0.1, B)
-    state = tasks.State(body, single(target), single(goal), single(grip), np.zeros(B, np.int32))
+    state = tasks.State(
+        body, to_float32(target), to_float32(goal), to_float32(grip), np.zeros(B, np.int32)
+    )
     few = {"xla_backend_optimization_level": 0}
-    seen = lambda state, action: env.step(state, action, None)._replace(observation=None)
-    out = jax.jit(jax.vmap(seen), compiler_options=few)(state, single(action))
+    env_step = lambda state, action: env.step(state, action, None)._replace(observation=None)
+    out = jax.jit(jax.vmap(env_step), compiler_options=few)(state, to_float32(action))
 
     action = np.clip(action, -1, 1)
     wanted = np.clip(target[:, :3] + 0.01 * action[:, :3], tip - 0.015, tip + 0.015)
@@ -153,7 +155,7 @@ def test_the_servos_are_told_what_an_action_says_and_progress_is_paid(monkeypatc
     assert 0 < np.mean(away < 0.005) < 1 and (out.state.t == 1).all() and not out.truncated.any()
 
 
-def in_c(model, start, targets, substeps):
+def run_c(model, start, targets, substeps):
     """Return the last `qpos` of C MuJoCo for the same targets of its servos."""
     data = mujoco.MjData(model)
     data.qpos[:] = start.body.qpos
@@ -166,16 +168,16 @@ def in_c(model, start, targets, substeps):
 
 
 @pytest.mark.slow
-def test_c_mujoco_told_the_same_moves_the_same(played):
+def test_c_mujoco_told_the_same_moves_the_same(script_states):
     """Run open loop from approach to end; a few blocks, caught by an edge, move differently."""
-    name, env, (first, (states, _, _)) = played
+    name, env, (first, (states, _, _)) = script_states
     model = mujoco.MjModel.from_xml_string(TEXTS[name]())
     away = []
     for i, friction in enumerate(FRICTIONS[:2]):
         model.geom_friction[:, 0] = friction
         for b in range(STARTS):
             start = jax.tree.map(lambda x, at=(i, b): np.asarray(x[at], float), first)
-            theirs = in_c(model, start, np.asarray(states.target[i, b], float), env.substeps)
+            theirs = run_c(model, start, np.asarray(states.target[i, b], float), env.substeps)
             away.append(np.linalg.norm(states.body.qpos[i, b, -1, 6:9] - theirs[6:9]))
     assert np.median(away) < NEAR[name]
     assert np.mean(np.array(away) < env.tolerance) > 0.75

@@ -28,7 +28,7 @@ def test_links_have_their_radius_and_the_ball_is_wider_than_they_are():
     np.testing.assert_array_equal(scene.start[1:-1], scene.end[:-2])  # a chain from the origin
     assert not scene.start[0].any() and (scene.start[-1] == scene.end[-1]).all()
     np.testing.assert_allclose([scene.floor, scene.tile], [-0.22, 0.04], rtol=1e-6)
-    assert scene.floor < -(0.2 - 0.0156 + 0.0193)  # at work the tip is no deeper
+    assert scene.floor < -(0.2 - 0.0156 + 0.0193)  # the working tip is not deeper
     np.testing.assert_allclose(scene.colour[:-2], np.tile(STEEL, (6, 1)), rtol=1e-6)
     np.testing.assert_allclose(scene.colour[-2:], [BLUE, GREEN], rtol=1e-6)
 

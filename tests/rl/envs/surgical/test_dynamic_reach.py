@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rl_controller import play, slope_is_that_of_differences
-from rl_matrices import by_matrices
+from rl_matrices import tip_pose
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical import dynamic_reach
@@ -36,10 +36,10 @@ def test_damped_least_squares_on_the_targets_reaches_every_goal():
 def test_the_goal_is_judged_where_the_tip_is_and_rewards_have_derivatives(x64):
     env = rl.make(NAME)
     target = Q + np.array([0.3, 0.0, 0.0, 0.0])
-    tip = by_matrices(env.arm, Q)[0]
+    tip = tip_pose(env.arm, Q)[0]
     step = jax.jit(env.step, compiler_options={"xla_backend_optimization_level": 0})
     out = step(State(Q, np.int32(0), 0 * Q, target, tip), np.zeros(4), KEY)
-    moved = np.linalg.norm(by_matrices(env.arm, np.asarray(out.state.q))[0] - tip)
+    moved = np.linalg.norm(tip_pose(env.arm, np.asarray(out.state.q))[0] - tip)
     np.testing.assert_allclose(out.info["distance"], moved, rtol=1e-4)
     assert 1e-4 < moved < 0.02
 
@@ -52,7 +52,7 @@ def test_the_goal_is_judged_where_the_tip_is_and_rewards_have_derivatives(x64):
     slope_is_that_of_differences(total, np.full((3, 4), 0.2), 1e-5)
 
 
-def moved(env, dynamics, steps=3):
+def tip_after(env, dynamics, steps=3):
     """Return the tip's position after steps of one action, for given masses and gains."""
     env = replace(env, dynamics=dynamics)
     state, _ = env.reset(jax.random.key(0))
@@ -71,8 +71,8 @@ def test_masses_and_gains_are_leaves_that_vmap_and_grad_reach():
         base, (heavy, damped) = env.dynamics, scale
         mass, inertia = heavy * base.mass, heavy * base.inertia
         changed = replace(base, mass=mass, inertia=inertia, damping=damped * base.damping)
-        far = lambda dynamics: ((tip := moved(env, dynamics)).sum(), tip)
-        return jax.value_and_grad(far, has_aux=True)(changed)
+        tip_sum = lambda dynamics: ((tip := tip_after(env, dynamics)).sum(), tip)
+        return jax.value_and_grad(tip_sum, has_aux=True)(changed)
 
     few = {"xla_backend_optimization_level": 0}
     (total, tips), slopes = jax.jit(jax.vmap(tip_and_slope), compiler_options=few)(scales)
@@ -107,7 +107,7 @@ def test_it_begins_at_rest_with_the_tip_of_another_position_for_a_goal():
     state, seen = jax.jit(env.reset)(KEY)
     assert not state.v.any() and state.t == 0 and env.dt == 0.02
     np.testing.assert_array_equal(state.q, state.target)
-    tip = by_matrices(env.arm, np.asarray(state.q, float))[0]
+    tip = tip_pose(env.arm, np.asarray(state.q, float))[0]
     np.testing.assert_allclose(seen[-6:-3], (state.goal - tip) / 0.05, atol=1e-5)
     depth = np.linalg.norm(state.goal)  # the wrist is 34.4 to 184.4 mm deep, the tip 19.3 mm off
     assert 0.015 < depth < 0.204 and np.linalg.norm(state.goal - tip) > 0.01

@@ -52,13 +52,13 @@ def test_links_hang_as_in_the_kinematics(x64, arm):
     low, high = np.array(arm.lower), np.array(arm.upper)
     q = low + (high - low) * np.random.default_rng(0).random((3, arm.joints))
 
-    def found(q):
+    def link_poses(q):
         where = robot.poses(robot.init(q))
         turned = jnp.array(rotations.matrix(where.quat[:, -1]))
         return where.pos[:, -1], turned, *forward_kinematics(arm, q)
 
     for place, turned, tip, R in zip(
-        *map(np.asarray, jax.jit(jax.vmap(found), compiler_options=FEW)(q))
+        *map(np.asarray, jax.jit(jax.vmap(link_poses), compiler_options=FEW)(q))
     ):
         np.testing.assert_allclose(turned, R, atol=1e-12)
         np.testing.assert_allclose(place + turned @ np.array(arm.tip), tip, atol=1e-12)
@@ -111,8 +111,8 @@ def test_masses_are_leaves_of_the_environment_and_of_its_mechanism(x64):
         robot = dynamics.mechanism(ECM, heavy, 0.01, jnp.float64)
         return rigid.mass_matrix(robot, robot.init(q)) - jnp.diag(jnp.asarray(base.armature))
 
-    both = lambda factors: (jax.vmap(inertia)(factors), jax.jacfwd(inertia)(1.0))
-    (one, two), slope = jax.jit(both, compiler_options=FEW)(np.array([1.0, 2.0]))
+    inertias = lambda factors: (jax.vmap(inertia)(factors), jax.jacfwd(inertia)(1.0))
+    (one, two), slope = jax.jit(inertias, compiler_options=FEW)(np.array([1.0, 2.0]))
     np.testing.assert_allclose(two, 2 * one, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(slope, one, rtol=1e-10, atol=1e-14)
 

@@ -2,7 +2,7 @@
 
 import jax
 import numpy as np
-from rl_waypoints import nearest, play
+from rl_waypoints import play, wrap_jaw
 
 from jaxgpu import rl
 
@@ -11,7 +11,7 @@ ENV = rl.make("surgical/needle-pick")
 
 def test_a_plan_by_hand_picks_every_needle():
     def waypoints(state):
-        yaw, over = nearest(state.object_yaw), state.position + np.array([0, 0, 0.01])
+        yaw, over = wrap_jaw(state.object_yaw), state.position + np.array([0, 0, 0.01])
         at = [np.append(x, yaw) for x in (over, state.position, state.position, state.goal)]
         return [np.append(x, jaw) for x, jaw in zip(at, (1, 1, -1, -1))]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from rl_waypoints import nearest, play
+from rl_waypoints import play, wrap_jaw
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical import peg_transfer
@@ -22,7 +22,7 @@ def step(state, *action):
     return STEP(state, np.float32(action), jax.random.key(0))
 
 
-def taken(seed=0, **parts):
+def held_state(seed=0, **parts):
     """Return a state that holds the block at its position on its peg."""
     state, _ = RESET(jax.random.key(seed))
     where, across = POSE(state.position, state.object_yaw)
@@ -37,7 +37,7 @@ def test_a_plan_by_hand_transfers_every_block():
         c, s = np.cos(state.object_yaw), np.sin(state.object_yaw)
         x, y = 0.0025, 0.00433
         grip = np.array([c * x - s * y, s * x + c * y, 0.003])
-        yaw = nearest(state.object_yaw - 2 * np.pi / 3)
+        yaw = wrap_jaw(state.object_yaw - 2 * np.pi / 3)
         over, at = np.array([0, 0, 0.045]), state.position + grip
         there = np.append(state.goal[:2], state.position[2]) + grip + over
         stops = [at + over, at, at, at + over, there, there]
@@ -49,7 +49,7 @@ def test_a_plan_by_hand_transfers_every_block():
 
 
 def test_a_block_is_drawn_as_a_triangle_turned_with_it():
-    state = taken(object_yaw=np.float32(0.3))
+    state = held_state(object_yaw=np.float32(0.3))
     start, end, radius, own = map(np.asarray, jax.jit(ENV.solids)(state))
     angles = np.array([np.pi, np.pi / 3, -np.pi / 3]) + 0.3
     corners = 0.007 * np.stack([np.cos(angles), np.sin(angles), 0 * angles], 1)
@@ -69,21 +69,21 @@ def test_a_peg_blocks_where_it_would_stand_in_the_wall():
         np.linspace(0.003, 0.011, 40)[:, None] * np.stack([np.cos(angles), np.sin(angles)])[:, None]
     )
     wall = wall.reshape(2, -1).T  # of a block about the origin
-    near = lambda x: (
+    is_near = lambda x: (
         min(np.hypot(*(wall + x[:2] - peg).T).min() for peg in peg_transfer.PEGS) < 4e-4
     )
-    got = np.asarray(jax.jit(jax.vmap(peg_transfer.blocked))(place.T.astype(np.float32)))
+    got = np.asarray(jax.jit(jax.vmap(peg_transfer.is_blocked))(place.T.astype(np.float32)))
     low = place[2] - 0.00725 < FLOOR + 0.025
     away = np.hypot(*(place[:2, None] - peg_transfer.PEGS.T[:, :, None]))
     clear = (np.abs(away - 0.003) > 5e-4).all(0) & (np.abs(away - 0.011) > 5e-4).all(0)
     clear &= np.abs(place[2] - 0.00725 - FLOOR - 0.025) > 1e-6
     for i in np.flatnonzero(clear)[:400]:
-        assert got[i] == (low[i] and near(place[:, i]))
+        assert got[i] == (low[i] and is_near(place[:, i]))
     assert 50 < got[clear][:400].sum() < 350
 
 
 def test_a_block_on_its_peg_goes_up_and_not_aside():
-    state = taken()
+    state = held_state()
     for action, moved in (
         ([1.0, 0, 0, 0, -1], [0, 0, 0]),
         ([0, 0, 1.0, 0, -1], [0, 0, 0.01]),
@@ -102,7 +102,7 @@ def test_a_block_on_its_peg_goes_up_and_not_aside():
 )
 def test_a_block_let_go_falls_over_a_peg_on_it_or_beside_it(off, rest):
     peg = np.array([*peg_transfer.PEGS[1], FLOOR + 0.05])  # free behind its row
-    state = taken()
+    state = held_state()
     place = (peg + [*off, 0]).astype(np.float32)
     grip = np.asarray(state.tip) - np.asarray(state.position)
     state = replace(state, position=place, tip=place + grip)
@@ -115,7 +115,7 @@ def test_success_is_5_mm_aside_and_4_mm_in_height():
     """The goal is SurRoL's, the center of a peg: 3.75 mm above that of a resting block."""
     is_success = jax.jit(ENV.is_success)
     for aside, up, success in ((0.0049, 0, 1), (0.0051, 0, 0), (0, 2e-4, 1), (0, 8.0e-3, 0)):
-        state = taken()
+        state = held_state()
         place = np.asarray(state.goal) + np.float32([aside, 0, BOARD - FLOOR - 0.011 + up])
         assert is_success(replace(state, position=place)) == bool(success)
     rested = replace(state, position=np.float32([*state.goal[:2], BOARD]), held=np.bool_(False))

@@ -10,7 +10,7 @@ import pytest
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.arms import PSM
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
-from jaxgpu.rl.envs.surgical.pick_place import FLOOR, HALF, HEIGHT, MARGIN, downward
+from jaxgpu.rl.envs.surgical.pick_place import FLOOR, HALF, HEIGHT, MARGIN, downward_frame
 
 ENV = rl.make("surgical/needle-pick")
 FEW = {"xla_backend_optimization_level": 0}  # programs that run a few times
@@ -18,7 +18,7 @@ RESET, STEP = (jax.jit(f, compiler_options=FEW) for f in (ENV.reset, ENV.step))
 STILL, CLOSE = np.float32([0, 0, 0, 0, 1]), np.float32([0, 0, 0, 0, -1])
 
 
-def above(seed=0):
+def state_above(seed=0):
     """Return a state with the tool over the needle and the jaw open across the wire."""
     state, _ = RESET(jax.random.key(seed))
     return replace(state, tip=state.position, yaw=state.object_yaw)
@@ -40,7 +40,7 @@ def step(state, action=STILL):
     ],
 )
 def test_the_jaw_takes_what_is_near_and_across_it_when_it_closes(offset, skew, shut, held):
-    state = above()
+    state = state_above()
     tip = np.asarray(state.tip) + np.float32([0.0, 0.0, offset])
     yaw = np.float32(state.yaw + np.float32(skew))
     state = replace(state, tip=tip, yaw=yaw, closed=np.bool_(shut))
@@ -48,7 +48,9 @@ def test_the_jaw_takes_what_is_near_and_across_it_when_it_closes(offset, skew, s
 
 
 def test_what_is_held_is_rigid_in_the_jaw_and_falls_when_let_go():
-    state = step(replace(above(1), tip=above(1).tip + np.float32([0, 1e-3, 5e-4])), CLOSE).state
+    state = step(
+        replace(state_above(1), tip=state_above(1).tip + np.float32([0, 1e-3, 5e-4])), CLOSE
+    ).state
     grip = np.asarray(state.position - state.tip)
     after = step(state, np.float32([0.5, -0.3, 1.0, 0.8, -1.0])).state
     turn = 0.8 * np.pi / 6
@@ -64,7 +66,7 @@ def test_what_is_held_is_rigid_in_the_jaw_and_falls_when_let_go():
 
 def test_rewards_are_sparse_and_shaping_adds_up_to_the_progress():
     """Sparse rewards are -1 and 0 as in SurRoL; shaped ones sum to the covered distance."""
-    state = above(2)
+    state = state_above(2)
     for off, reward in ((0.0049, 0.0), (0.0051, -1.0)):
         there = replace(state, goal=state.position + np.float32([off, 0.0, 0.0]))
         assert step(there).reward == reward
@@ -72,14 +74,14 @@ def test_rewards_are_sparse_and_shaping_adds_up_to_the_progress():
     move, key = jax.jit(shaped.step, compiler_options=FEW), jax.random.key(0)
     rng = np.random.default_rng(0)
     first, _ = RESET(jax.random.key(3))
-    far = lambda s: (
+    remaining = lambda s: (
         np.linalg.norm(s.tip - s.position) * (not s.held) + np.linalg.norm(s.position - s.goal)
     )
     state, total = first, 0.0
     for _ in range(6):
         out = move(state, rng.uniform(-1, 1, 5).astype(np.float32), key)
         state, total = out.state, total + float(out.reward) + (not out.info["success"])
-    np.testing.assert_allclose(total, 20 * (far(first) - far(state)), rtol=1e-4)
+    np.testing.assert_allclose(total, 20 * (remaining(first) - remaining(state)), rtol=1e-4)
 
 
 def test_the_arm_can_stand_wherever_the_tool_may_be():
@@ -93,4 +95,4 @@ def test_the_arm_can_stand_wherever_the_tool_may_be():
     assert (np.array(PSM.lower) <= q).all() and (q <= np.array(PSM.upper)).all()
     tip, R = jax.jit(jax.vmap(lambda q: forward_kinematics(PSM, q)))(q)
     np.testing.assert_allclose(tip, poses[:, :3], atol=1e-6)
-    np.testing.assert_allclose(R, jax.vmap(downward)(poses[:, 3]), atol=1e-5)
+    np.testing.assert_allclose(R, jax.vmap(downward_frame)(poses[:, 3]), atol=1e-5)

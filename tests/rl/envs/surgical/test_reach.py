@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rl_controller import play, slope_is_that_of_differences
-from rl_matrices import by_matrices
+from rl_matrices import tip_pose
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
@@ -27,7 +27,7 @@ def test_damped_least_squares_reaches_every_goal():
 
 def test_the_reward_is_in_metres_and_success_in_millimetres():
     env = rl.make("surgical/psm-reach")
-    step, tip = jax.jit(env.step), by_matrices(env.arm, Q)[0]
+    step, tip = jax.jit(env.step), tip_pose(env.arm, Q)[0]
     for offset, success in ((0.004, True), (0.006, False)):
         goal = (tip + [offset, 0, 0]).astype(np.float32)
         near = State(Q.astype(np.float32), np.int32(0), goal)

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_surgical_gym import off as published
+from rl_surgical_gym import goal_offset as published
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
-from jaxgpu.rl.learners import optimiser
+from jaxgpu.rl.learners import optimizer
 
 FEW = {"xla_backend_optimization_level": 0}  # programs that run a few times
 TASKS = {  # greatest change of a target; costs of speeds and joints; spread of the goal, m
@@ -104,12 +104,14 @@ def test_returns_after_a_million_steps():
     """
     env = rl.make("surgical/psm-reach-compat")
 
-    def one(key):
+    def train_seed(key):
         state, _ = rl.learn(env, WHOLE, key, 375)
         test_key = jax.random.fold_in(key, 1)
         return rl.evaluate(env, WHOLE.policy(env, state), test_key, 512, 399).episode_return
 
-    total = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 4))).mean(1)
+    total = np.asarray(jax.jit(jax.vmap(train_seed))(jax.random.split(jax.random.key(0), 4))).mean(
+        1
+    )
     assert np.median(total) >= -10 and total.min() >= -12, total
 
 
@@ -123,22 +125,22 @@ def test_the_endoscopes_goals_hang_out_of_its_reach():
     low = np.maximum(np.array(model.lower[:size], np.float32), offset - scale)
     high = np.minimum(np.array(model.upper[:size], np.float32), offset + scale)
 
-    def apart(z, goal):
+    def goal_gap(z, goal):
         tip, _ = forward_kinematics(env.arm, low + (high - low) * z)
         return jnp.sum(jnp.abs(tip - goal))
 
-    def least(goal, key):
+    def min_gap(goal, key):
         """Minimize by Adam from 64 starts, with a rate that falls to zero."""
 
-        def one(i, carry):
+        def adam_step(i, carry):
             z, memory = carry
-            slope = jax.vmap(jax.grad(apart), (0, None))(z, goal)
-            z, memory = optimiser.descend(z, memory, slope, 0.03 * (1 - i / 1000), 1e9)
+            slope = jax.vmap(jax.grad(goal_gap), (0, None))(z, goal)
+            z, memory = optimizer.descend(z, memory, slope, 0.03 * (1 - i / 1000), 1e9)
             return jnp.clip(z, 0, 1), memory
 
         z = jax.random.uniform(key, (64, size))
-        z, _ = jax.lax.fori_loop(0, 1000, one, (z, optimiser.init(z)))
-        return jnp.min(jax.vmap(apart, (0, None))(z, goal))
+        z, _ = jax.lax.fori_loop(0, 1000, adam_step, (z, optimizer.init(z)))
+        return jnp.min(jax.vmap(goal_gap, (0, None))(z, goal))
 
-    found = jax.jit(jax.vmap(least))(goals, jax.random.split(jax.random.key(1), 64))
+    found = jax.jit(jax.vmap(min_gap))(goals, jax.random.split(jax.random.key(1), 64))
     np.testing.assert_allclose(399 * jnp.mean(found), 231, atol=1)

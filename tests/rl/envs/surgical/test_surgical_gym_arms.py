@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rl_surgical_gym import off
+from rl_surgical_gym import goal_offset
 
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
 from jaxgpu.rl.envs.surgical.surgical_gym_arms import GYM_ECM, GYM_PSM, GYM_STAR
@@ -24,7 +24,7 @@ def test_tips_are_those_of_the_published_scene(name, model):
         jnp.asarray(q, jnp.float32)
     )
     found = np.abs(tips - np.array(model.goal_centre, np.float32)[None])
-    wanted = np.abs([off(name, row) for row in q])
+    wanted = np.abs([goal_offset(name, row) for row in q])
     order = [0, 1, 2] if name == "psm" else [2, 1, 0]
     np.testing.assert_allclose(found, wanted[:, order], atol=1e-4)
 

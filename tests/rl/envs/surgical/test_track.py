@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rl_controller import play, slope_is_that_of_differences
-from rl_matrices import by_matrices
+from rl_matrices import tip_pose
 
 from jaxgpu import rl
 from jaxgpu.rl.envs.surgical.kinematics import forward_kinematics
@@ -64,9 +64,9 @@ def test_a_step_is_that_of_its_equations(x64):
     phase, frequency, action = *rng.uniform(0, 6, (2, 6)), rng.uniform(-1, 1, 6)
     out = jax.jit(env.step)(State(q, np.int32(3), phase, frequency), action, jax.random.key(0))
     swing = lambda t: (low + high) / 2 + (high - low) / 4 * np.sin(phase + frequency * t)
-    goal, before = (by_matrices(env.arm, swing(t))[0] for t in (4, 3))
+    goal, before = (tip_pose(env.arm, swing(t))[0] for t in (4, 3))
     q = q + 0.05 * (high - low) * action
-    tip = by_matrices(env.arm, q)[0]
+    tip = tip_pose(env.arm, q)[0]
     joints = (q - (low + high) / 2) / ((high - low) / 2)
     seen = [*joints, *(goal - tip) / 0.05, *(goal - before) / 0.005, *tip / 0.2]
     np.testing.assert_allclose(out.observation, seen, rtol=1e-9)
@@ -98,4 +98,4 @@ def test_a_goal_swings_over_half_of_its_range_at_random_phases_and_no_faster_tha
     step = np.abs(np.diff(q, axis=1)) / (high - low)
     assert step.max() <= 0.5 * 0.05 * 1.0001 and step.max((1, 2)).min() > 0.005
     for i in range(5):
-        np.testing.assert_allclose(goal[i], by_matrices(ENV.arm, q[i, 7])[0], atol=1e-6)
+        np.testing.assert_allclose(goal[i], tip_pose(ENV.arm, q[i, 7])[0], atol=1e-6)

@@ -13,7 +13,7 @@ from jaxgpu.geometry import rotations
 from jaxgpu.physics import touch
 from jaxgpu.rl.envs.touch import cameras
 
-PLAIN = touch.GelSight(  # a gel that shows the slope of what presses it, whatever it is
+PLAIN = touch.GelSight(  # a gel that shows the slope of any object that presses it
     gel=np.zeros((24, 32), np.float32),
     rest=np.full((24, 32, 3), 0.5, np.float32),
     table=np.linspace(-0.2, 0.2, 6 * 9 * 9 * 3, dtype=np.float32).reshape(6, 9, 9, 3) * 1e-3,
@@ -27,11 +27,11 @@ SEEN = rl.make("touch/peg-insertion", observation="depth")
 RADIUS, HALF = 0.007986 / 2, 0.025  # m, of the peg
 
 
-def held(env, lean=0.0, key=3):
+def held_state(env, lean=0.0, key=3):
     """Return a state with a rotated hand at its position, and its part leaning between the pads."""
     state = env.reset(jax.random.key(key))[0]
     hand = jnp.asarray(np.roll(Rotation.from_euler("xyz", [0.2, -0.1, 0.7]).as_quat(), 1))
-    aslant = rotations.from_vector(jnp.array([0.0, lean, 0.0]))
+    aslant = rotations.from_rotvec(jnp.array([0.0, lean, 0.0]))
     hand = hand.astype(jnp.float32)
     quat = jnp.stack(rotations.product(hand, aslant))
     scene = replace(state.grasp, hand_quat=hand, part_quat=quat, part=state.grasp.hand)
@@ -42,7 +42,7 @@ def held(env, lean=0.0, key=3):
 def test_gels_see_the_peg_that_leans_between_them():
     """A rod leans about the pads' normal; each pad sees it lean in its own direction."""
     lean = 0.2
-    state = jax.jit(lambda: held(INSERTION, lean))()
+    state = jax.jit(lambda: held_state(INSERTION, lean))()
     pictures = np.asarray(jax.jit(lambda s: INSERTION.observe(s)["gels"])(state))
     # Pixels are ordered along the finger, from the palm down, and across it.
     down, across = np.meshgrid(
@@ -65,7 +65,7 @@ def test_gels_see_the_peg_that_leans_between_them():
 def test_the_wrist_sees_what_a_march_along_its_rays_meets():
     """March to part, fixture, pads and table in float64; distances agree to a tenth of a mm."""
     lean = 0.1
-    state = jax.jit(lambda: held(SEEN, lean))()
+    state = jax.jit(lambda: held_state(SEEN, lean))()
     low = replace(
         state.grasp, hand=jnp.array([0.02, 0.01, 0.09]), part=jnp.array([0.02, 0.01, 0.07])
     )
@@ -75,9 +75,9 @@ def test_the_wrist_sees_what_a_march_along_its_rays_meets():
         Rotation.from_quat(np.roll(np.asarray(q, float), -1))
         for q in (scene.hand_quat, scene.part_quat)
     )
-    at = lambda v: np.asarray(scene.hand, float) + hand.apply(v)
-    eye = at(cameras.EYE)
-    ahead = at(cameras.AIM) - eye
+    point_at = lambda v: np.asarray(scene.hand, float) + hand.apply(v)
+    eye = point_at(cameras.EYE)
+    ahead = point_at(cameras.AIM) - eye
     ahead /= np.linalg.norm(ahead)
     right = np.cross(ahead, hand.apply([0, 0, 1]))
     right /= np.linalg.norm(right)

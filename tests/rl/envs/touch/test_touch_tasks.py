@@ -10,7 +10,7 @@ import pytest
 from jaxgpu import rl
 from jaxgpu.geometry import rotations
 from jaxgpu.rl.envs.touch import observations
-from jaxgpu.rl.envs.touch.task import FINGERTIP, axis
+from jaxgpu.rl.envs.touch.task import FINGERTIP, z_axis
 
 INSERTION = rl.make("touch/peg-insertion")
 BACK = jnp.array([1.0, -1.0, -1.0, -1.0])
@@ -23,13 +23,13 @@ def reset(env):
 
 
 @pytest.fixture(scope="module")
-def begun():
+def first_state():
     return reset(INSERTION)
 
 
 @pytest.mark.slow
-def test_a_reset_draws_what_the_task_says(begun):
-    scene = begun.grasp
+def test_a_reset_draws_what_the_task_says(first_state):
+    scene = first_state.grasp
     assert np.abs(scene.fixture[:, :2]).max() <= 0.1 and not np.any(scene.fixture[:, 2])
     assert np.abs(scene.hand[:, :2]).max() <= 0.1
     tips = scene.hand[:, 2] - FINGERTIP
@@ -49,10 +49,10 @@ def test_a_reset_draws_what_the_task_says(begun):
     assert 0.0307 < below.min() < 0.032 and 0.039 < below.max() < 0.0401
 
 
-def test_distance_and_reward_are_those_of_the_formula(begun):
-    state = jax.tree.map(lambda x: x[0], begun)
+def test_distance_and_reward_are_those_of_the_formula(first_state):
+    state = jax.tree.map(lambda x: x[0], first_state)
     lean = 0.2
-    quat = jnp.stack(rotations.from_vector(jnp.array([lean, 0.0, 0.0])))
+    quat = jnp.stack(rotations.from_rotvec(jnp.array([lean, 0.0, 0.0])))
     up = np.array([0.0, -np.sin(lean), np.cos(lean)])
     goal = np.asarray(state.grasp.fixture) + [0, 0, 0.005]
     tip = goal + np.array([0.01, 0.0, 0.03])
@@ -77,10 +77,10 @@ def test_distance_and_reward_are_those_of_the_formula(begun):
     ("aside", "above", "share"),
     [(0.0, 0.03, 0.0), (0.003, 0.013, 10 / 23), (0.005, 0.013, 0.0), (0.0, -0.001, 1.0)],
 )
-def test_alignment_and_depth_in_the_hole_are_paid_besides(begun, aside, above, share):
+def test_alignment_and_depth_in_the_hole_are_paid_besides(first_state, aside, above, share):
     """The tip is beside the axis, above the floor; the other end leans 50 mm sin 0.2 further."""
-    state = jax.tree.map(lambda x: x[0], begun)
-    quat = jnp.stack(rotations.from_vector(jnp.array([0.0, 0.2, 0.0])))
+    state = jax.tree.map(lambda x: x[0], first_state)
+    quat = jnp.stack(rotations.from_rotvec(jnp.array([0.0, 0.2, 0.0])))
     along = np.array([np.sin(0.2), 0.0, np.cos(0.2)])
     tip = np.asarray(state.grasp.fixture) + [aside, 0.0, 0.005 + above]
     part = jnp.asarray(tip + 0.025 * along, jnp.float32)
@@ -93,15 +93,17 @@ def test_alignment_and_depth_in_the_hole_are_paid_besides(begun, aside, above, s
 
 def test_a_way_is_enlarged_level_and_upright_apart():
     """A tenth of a millimetre to the side appears the same far above the goal and near it."""
-    far, near = (observations.enlarged(jnp.array([1e-4, 0.0, z])) for z in (0.02, 0.0))
-    assert float(far[0]) == float(near[0]) == pytest.approx(1e-4 / (1e-4 + observations.NEAR))
-    assert float(far[2]) == pytest.approx(0.02 / (0.02 + observations.NEAR), rel=1e-6)
+    far, near = (observations.magnify(jnp.array([1e-4, 0.0, z])) for z in (0.02, 0.0))
+    assert (
+        float(far[0]) == float(near[0]) == pytest.approx(1e-4 / (1e-4 + observations.HALF_LENGTH))
+    )
+    assert float(far[2]) == pytest.approx(0.02 / (0.02 + observations.HALF_LENGTH), rel=1e-6)
 
 
-def test_clocks_of_first_episodes_of_a_training_are_staggered_and_no_others(begun):
-    t = np.asarray(jax.vmap(INSERTION.stagger)(begun, KEYS).t)
+def test_clocks_of_first_episodes_of_a_training_are_staggered_and_no_others(first_state):
+    t = np.asarray(jax.vmap(INSERTION.stagger)(first_state, KEYS).t)
     assert len(np.unique(t)) > 40 and 0 <= t.min() and t.max() < INSERTION.max_steps
-    assert not np.any(begun.t)
+    assert not np.any(first_state.t)
 
 
 @pytest.mark.parametrize("kind", observations.KINDS)
@@ -123,8 +125,8 @@ def test_another_word_for_what_is_observed_is_refused():
         rl.make("touch/peg-insertion", part="round-9")
 
 
-def test_what_the_hand_alone_knows_is_blind_to_the_part(begun):
-    state = jax.tree.map(lambda x: x[0], begun)
+def test_what_the_hand_alone_knows_is_blind_to_the_part(first_state):
+    state = jax.tree.map(lambda x: x[0], first_state)
     moved = replace(state.grasp, part=state.grasp.part + 0.01)
     hand = jax.jit(lambda state: INSERTION.observe(state)[: observations.HAND])
     got = [hand(s) for s in (state, replace(state, grasp=moved))]
@@ -133,9 +135,9 @@ def test_what_the_hand_alone_knows_is_blind_to_the_part(begun):
     assert float(way[0]) == pytest.approx(-0.05, abs=1e-6)
 
 
-def test_a_script_reads_both_forms_of_an_observation_and_nothing_else(begun):
+def test_a_script_reads_both_forms_of_an_observation_and_nothing_else(first_state):
     """The script reads a vector or a dictionary, and moves at full speed if far away."""
-    state = jax.tree.map(lambda x: x[0], begun)
+    state = jax.tree.map(lambda x: x[0], first_state)
     vector, act = INSERTION.observe(state), INSERTION.script
     moved = act(vector)
     parts = replace(INSERTION, observation="reduced").observe(state)
@@ -173,9 +175,9 @@ def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
             out = jax.vmap(act)(states, heed)
             return out.state, (out.info["success"], out.truncated)
 
-        end = jax.lax.scan(move, start, None, length=env.max_steps + env.ending)
-        lean = jax.vmap(axis)(start.grasp.part_quat)[:, 2]
-        return *end, jax.vmap(env.beside)(start), lean
+        end = jax.lax.scan(move, start, None, length=env.max_steps + env.end_steps)
+        lean = jax.vmap(z_axis)(start.grasp.part_quat)[:, 2]
+        return *end, jax.vmap(env.axis_distance)(start), lean
 
     last, (success, over), beside, upright = jax.tree.map(np.asarray, play(KEYS[:48]))
     assert over[-1].all() and not over[:-1].any()
@@ -188,8 +190,8 @@ def test_a_scripted_hand_does_the_task_and_an_idle_one_does_not(name):
 
 
 @pytest.mark.slow
-def test_a_picture_of_a_state_shows_hand_part_and_fixture(begun):
-    state = jax.tree.map(lambda x: x[0], begun)
+def test_a_picture_of_a_state_shows_hand_part_and_fixture(first_state):
+    state = jax.tree.map(lambda x: x[0], first_state)
     scene = INSERTION.scene(state)
     assert scene.start.shape == scene.end.shape and np.isfinite(scene.start).all()
     assert len(scene.radius) == len(scene.colour) == len(scene.start)

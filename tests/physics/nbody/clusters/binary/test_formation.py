@@ -28,18 +28,18 @@ def stars(a=0.01, far=0.5):
 def dissolve(spec, state):
     """Return the stars and the pairs after the pair in the first slot was dissolved."""
     leave = replace(state.pairs.batch, dissolving=jnp.array([True, False]))
-    leaving = replace(state.pairs, columns=ks_pairs.packed(leave))
+    leaving = replace(state.pairs, columns=ks_pairs.pack_pairs(leave))
     now = jnp.ones(())
     apart = members.relative_states(spec, leaving, now, jnp.ones(2, bool))
     return formation.dissolve(spec, state.stars, leaving, apart, now)
 
 
-def begun(x, close=0.02):
+def init_pairs(x, close=0.02):
     spec = Hermite(pairing=Pairing(close=close, slots=2))
     return spec, init(spec, *halves(jnp.asarray(x)), jnp.asarray(M))
 
 
-def single(x):
+def init_single(x):
     """Return the state in which no stars may form a pair."""
     return init(Hermite(), *halves(jnp.asarray(x)), jnp.asarray(M))
 
@@ -47,14 +47,14 @@ def single(x):
 @pytest.mark.slow
 def test_moves_no_star(x64):
     x = stars()
-    spec, state = begun(x)
+    spec, state = init_pairs(x)
     assert sorted([int(state.pairs.first[0]), int(state.pairs.batch.second[0])]) == [0, 1]
     np.testing.assert_allclose(points(spec, state), x, atol=1e-14)
     alone, empty = dissolve(spec, state)
     np.testing.assert_allclose(alone.x, x, atol=1e-14)
     np.testing.assert_array_equal(empty.weights, M)
     assert (empty.first == 3).all() and np.isfinite(alone.dt).all()
-    np.testing.assert_allclose(alone.a[:, :2], single(x).stars.a[:, :2], atol=1e-6)
+    np.testing.assert_allclose(alone.a[:, :2], init_single(x).stars.a[:, :2], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_moves_no_star(x64):
     ],
 )
 def test_pairs_no_stars_that_do_not_fit(x64, x, close):
-    assert (begun(x, close)[1].pairs.first == 3).all()
+    assert (init_pairs(x, close)[1].pairs.first == 3).all()
 
 
 @pytest.mark.parametrize("a, formed", [(0.0149, True), (0.0151, False)])
 def test_how_wide_a_pair_may_be_goes_as_its_mass(x64, a, formed):
     """The pair has mass 1/2, two mean stars have 2/3."""
-    assert (begun(stars(a))[1].pairs.first != 3).any() == formed
+    assert (init_pairs(stars(a))[1].pairs.first != 3).any() == formed
 
 
 def test_neither_star_of_a_pair_is_single(x64):
-    spec, state = begun(stars())
+    spec, state = init_pairs(stars())
     single, dt, _ = formation._candidate_stars(spec, state.stars, state.pairs, state.stars.t[2])
     np.testing.assert_array_equal(single, [False, False, True])
     np.testing.assert_array_equal(np.isfinite(dt), single)
@@ -83,11 +83,11 @@ def test_neither_star_of_a_pair_is_single(x64):
 
 def test_centre_of_mass_carries_the_momentum(x64):
     x = stars()
-    spec, state = begun(x)
+    spec, state = init_pairs(x)
     one = int(state.pairs.first[0])
     np.testing.assert_allclose(state.stars.x[:, one], x[:, :2] @ M[:2] / 0.5, atol=1e-15)
     weighs = np.array([0.5 * (one == 0), 0.5 * (one == 1), 0.5])
     np.testing.assert_array_equal(state.pairs.weights, weighs)
-    mean = np.asarray(single(x).stars.a)[:, :2] @ M[:2] / 0.5
+    mean = np.asarray(init_single(x).stars.a)[:, :2] @ M[:2] / 0.5
     # The mutual force of two stars of a pair is 1e4 times as large, and cancels.
     np.testing.assert_allclose(state.stars.a[:, one], mean, atol=1e-9)

@@ -30,7 +30,7 @@ PUBLISHED = (
 
 @pytest.fixture(scope="module")
 def model():
-    return mujoco.MjModel.from_xml_string(mechanism.text())
+    return mujoco.MjModel.from_xml_string(mechanism.mjcf_text())
 
 
 def test_masses_limits_and_efforts_are_the_published_ones(model):

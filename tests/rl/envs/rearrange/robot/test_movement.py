@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.spatial.transform import Rotation
-from rearranging import axes_of, distance, room
+from room_boxes import axes_of, distance, room
 
 from jaxgpu.rl.envs.rearrange.robot import fetch, movement
 from jaxgpu.rl.envs.rearrange.robot.fetch import Joints, forward_kinematics
-from jaxgpu.rl.envs.rearrange.robot.movement import Load, Movement, loaded
+from jaxgpu.rl.envs.rearrange.robot.movement import Load, Movement, load_pose
 
 COPIES = 100
 EMPTY = Load(
@@ -37,12 +37,12 @@ def starts(count=COPIES, seed=0):
     """Return robots with folded arms, random positions in the middle of the room and yaws."""
     rng = np.random.default_rng(seed)
     base = rng.uniform((-0.9, -0.9, -np.pi), (0.9, 0.9, np.pi), (count, 3))
-    whole = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (count, *np.shape(x)))
+    to_batch = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (count, *np.shape(x)))
     return Joints(
         base=jnp.asarray(base, jnp.float32),
-        torso=whole(0.386),
-        head=whole((0.0, fetch.HEAD_DOWN)),
-        arm=whole(fetch.REST),
+        torso=to_batch(0.386),
+        head=to_batch((0.0, fetch.HEAD_DOWN)),
+        arm=to_batch(fetch.REST),
     )
 
 
@@ -62,7 +62,7 @@ def depth(joints, boxes):
     return worst
 
 
-def driven(joints, load, steps, seed):
+def drive_random(joints, load, steps, seed):
     """Yield the states of robots that drive ahead with random turns and arm motions."""
     rng = np.random.default_rng(seed)
     rows, boxes = room()
@@ -78,7 +78,7 @@ def driven(joints, load, steps, seed):
 def test_a_robot_driven_into_walls_never_gets_into_one():
     """No point of 41 per link is 1 mm deep in 100 x 40 steps, and no box is omitted."""
     stopped = []
-    for moved, boxes in driven(starts(), EMPTY, 40, 1):
+    for moved, boxes in drive_random(starts(), EMPTY, 40, 1):
         assert depth(moved.joints, boxes).max() < 1e-3
         assert not moved.left_out.any()
         stopped.append([~moved.base_free, ~moved.arm_free])
@@ -100,8 +100,8 @@ def test_what_is_held_never_gets_into_a_wall_either():
     )
     edge = np.array([x for x in np.ndindex(9, 9, 9) if sum(i in (0, 8) for i in x) >= 2]) / 4 - 1
     met = 0
-    for moved, boxes in driven(starts(), load, 40, 2):
-        middle, axes = jax.vmap(loaded)(moved.frames, load)
+    for moved, boxes in drive_random(starts(), load, 40, 2):
+        middle, axes = jax.vmap(load_pose)(moved.frames, load)
         points = middle[:, None] + np.einsum("pi,bi,bij->bpj", edge, half, axes)
         inside = 0.0
         for m, h, yaw in boxes:
@@ -218,10 +218,10 @@ def test_the_hulls_that_choose_boxes_hold_the_robot():
     ends, wide = np.stack([start, end]), radius[:, None]
     body, arm = slice(0, 4), slice(4, None)
     reach = np.linalg.norm(ends[:, :, body, :2], axis=-1) + radius[body]
-    assert reach.max() < movement.BODY
+    assert reach.max() < movement.BODY_REACH
     points = np.asarray(frames.origin[:, 6:])
     low, high = points.min(1), points.max(1)
     over = np.maximum(
         low[:, None] - (ends - wide)[:, :, arm], (ends + wide)[:, :, arm] - high[:, None]
     )
-    assert over.max() < movement.LIMBS
+    assert over.max() < movement.LIMB_REACH

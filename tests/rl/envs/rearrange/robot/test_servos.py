@@ -25,7 +25,7 @@ def states(count):
         base = np.array([rng.uniform(0.25, 0.5), rng.uniform(-0.5, 0.5), rng.uniform(-0.4, 0.4)])
         arm = np.array([*rng.uniform(-1, 1, 2), *rng.uniform(-2, 2, 5)])
         joints = Joints(*map(jnp.asarray, (base, 0.3, np.array([0.0, 0.562]), arm)))
-        driven, thing, axes = spec.carried(joints, servos.between_fingers(jnp.asarray(HALF)))
+        driven, thing, axes = spec.init_holding(joints, servos.finger_load(jnp.asarray(HALF)))
         if forward_kinematics(joints).origin[-1, 2] < 0.6:
             continue
         qvel = jnp.asarray(rng.normal(size=19) * 0.2)
@@ -39,24 +39,24 @@ def test_c_mujoco_finds_the_same_accelerations_among_the_same_boxes():
     """The C library receives only the boxes, the object, the state and the controls."""
     with jax.enable_x64(True):
         spec = servos.Servos()
-        spec = replace(spec, model=servos.loaded_model(iterations=20))
+        spec = replace(spec, model=servos.load_model(iterations=20))
         boxes = Boxes(jnp.array([TABLE, FLOOR, *[NOWHERE] * 30]))
         half = jnp.asarray(HALF)
-        m = mujoco.MjModel.from_xml_string(mechanism.text())
+        m = mujoco.MjModel.from_xml_string(mechanism.mjcf_text())
         m.opt.iterations, m.opt.tolerance = 200, 1e-14
         m.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # its trees are of before
         m.geom_sameframe[:] = 0  # boxes turn
         data = mujoco.MjData(m)
 
         @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-        def found(driven, ctrl):
-            model, _ = spec.among(boxes, driven, half, driven.arm)
+        def run_forward(driven, ctrl):
+            model, _ = spec.local_model(boxes, driven, half, driven.arm)
             return model, model.forward(driven.physics, ctrl)
 
         touched = []
         for i, driven in enumerate(states(16)):
             ctrl = np.random.default_rng(i).normal(size=13) * 0.1
-            model, ours = found(driven, ctrl)
+            model, ours = run_forward(driven, ctrl)
             m.geom_pos, m.geom_quat, m.geom_size = (
                 np.asarray(x) for x in (model.geoms.pos, model.geoms.quat, model.geoms.size)
             )
@@ -68,7 +68,7 @@ def test_c_mujoco_finds_the_same_accelerations_among_the_same_boxes():
             data.qpos, data.qvel, data.ctrl = driven.physics.qpos, driven.physics.qvel, ctrl
             mujoco.mj_forward(m, data)
             if data.contact.dist.min() < -0.03:
-                continue  # nobody comes to lie so deep
+                continue  # no posture is so deep
             touched.append({int(k) for k in data.contact.geom.ravel()})
             scale = np.abs(data.qacc).max()
             np.testing.assert_allclose(ours.qacc, data.qacc, rtol=0, atol=1e-7 * scale)

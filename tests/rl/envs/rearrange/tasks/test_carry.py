@@ -13,10 +13,10 @@ from jaxgpu import rl
 from jaxgpu.inputs.fields import pytree
 from jaxgpu.rl.envs.rearrange.robot.fetch import forward_kinematics
 from jaxgpu.rl.envs.rearrange.robot.movement import Load
-from jaxgpu.rl.envs.rearrange.tasks.carry import grip
-from jaxgpu.rl.envs.rearrange.tasks.episodes import Episodes, folded
-from jaxgpu.rl.envs.rearrange.tasks.rearranging import Rearrange
-from jaxgpu.rl.envs.rearrange.tasks.task import State, upright
+from jaxgpu.rl.envs.rearrange.tasks.carry import grip_center
+from jaxgpu.rl.envs.rearrange.tasks.carry_tasks import Rearrange
+from jaxgpu.rl.envs.rearrange.tasks.episodes import Episodes, folded_joints
+from jaxgpu.rl.envs.rearrange.tasks.task import State, upright_axes
 
 
 @cache
@@ -41,7 +41,7 @@ def step(state, action):
     return PLAY(task(), state, action)
 
 
-def begun(seed=0):
+def start_state(seed=0):
     return RESET(task(), jax.random.key(seed))[0]
 
 
@@ -51,19 +51,19 @@ def with_thing(state, at):
     return replace(state, left=LEFT(task(), state, FRAMES(state.joints)))
 
 
-def in_reach(seed=0, off=(0.0, 0.0, 0.0)):
+def reach_state(seed=0, off=(0.0, 0.0, 0.0)):
     """Return a state with the object near the hand, offset along its own axes, and the hand."""
-    state = begun(seed)
-    hand = np.asarray(grip(FRAMES(state.joints)))
+    state = start_state(seed)
+    hand = np.asarray(grip_center(FRAMES(state.joints)))
     return with_thing(state, hand + np.asarray(state.thing_axes).T @ np.asarray(off)), hand
 
 
-def taken(seed=0):
-    state, _ = in_reach(seed)
+def taken_state(seed=0):
+    state, _ = reach_state(seed)
     return step(state, TAKE).state
 
 
-def at_goal(state, off):
+def goal_task(state, off):
     """Return a task whose goal puts the object of `state` at offset `off` from it."""
     made = task().episodes
     goal = made.goal.at[state.episode].set(state.thing - jnp.asarray(off, jnp.float32))
@@ -83,7 +83,7 @@ class Still(Rearrange):
 
 
 BASE, HALF, OTHER = (1.0, 1.2, 0.4), np.array([0.03, 0.02, 0.05]), np.array([0.04, 0.04, 0.03])
-ROW = np.array([2.0, 1.5, 0.8, *HALF, 0.8, 0.6])  # the thing where it lies at first
+ROW = np.array([2.0, 1.5, 0.8, *HALF, 0.8, 0.6])  # the initial position of the object
 FLOOR = {"to_target": (2.0, 0.3, 0.1), "to_goal": (3.0, -0.2, 0.4)}  # ways, linear in x and y
 CASES = 300
 
@@ -99,11 +99,11 @@ def stand(case, **options):
     fields = {
         name: jnp.float32(np.tensordot(c[1:], cells, 1) + c[0])[None] for name, c in FLOOR.items()
     }
-    state = folded(jnp.float32(BASE))
+    state = folded_joints(jnp.float32(BASE))
     frames = forward_kinematics(state)
     origin, turn = frames.origin[-1], frames.axes[-1]
     hand = origin + 0.03 * turn[0]
-    axes = jnp.where(case["held"], turn, upright(jnp.float32(ROW)))
+    axes = jnp.where(case["held"], turn, upright_axes(jnp.float32(ROW)))
     thing = hand - jnp.where(case["held"], 0.0, jnp.sum(case["off"][:, None] * axes, 0))
     goal = thing - case["above"]
     other = jnp.concatenate(
@@ -150,7 +150,7 @@ def drawn_cases():
     """
     rng, B = np.random.default_rng(0), CASES
     held = rng.random(B) < 0.5
-    single = lambda x: np.asarray(x, np.float32)
+    to_float32 = lambda x: np.asarray(x, np.float32)
     signs = rng.choice([-1, 1], (B, 3))
     off = signs * (HALF + rng.uniform(-0.02, 0.02, (B, 3)))
     off = np.where(rng.random((B, 1)) < 0.2, 60 * off, off)  # far away
@@ -159,8 +159,10 @@ def drawn_cases():
     action = np.zeros((B, 11))
     action[:, [0, 10]] = rng.uniform(-1.2, 1.2, (B, 2))
     case = dict(held=held, picked=held | (rng.random(B) < 0.5))
-    case |= dict(off=single(off), above=single(above), other=single(rng.uniform(0.02, 0.06, B)))
-    return case | dict(t=rng.integers(2, 9, B).astype(np.int32)), single(action)
+    case |= dict(
+        off=to_float32(off), above=to_float32(above), other=to_float32(rng.uniform(0.02, 0.06, B))
+    )
+    return case | dict(t=rng.integers(2, 9, B).astype(np.int32)), to_float32(action)
 
 
 @pytest.mark.parametrize("options", [{}, {"safe_drop": True, "crowded": False}])
@@ -197,8 +199,8 @@ def test_what_a_step_takes_lets_go_ends_and_pays(options):
 def expect(case, action, hand, goal, thing, crowded=True, safe_drop=False):
     """Compute the results that the module's documentation implies, in NumPy."""
     held, picked, grips = case["held"], case["picked"], np.clip(action[:, 0], -1, 1)
-    outside = lambda x, half: np.linalg.norm(np.maximum(np.abs(x) - half, 0), axis=-1)
-    own = outside(case["off"], HALF)
+    box_distance = lambda x, half: np.linalg.norm(np.maximum(np.abs(x) - half, 0), axis=-1)
+    own = box_distance(case["off"], HALF)
     other = np.maximum(case["other"] - OTHER[2], 0) if crowded else np.inf
     meets = ~held & (grips > 0.5) & (np.minimum(own, other) <= 0.015)
     right, wrong = meets & (own <= other), meets & (own > other)
@@ -212,11 +214,11 @@ def expect(case, action, hand, goal, thing, crowded=True, safe_drop=False):
     says = (action[:, 10] > 0.5) & (case["t"] + 1 > 5)
     success = says & now_picked & ~now_held & placed
     failure = says & ~success | wrong | lets & ~placed
-    far = lambda a, b: np.minimum(np.linalg.norm(a - b, axis=-1), 1.5)
+    capped_dist = lambda a, b: np.minimum(np.linalg.norm(a - b, axis=-1), 1.5)
     x, y, _ = BASE
-    onward = 0.7 * floor("to_goal", *ROW[:2]) + far(ROW[:3], goal)
-    to_thing = 0.7 * floor("to_target", x, y) + far(hand, then) + onward
-    left = np.where(now_picked, 0.7 * floor("to_goal", x, y) + far(then, goal), to_thing)
+    onward = 0.7 * floor("to_goal", *ROW[:2]) + capped_dist(ROW[:3], goal)
+    to_thing = 0.7 * floor("to_target", x, y) + capped_dist(hand, then) + onward
+    left = np.where(now_picked, 0.7 * floor("to_goal", x, y) + capped_dist(then, goal), to_thing)
     reward = 7 - left - 0.01 + 4 * (right & ~picked) + 8 * success
     return dict(
         held=now_held,
@@ -233,8 +235,8 @@ def expect(case, action, hand, goal, thing, crowded=True, safe_drop=False):
 @pytest.mark.parametrize("beyond, held", [(0.0149, True), (0.0151, False)])
 def test_the_hand_takes_what_meets_its_ball(beyond, held):
     """The threshold is 15 mm from a face of the object's box, and no bonus is paid twice."""
-    state, _ = in_reach(1)
-    state, _ = in_reach(1, (-(float(state.load.half[0]) + beyond), 0.0, 0.0))
+    state, _ = reach_state(1)
+    state, _ = reach_state(1, (-(float(state.load.half[0]) + beyond), 0.0, 0.0))
     out = step(state, TAKE)
     assert bool(out.state.load.held) == held and not out.terminated
     assert (float(out.reward) > 4) == held
@@ -245,8 +247,8 @@ def test_the_hand_takes_what_meets_its_ball(beyond, held):
 
 @pytest.mark.slow
 def test_to_take_another_thing_is_a_failure_where_there_are_others():
-    state = begun(2)
-    hand = grip(FRAMES(state.joints))
+    state = start_state(2)
+    hand = grip_center(FRAMES(state.joints))
     made, house = task().episodes, task().episodes.house[state.episode]
     other = (task().episodes.target[state.episode] + 1) % 3
     things = made.things.at[house, other, :3].set(hand)
@@ -255,7 +257,7 @@ def test_to_take_another_thing_is_a_failure_where_there_are_others():
     assert out.info["failure"] and out.terminated and not out.state.load.held
 
 
-def in_hand(state):
+def hand_frame(state):
     """Return the center and the axes of the object in the gripper's frame."""
     frames = FRAMES(state.joints)
     turn, hand = np.asarray(frames.axes[-1]), np.asarray(frames.origin[-1])
@@ -264,11 +266,11 @@ def in_hand(state):
 
 @pytest.mark.slow
 def test_what_is_held_is_rigid_in_the_gripper():
-    state = taken(1)
+    state = taken_state(1)
     for i in range(5):
         action = jax.random.uniform(jax.random.key(i), (11,), minval=-0.4, maxval=0.4)
         after = step(state, action.at[0].set(0.0)).state
-        (was, was_axes), (now, now_axes) = (in_hand(s) for s in (state, after))
+        (was, was_axes), (now, now_axes) = (hand_frame(s) for s in (state, after))
         np.testing.assert_allclose(now, was, atol=2e-6)  # rounding of numbers up to 10 m
         np.testing.assert_allclose(now_axes, was_axes, atol=2e-6)
         state = after
@@ -286,8 +288,8 @@ def test_what_is_held_is_rigid_in_the_gripper():
 )
 def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, placed):
     """Elsewhere a release fails the episode. Once placed, the object sinks until the end action."""
-    state = taken(1)
-    env = at_goal(state, off)
+    state = taken_state(1)
+    env = goal_task(state, off)
     out = PLAY(env, state, LET)
     assert bool(out.info["failure"]) == (not placed) and not out.info["success"]
     if placed:
@@ -302,7 +304,7 @@ def test_the_thing_is_placed_within_15_cm_and_up_to_30_cm_above_its_goal(off, pl
 @pytest.mark.slow
 def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
     """This holds for any path; a sum of 40 float32 rewards is within 1e-5 per step of 10 m."""
-    state, _ = in_reach(1)
+    state, _ = reach_state(1)
     first, total = float(state.left), 0.0
     actions = jax.random.uniform(jax.random.key(5), (40, 11), minval=-1, maxval=1)
     actions = actions.at[:, 0].set(0.0).at[0].set(TAKE).at[:, 10].set(-1.0)
@@ -318,10 +320,12 @@ def test_rewards_add_up_to_the_way_that_was_covered_and_bonuses():
 def test_the_way_of_the_hand_is_told_more_finely_where_it_is_short():
     """The vector is in units of 0.3 m if shorter, else of its length, in the base's frame."""
     for off in ((0.02, 0.01, -0.03), (0.5, 0.0, 0.0)):
-        state, _ = in_reach(1, off)
+        state, _ = reach_state(1, off)
         frames = FRAMES(state.joints)
         _, hand, fine, *_ = task().vector(state, frames)
-        away = np.asarray(frames.axes[0]) @ (np.asarray(state.thing) - np.asarray(grip(frames)))
+        away = np.asarray(frames.axes[0]) @ (
+            np.asarray(state.thing) - np.asarray(grip_center(frames))
+        )
         np.testing.assert_allclose(hand, away, atol=1e-6)
         np.testing.assert_allclose(fine, away / max(np.linalg.norm(off), 0.3), atol=1e-5)
 
@@ -339,10 +343,10 @@ def test_a_picture_with_the_camera_and_what_it_hides():
 @pytest.mark.slow
 def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
     """Otherwise the distance to a goal that it lacks would reduce the reward of the grasp."""
-    state, fetch = begun(), rl.make("rearrange/mobile-pick", episodes=task().episodes)
+    state, fetch = start_state(), rl.make("rearrange/mobile-pick", episodes=task().episodes)
     base, later = state.joints.base[:2], replace(state, picked=jnp.bool_(True))
-    assert float(fetch.away(later, base)) == float(fetch.away(state, base)) > 0
-    assert float(task().away(later, base)) != float(task().away(state, base))
+    assert float(fetch.floor_path(later, base)) == float(fetch.floor_path(state, base)) > 0
+    assert float(task().floor_path(later, base)) != float(task().floor_path(state, base))
     for env in (fetch, task()):
         assert sum(map(len, env.vector(state, FRAMES(state.joints)))) == env.vector_size == 35
 
@@ -350,23 +354,23 @@ def test_who_only_fetches_is_led_to_the_thing_also_once_it_is_taken():
 @pytest.mark.slow
 def test_the_way_through_free_space_is_told_and_paid():
     """The path leads to the object, then to the goal; in open space it is nearly straight."""
-    state, hand = in_reach(1, (-0.2, 0.0, 0.0))
+    state, hand = reach_state(1, (-0.2, 0.0, 0.0))
     frames = FRAMES(state.joints)
-    told = task().told(state, frames)
+    told = task().privileged_obs(state, frames)
     assert [len(part) for part in told] == [3, 16, 9, 1, 3]
     turn = np.asarray(frames.axes[0])
     ahead = turn.T @ np.asarray(told[4])
     to_thing = np.asarray(state.thing) - hand
     assert ahead @ to_thing > 0.6 * np.linalg.norm(to_thing)
-    near = float(task().hand_way(state, frames)[0])
+    near = float(task().hand_path(state, frames)[0])
     assert 0.05 < near < 0.6 and float(told[3][0]) == pytest.approx(near)
     later = replace(state, picked=jnp.bool_(True))
-    way, slope = task().thing_way(state, state.thing)
+    way, slope = task().object_path(state, state.thing)
     np.testing.assert_allclose(
-        task().told(later, frames)[3][0], min(float(way), task().near), rtol=1e-6
+        task().privileged_obs(later, frames)[3][0], min(float(way), task().near), rtol=1e-6
     )
     np.testing.assert_allclose(
-        turn.T @ np.asarray(task().told(later, frames)[4]), -slope, atol=1e-5
+        turn.T @ np.asarray(task().privileged_obs(later, frames)[4]), -slope, atol=1e-5
     )
     fetch = rl.make("rearrange/mobile-pick", episodes=task().episodes)
     floor = float(fetch.floor(state))
@@ -376,7 +380,9 @@ def test_the_way_through_free_space_is_told_and_paid():
 @pytest.mark.slow
 def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
     env = rl.make("rearrange/mobile-pick", episodes=rl.make("rearrange/navigate").episodes)
-    with pytest.raises(ValueError, match="have no near_target, as those of tasks.visiting; make"):
+    with pytest.raises(
+        ValueError, match="have no near_target, as those of tasks.visit_episodes; make"
+    ):
         env.reset(KEY)
 
 
@@ -385,13 +391,15 @@ def test_ways_are_straight_where_it_is_asked_for():
     """Distances and rewards are from center to center, as published, and need no field."""
     made = replace(task().episodes, near_target=None, near_goal=None)
     env = rl.make("rearrange/mobile-pick", episodes=made, straight=True, near=jnp.inf)
-    state, hand = in_reach(1, (-0.2, 0.1, 0.0))
+    state, hand = reach_state(1, (-0.2, 0.1, 0.0))
     frames = FRAMES(state.joints)
     off = hand - np.asarray(state.thing)
-    np.testing.assert_allclose(env.hand_way(state, frames)[0], np.linalg.norm(off), rtol=1e-5)
-    np.testing.assert_allclose(env.hand_way(state, frames)[1], off / np.linalg.norm(off), atol=1e-5)
+    np.testing.assert_allclose(env.hand_path(state, frames)[0], np.linalg.norm(off), rtol=1e-5)
+    np.testing.assert_allclose(
+        env.hand_path(state, frames)[1], off / np.linalg.norm(off), atol=1e-5
+    )
     paid = env.left(state, frames) - env.floor(state)
     np.testing.assert_allclose(paid, np.linalg.norm(off), rtol=1e-4)
     goal = np.asarray(env.goal(state)) - np.asarray(state.thing)
-    way = env.thing_way(state, state.thing)[0]
+    way = env.object_path(state, state.thing)[0]
     np.testing.assert_allclose(way, np.linalg.norm(goal), rtol=1e-5)

@@ -24,7 +24,7 @@ OPEN, SHUT = -1.0, 1.0
 def postures(heights):
     """Return arms [2, H, 7] pointing down above object and goal, by Newton's method."""
 
-    def off(arm, place):
+    def pose_error(arm, place):
         joints = Joints(jnp.array(BASE), jnp.float32(0.386), jnp.array([0.0, fetch.HEAD_DOWN]), arm)
         frames = forward_kinematics(joints)
         ahead, side, _ = frames.axes[-1]
@@ -32,25 +32,25 @@ def postures(heights):
         return jnp.concatenate([where, ahead + jnp.eye(3)[2], 0.3 * (side - jnp.eye(3)[1])])
 
     def turn(arm, place):
-        J, r = jax.jacobian(off)(arm, place), off(arm, place)
+        J, r = jax.jacobian(pose_error)(arm, place), pose_error(arm, place)
         low, high = fetch.limits(arm.dtype)
         return jnp.clip(
             arm - 0.5 * jnp.linalg.solve(J.T @ J + 1e-2 * jnp.eye(7), J.T @ r), low, high
         )
 
-    def found(place):
+    def solve_arm(place):
         arm = jax.lax.fori_loop(0, 200, lambda _, arm: turn(arm, place), jnp.array(fetch.REST))
-        return arm, jnp.abs(off(arm, place)).max()
+        return arm, jnp.abs(pose_error(arm, place)).max()
 
     places = np.array([[[*x[:2], x[2] + h] for h in heights] for x in (THING, GOAL)], np.float32)
-    arms, wrong = jax.jit(jax.vmap(jax.vmap(found)))(places)
+    arms, wrong = jax.jit(jax.vmap(jax.vmap(solve_arm)))(places)
     assert wrong.max() < 0.02
     return np.asarray(arms)
 
 
-def furnished():
+def table_episodes():
     """Return episodes with a floor, a table, the object and the goal, instead of a house."""
-    made = tasks.grasping(houses.generate_many(range(1)), count=1)
+    made = tasks.grasp_episodes(houses.generate_many(range(1)), count=1)
     boxes = jnp.zeros_like(made.boxes).at[..., 2].set(-1e3).at[..., 6].set(1.0)
     boxes = boxes.at[:, 0].set(jnp.array(FLOOR)).at[:, 1].set(jnp.array(TABLE))
     row = jnp.array([*THING, *HALF, 1.0, 0.0])
@@ -66,9 +66,9 @@ def furnished():
 
 
 @pytest.fixture(scope="module")
-def played():
+def script_steps():
     """Return steps [S, T] of four scripts: normal and low friction, a drop, driving on."""
-    env = rl.make("rearrange/rearrange-dynamic", end_action=False, episodes=furnished())
+    env = rl.make("rearrange/rearrange-dynamic", end_action=False, episodes=table_episodes())
     (high, low), (over, onto) = postures((0.14, 0.02))
     # Each row has the arm's posture, the grip, the forward motion of the base, and the steps.
     take = [(high, OPEN, 0, 8), (low, OPEN, 0, 4), (low, SHUT, 0, 3), (high, 0, 0, 4)]
@@ -99,9 +99,9 @@ def played():
     return env, jax.jit(jax.vmap(play))(jnp.asarray(np.stack(scripts), jnp.float32), friction)
 
 
-def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(played):
+def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(script_steps):
     """34 N at a friction of 0.005 carry 0.35 N of the object's weight of 0.88 N."""
-    env, (first, out) = played
+    env, (first, out) = script_steps
     picked, success, failure = out.state.picked, out.info["success"], out.info["failure"]
     assert picked[0].any() and success[0, -1] and not failure[0].any()
     np.testing.assert_allclose(out.state.thing[0, -1], GOAL, atol=0.01)
@@ -131,14 +131,14 @@ def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(played):
 )
 def test_what_has_no_use_by_contact_is_refused(given, said):
     if "episodes" in given:
-        made = furnished()
+        made = table_episodes()
         given = {"episodes": replace(made, things=made.things.at[..., 3:5].set(0.05))}
     with pytest.raises((TypeError, ValueError), match=said):
-        rl.make("rearrange/place-dynamic", **{"episodes": furnished(), **given})
+        rl.make("rearrange/place-dynamic", **{"episodes": table_episodes(), **given})
 
 
 def test_a_task_without_forces_takes_no_servos():
-    env = rl.make("rearrange/mobile-pick", movement=Servos(), episodes=furnished())
+    env = rl.make("rearrange/mobile-pick", movement=Servos(), episodes=table_episodes())
     state, _ = env.reset(jax.random.key(0))
     with pytest.raises(TypeError, match="by its name with -dynamic"):
         env.step(state, jnp.zeros(10), jax.random.key(0))

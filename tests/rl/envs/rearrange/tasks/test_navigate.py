@@ -21,7 +21,7 @@ def task():
 COPIES = 64
 
 
-def followed(steps=150):
+def follow_field(steps=150):
     """Drive down the distance field; return first and last states, rewards and success."""
     state, seen = jax.jit(jax.vmap(task().reset))(jax.random.split(jax.random.key(0), COPIES))
     first = state
@@ -56,7 +56,7 @@ def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     position beside a wall, therefore stops the robot early. The sum of rewards is the covered
     distance plus the bonus, up to rounding.
     """
-    first, last, total, success = followed()
+    first, last, total, success = follow_field()
     assert success.mean() > 0.85
     np.testing.assert_allclose(total, first.left - last.left + 10.0 * success, atol=2e-4)
     assert np.asarray(first.left)[success].min() > 0.5

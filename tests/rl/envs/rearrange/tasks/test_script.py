@@ -10,7 +10,7 @@ import pytest
 from jaxgpu import rl
 from jaxgpu.rl.envs.rearrange.robot import Joints, forward_kinematics
 from jaxgpu.rl.envs.rearrange.robot.fetch import LIFT
-from jaxgpu.rl.envs.rearrange.robot.grasps import grip
+from jaxgpu.rl.envs.rearrange.robot.reachability import grip_center
 from jaxgpu.rl.envs.rearrange.tasks import script
 
 pytestmark = pytest.mark.slow  # houses are drawn for seconds
@@ -28,12 +28,12 @@ def test_it_reads_the_arm_the_way_and_the_thing_out_of_an_observation():
     state, seen = jax.jit(task().reset)(KEY)
     frames = forward_kinematics(state.joints)
     np.testing.assert_allclose(script._arm_angles(seen), state.joints.arm, atol=1e-6)
-    off = np.asarray(frames.axes[0]) @ np.asarray(state.thing - grip(frames))
-    np.testing.assert_allclose(seen[script.OFF], off, atol=1e-5)
-    way, slope = task().hand_way(state, frames)
+    off = np.asarray(frames.axes[0]) @ np.asarray(state.thing - grip_center(frames))
+    np.testing.assert_allclose(seen[script.HAND_TO_OBJECT], off, atol=1e-5)
+    way, slope = task().hand_path(state, frames)
     assert float(seen[script.WAY]) == pytest.approx(min(float(way), task().near))
     np.testing.assert_allclose(seen[script.AHEAD], -frames.axes[0] @ slope, atol=1e-5)
-    floor = task().away(state, state.joints.base[:2])
+    floor = task().floor_path(state, state.joints.base[:2])
     assert float(seen[script.ROUTE][0]) == pytest.approx(float(floor), rel=1e-5)
     action = task().script(seen)
     assert task().action_space.low <= action.min() and action.max() <= task().action_space.high
@@ -45,7 +45,7 @@ def test_the_hand_goes_and_turns_where_it_is_to():
 
     def hand(arm):
         frames = forward_kinematics(Joints(jnp.zeros(3), jnp.float32(LIFT), jnp.zeros(2), arm))
-        return np.asarray(grip(frames)), np.asarray(frames.axes[-1, 0])
+        return np.asarray(grip_center(frames)), np.asarray(frames.axes[-1, 0])
 
     (x, axis), shift = hand(arm), np.array([0.002, -0.001, 0.002])
     reached, _ = hand(arm + script._arm_step(arm, jnp.asarray(shift), axis, jnp.zeros(7)))
