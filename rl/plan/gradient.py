@@ -56,7 +56,7 @@ class Descent:
         _check_optimizer(self.optimiser)
         return DescentState(
             actions=actions,
-            optimiser=call_checked("Descent: optimizer.init", self.optimiser.init, actions),
+            optimiser=call_checked("Descent: optimiser.init", self.optimiser.init, actions),
             best=BestPlan.empty(actions),
             evaluations=jnp.int32(0),
             skipped=jnp.int32(0),
