@@ -144,7 +144,7 @@ def options(where: str) -> Options:
 
 
 def allow_reassociation[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Mark `step` so that `jaxgpu.runs.run` compiles it with the `options` of its platform.
+    """Mark `step` so that `run` may compile it with faster options that change its rounding.
 
     On a CPU its sums may be reordered; on CUDA its loops become one graph.
 

@@ -67,6 +67,7 @@ def identifier(space: Any, u: Array) -> Array:
 
 
 def _to_words(value: Array) -> Array:
+    """Return the bits of an array as uint32 words [W], the same for 0 and -0."""
     if value.dtype == bool:
         return value.astype(jnp.uint32).ravel()
     value = jnp.where(value == 0, jnp.zeros_like(value), value)  # -0 is 0

@@ -67,7 +67,7 @@ def fast_min(a: Array, b: Array) -> Array:
 
 
 def fast_max(a: Array, b: Array) -> Array:
-    """Return the larger of two numbers, as `fast_min`.
+    """Return the larger of two numbers in one instruction; `jnp.maximum` also checks for nan.
 
     >>> float(fast_max(jnp.float32(1), jnp.float32(2)))
     2.0
@@ -76,7 +76,7 @@ def fast_max(a: Array, b: Array) -> Array:
 
 
 def slab_entries(low: Vec, high: Vec, slope: Vec) -> Vec:
-    """Return where rays enter each of three slabs, for the arguments of `slabs`: 3 x [...] m."""
+    """Return the distances at which rays enter three slabs, 3 x [...] m; arguments as in `slabs`."""
     return tuple(jnp.minimum(s * x, s * y) for s, x, y in zip(slope, low, high))
 
 

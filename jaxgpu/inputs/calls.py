@@ -166,7 +166,7 @@ class CompiledFunction:
         self._known[key] = how
 
     def _split_arguments(self, args: tuple, kwargs: dict[str, Any]) -> "_CallArguments | None":
-        """Split the arguments; return None without array arguments or with a traced value."""
+        """Split arrays from static values; return None if there is no array or one is traced."""
         if self._program is None:
             self._inspect_signature()
         if self._on_host:

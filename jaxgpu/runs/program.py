@@ -119,7 +119,7 @@ def _is_static(at: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def mark_slow[**P, R](step: Callable[P, R]) -> Callable[P, R]:
-    """Mark `step` as slow, so that the host compiles its measure only once, as its own program.
+    """Mark `step` as slow to compile: `run` then compiles its measure once, as its own program.
 
     Its measure is a separate program, compiled once for the start and the state after each step.
     Measures of other steps are compiled a second time, as a part of their chunks.
@@ -195,7 +195,7 @@ class Loop:
         self.capacity = self._chunk_capacity(longest)
 
     def rows(self, count: int, new: Any = np.zeros) -> Any:
-        """Return a history of `count` rows of zeros, with keys as arrays of words."""
+        """Return a history of `count` rows of zeros; random keys are stored as uint32 words."""
         make = lambda leaf: new((count, *leaf.shape), leaf.dtype)
         return jax.tree.map(make, self.program.words)
 

@@ -67,7 +67,7 @@ def horner(coefficients, z: Array) -> Array:
 
 @jax.custom_jvp
 def polar(v: Array, x: Array) -> tuple[Array, Array, Array, Array]:
-    """Return (s / 2, log(s / 2), asinh(v / x), x / (v + s)), since s itself might overflow."""
+    """Return s / 2, log(s / 2), asinh(v / x), x / (v + s) of s = sqrt(v^2 + x^2) without overflow."""
     m, flat = jnp.maximum(v, x), v < x
     r = jnp.minimum(v, x) / m
     q = jnp.sqrt(1 + r * r)
@@ -93,7 +93,7 @@ def _polar_coordinates_jvp(primals, tangents):
 
 
 def _v_over_s_plus_x(v: Array, x: Array) -> Array:
-    """Return v / (s + x)."""
+    """Return v / (s + x) with s = sqrt(v^2 + x^2), without overflow."""
     return 0.25 * v / (0.5 * polar(v, x)[0] + 0.25 * x)
 
 

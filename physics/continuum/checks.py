@@ -169,7 +169,7 @@ def _check_body(name: str, body: Body, d: int) -> Body:
 
 
 def _to_floating(name: str, x: Any) -> Any:
-    """Return positions unchanged, or whole numbers and lists in floating point."""
+    """Return positions in floating point; `name` is their name in errors."""
     if not hasattr(x, "dtype"):
         x = jnp.asarray(ranges.numbers(name, x), float)
     if jnp.issubdtype(x.dtype, jnp.integer):

@@ -214,7 +214,7 @@ def empty_chunks(body: Body, grid: Grid, shape: tuple[int, ...]) -> Chunks:
 
 
 def fill(body: Body, grid: Grid, shares: int) -> Particles:
-    """Return a body's initial particles, in chunks whose number is a multiple of `shares`."""
+    """Return the particles that fill a body, in chunks that divide evenly among `shares`."""
     n, d = body.x.shape
     shape = chunk_shape(max(n, body.capacity), shares)
     waiting = empty_chunks(body, grid, shape)

@@ -29,7 +29,7 @@ def length(name: str, num_updates: Array | int | None) -> Array | None:
 
 
 def progress(name: str, state: Any) -> Array:
-    """Return the completed fraction of the schedule, [].
+    """Return the completed fraction [] of the schedule in `state`; errors begin with `name`.
 
     Raises:
         ValueError: if the state was initialized without a length.

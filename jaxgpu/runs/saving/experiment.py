@@ -78,7 +78,7 @@ EMPTY = Experiment({}, [])  # for a run that is not saved
 
 
 def describe_run(step: Call, measure: Call, state: Any, key: Any) -> Experiment:
-    """Describe a run. All processes that share the state must call it.
+    """Return the functions, operands, start and key that identify a run; call it in all processes.
 
     >>> describe_run(Call(abs), Call(abs), {"x": np.float32(1.0)}, None).names()["start['x']"]
     '1.0 (float32)'

@@ -146,6 +146,7 @@ class _ProgramHasher:
 
 
 def _hash_value(put: Put, value: Any) -> None:
+    """Pass type, shape and bytes of a value to the hash by `put`."""
     if hasattr(value, "dtype") and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
         put(str(jax.random.key_impl(value)).encode())
         value = jax.random.key_data(value)

@@ -124,7 +124,7 @@ class Slab(Grid):
         return self.sum_periodic(rows.reshape(field.shape))
 
     def owned_mass(self, m: Array, rows: Array) -> Array:
-        """Return the mass [n] of the nodes with these rows, 0 where a neighbour owns the plane."""
+        """Return masses `m` [n] of the nodes `rows` [n], 0 where another device owns the node."""
         stride = np.int32(prod(self.shape[self.cut.axis + 1 :]))
         plane = lax.rem(lax.div(rows, stride), np.int32(self.cut.planes)) + self.start
         me = lax.axis_index(self.mesh_axis)

@@ -103,7 +103,7 @@ class Grid:
         return self.sum_periodic(field)
 
     def owned_mass(self, m: Array, rows: Array) -> Array:
-        """Return the mass [n] of the nodes with these rows, 0 where another device counts it."""
+        """Return masses `m` [n] of the nodes `rows` [n], 0 where another device owns the node."""
         return m
 
     def total(self, sums: Any) -> Any:

@@ -231,7 +231,7 @@ def _second_derivative_in_frame(
 
 
 def _first_derivative_in_frame(diagonal: Vec, pairs: list[Pair], b: Mat) -> Mat:
-    """Return the first derivative of R in the principal frame along a change b."""
+    """Return the derivative of the rotation R of F = R S along b, in the principal frame."""
     d = len(diagonal)
     rows = [[diagonal[i] if i == j else b[i][j] for j in range(d)] for i in range(d)]
     for (i, j, *_), pair in zip(PAIRS[d], pairs):

@@ -19,7 +19,7 @@ type Vector = Any
 def map_rows(
     f: Callable[..., tuple[Array, ...]], numbers: tuple[Array, ...], *vectors: Vector
 ) -> tuple[Vector, ...]:
-    """Apply `f(*numbers, *vectors)`, which returns vectors, row by row if they are tuples of rows.
+    """Apply `f(*numbers, *vectors)` to each component of vectors that are tuples, else once.
 
     numbers: [N], one per body.
 

@@ -210,7 +210,7 @@ def advance_all[T: Bodies](
 
 
 def _wide_tile_widths(count: int) -> tuple[int, int]:
-    """Return the numbers of bodies in a small and in a large tile, on accelerators."""
+    """Return the sizes of small and large tiles on accelerators, for `count` bodies in all."""
     return _WIDE, _MANY * _WIDE if count > _TRACERS_AT_ONCE else 0
 
 

@@ -228,7 +228,7 @@ def _any(mask: Vec) -> Array:
 
 
 def _face_step(pos: Vec, half: Vec, size: Vec, near: _ClosestPoint) -> tuple[Array, Array]:
-    """Return the step to where the axis leaves the space above the face, or to its other end."""
+    """Return how far along the axis a capsule stays above the box's face, and a mask of faces."""
     sign = -near.axis
     speed = times(half, sign)
     start = minus(pos, speed)

@@ -53,6 +53,7 @@ def _is_site_hit(kind: str, size: Array, begin: Array, along: Array) -> Array:
 
 
 def _is_ball_hit(begin: Array, along: Array) -> Array:
+    """Return whether rays [k, C] from `begin` along `along` meet the unit ball."""
     near, far, meets = _ball_crossings(begin, along)
     return meets & _is_ahead(near, far)
 

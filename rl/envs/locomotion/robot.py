@@ -134,7 +134,7 @@ class Robot(ABC):
 
     @abstractmethod
     def _rewards(self, before: State, after: State, ctrl: Array) -> tuple[RewardTerms, list[Array]]:
-        """Return the terms of the reward, and the objectives."""
+        """Return the terms of the reward by name, and the objectives of a multi-objective task."""
 
     def _is_healthy(self, state: State) -> Array:
         """Return whether the robot is healthy, so that the episode does not terminate."""

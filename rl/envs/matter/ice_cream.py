@@ -33,7 +33,7 @@ TURNS, WIDE, RISE = 2.5, 0.015, 0.03  # of the demonstration; its initial radius
 
 @register("matter/ice-cream-static")
 def make_ice_cream_static(size: str = "small", **parameters: Any) -> MatterTask:
-    """Make the task of laying ice cream in 1.8 s; `size` is "small" (2-D) or "full" (3.6 s)."""
+    """Make the task of dispensing ice cream; `size` is "small" (2-D, 1.8 s) or "full" (3.6 s)."""
     d, cells, frames, substeps = {"small": (2, 32, 45, 100), "full": (3, 64, 90, 200)}[size]
     dx = WIDTH / cells
     grid = Grid(dx, (cells, cells * 9 // 8, cells)[:d])

@@ -63,7 +63,7 @@ class Track(arm_task.ArmTask):
         )
 
     def goal(self, state: State, ago: int = 0) -> Array:
-        """Return the goal of the tip, [3] m, optionally `ago` steps earlier."""
+        """Return the position that the tip should have, [3] m, optionally `ago` steps earlier."""
         low, high = self.arm.working_range(state.q.dtype)
         t = (state.t - ago).astype(state.q.dtype)
         swing = jnp.sin(state.phase + state.frequency * t)

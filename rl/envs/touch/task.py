@@ -226,7 +226,7 @@ class TouchTask(ABC):
         return state.grasp.part - self.grasp.part.tip * z_axis(state.grasp.part_quat)
 
     def goal(self, state: State) -> Array:
-        """Return the goal of the tip, [3] m."""
+        """Return the position that the tip of the held part should reach, [3] m."""
         return state.grasp.fixture.at[2].add(self.grasp.fixture.goal)
 
     def distance(self, state: State) -> Array:
@@ -237,7 +237,7 @@ class TouchTask(ABC):
         return jnp.mean(length((self.tip(state) - self.goal(state))[None] + levers * along[None]))
 
     def axis_distance(self, state: State) -> Array:
-        """Return the distance of the tip from the axis of the fixture, [] m."""
+        """Return the distance of the held part's tip from the axis of the fixture, [] m."""
         return length((self.tip(state) - state.grasp.fixture)[:2])
 
     def _task_reward(self, state: State, far: Array) -> Array:

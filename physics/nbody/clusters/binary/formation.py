@@ -119,7 +119,7 @@ def form(
 def form_all(
     spec: PairedSteps, stars: Population, pairs: Pairs, now: Array
 ) -> tuple[Population, Pairs, Array]:
-    """Pair all stars that fulfil the criteria at the start; count how often no slot was free.
+    """Move all pairs of stars that meet the criteria into free slots; count pairs without a slot.
 
     Every star with a short step is tried once, so a star without partner does not block others.
     """

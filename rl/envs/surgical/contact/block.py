@@ -106,7 +106,7 @@ class PegTransferContact(ContactTask):
         return jnp.where(there, let_go, super().script(observation))
 
     def carry(self, off: Array, height: Array) -> Array:
-        """Return the scripted motion of a held block: up, across above the pegs, and down."""
+        """Return the scripted displacement of a held block, [3] m: up, over the pegs, and down."""
         up = PEG_HEIGHT + GRASP[2] + HALF_HEIGHT + LIFT_HEIGHT - height
         aside = jnp.sqrt(off[0] ** 2 + off[1] ** 2)
         lift = jnp.append(jnp.where(up < 0.006, off[:2], 0.0), up)

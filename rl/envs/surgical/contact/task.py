@@ -195,7 +195,7 @@ class ContactTask(ABC):
         return jnp.clip(jnp.concatenate([shift, jnp.stack([turn, jaw_to])]), -1, 1)
 
     def carry(self, off: Array, height: Array) -> Array:
-        """Return the scripted motion of a held object for its vector to the goal and height, m."""
+        """Return the scripted displacement of a held object, [3] m, from its offset to the goal."""
         del height
         return off
 
