@@ -76,7 +76,7 @@ def fast_max(a: Array, b: Array) -> Array:
 
 
 def slab_entries(low: Vec, high: Vec, slope: Vec) -> Vec:
-    """Return the distances at which rays enter three slabs, 3 x [...] m; arguments as in `slabs`."""
+    """Return the distances at which rays enter slabs, 3 x [...] m; arguments as in `slabs`."""
     return tuple(jnp.minimum(s * x, s * y) for s, x, y in zip(slope, low, high))
 
 

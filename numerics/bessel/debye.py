@@ -67,7 +67,7 @@ def horner(coefficients, z: Array) -> Array:
 
 @jax.custom_jvp
 def polar(v: Array, x: Array) -> tuple[Array, Array, Array, Array]:
-    """Return s / 2, log(s / 2), asinh(v / x), x / (v + s) of s = sqrt(v^2 + x^2) without overflow."""
+    """Return s / 2, log(s / 2), asinh(v / x), x / (v + s); s = sqrt(v^2 + x^2) may overflow."""
     m, flat = jnp.maximum(v, x), v < x
     r = jnp.minimum(v, x) / m
     q = jnp.sqrt(1 + r * r)

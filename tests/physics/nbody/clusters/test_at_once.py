@@ -96,11 +96,11 @@ def test_stars_go_at_once_until_a_pair_is_held(bound, x64):
     single = replace(spec, pairing=replace(pairing, slots=0))
     alone = init(single, *halves(stars), m, halves(stars[:, :0])).rebase_times()
     begin = replace(alone, pairs=init_pairs(pairing, m))  # pairs have not been searched yet
-    assert not begin.pairs.held.any()
+    assert not begin.pairs.is_occupied.any()
     assert 0 < run_to_short_step(spec, begin).stars.t.max() < 1
     one, other = at_once_and_in_turn(spec, begin)
     assert_alike(one, other)
-    assert one.pairs.held.any() == other.pairs.held.any() == bound
+    assert one.pairs.is_occupied.any() == other.pairs.is_occupied.any() == bound
     np.testing.assert_array_equal(one.pairs.batch.first, other.pairs.batch.first)
 
 

@@ -91,7 +91,7 @@ def test_slots_at_once_are_what_they_are_one_by_one(x64):
 
     @partial(jax.jit, compiler_options=RUN_ONCE)
     def forms(held, sources):
-        now, taken = jnp.asarray(NOW), held.held
+        now, taken = jnp.asarray(NOW), held.is_occupied
         lanes = members.states_by_lanes(SPEC, held, now, taken)
         whole = members.all_states(SPEC, held, now)
         of_all = members.members(SPEC, held, sources, lanes, taken)
