@@ -132,7 +132,7 @@ class DynamicPick(DynamicCarry, MobilePick):
     >>> from jaxgpu import rl
     >>> env = rl.make("rearrange/mobile-pick-dynamic")
     >>> type(env).__name__, env.action_space.shape, env.observation_space.shape
-    ('DrivenPick', (10,), (79,))
+    ('DynamicPick', (10,), (79,))
     """
 
     def ends(
