@@ -23,8 +23,6 @@ from jaxgpu.inputs.fields import number, pytree, size
 from jaxgpu.rl.plan import cost
 from jaxgpu.runs.loop import Run, run
 
-DRAWS = 2000  # bootstrap samples of the plans
-
 
 @pytree
 class Probe:
