@@ -70,7 +70,7 @@ class SeededOptions(CheckedOptions):
     """
 
     seed: int = size(default=0, **SEEDS)  # of the random numbers
-    """Seed of the random numbers, of the first run where there are several."""
+    """Seed of the random numbers; with several runs, the seed of the first."""
 
 
 def seed_count(*, default: int, least: int) -> Any:
@@ -142,7 +142,7 @@ def from_file(path: str | Path) -> Study:
     name = f"{__name__}_of_users.{path.stem}"  # cannot collide with another package
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise BadInput(f"{path}: is no Python file; a study is a file that ends in .py")
+        raise BadInput(f"{path}: not a Python file; a study is a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up their module here
     spec.loader.exec_module(module)

@@ -35,9 +35,9 @@ class Options(SeededOptions):
     """Number of pendulums and duration."""
 
     pendulums: int = size(default=200, least=50, most=10_000_000)
-    """Pendulums, which begin within a billionth of a radian."""
+    """Pendulums, with initial angles within 1e-9 rad."""
     seconds: int = size(default=16, least=10, most=60)
-    """How long they swing."""
+    """Simulated time, s."""
 
 
 ROD = (
@@ -71,50 +71,50 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     exact = frequencies()
     slope, difference = derivative(step)
     return Report(
-        "Double pendulums a hair apart",
-        f"{options.pendulums} pendulums of two rods begin within {APART:g} rad and part by a "
-        f"factor of e every {1 / exponent:.2f} s; small swings have the frequencies of the theory "
-        f"to {max(abs(slow / exact[0] - 1), abs(fast / exact[1] - 1)):.0e}.",
+        "Chaos in double pendulums",
+        f"{options.pendulums} double pendulums start within {APART:g} rad and separate by a "
+        f"factor of e every {1 / exponent:.2f} s; small oscillations have the theoretical "
+        f"frequencies to {max(abs(slow / exact[0] - 1), abs(fast / exact[1] - 1)):.0e}.",
         figures=[
             pendulum_view(coarse, times),
             spread_figure(times, coarse.history["spread"], line),
         ],
         tables=[
             Table(
-                "What is known, and what comes out",
-                ["", "simulated", "known", "by"],
+                "Comparison with reference values",
+                ["quantity", "simulated", "reference", "source"],
                 [
-                    ["slow mode, rad/s", slow, float(exact[0]), "eigenvalues"],
-                    ["fast mode, rad/s", fast, float(exact[1]), "eigenvalues"],
-                    ["height of the tip after 1 s by its start, m/rad", slope, difference]
+                    ["frequency of the slow mode, rad/s", slow, float(exact[0]), "eigenvalues"],
+                    ["frequency of the fast mode, rad/s", fast, float(exact[1]), "eigenvalues"],
+                    ["d(tip height after 1 s) / d(initial angle), m/rad", slope, difference]
                     + ["central differences"],
-                    ["energy error over that of half the step", drift[0] / drift[1], 2.0]
-                    + ["first order"],
+                    ["ratio of energy errors, time step to half of it", drift[0] / drift[1], 2.0]
+                    + ["first-order method"],
                 ],
                 digits=6,
             )
         ],
         findings=[
-            f"In two seconds the energy of the first pendulum wanders by {drift[0]:.1e} of what "
-            f"lifts it from the bottom to the top, and by {drift[1]:.1e} with half the step.",
-            "The exponent is a mean over the time in which the spread is small, from one start.",
+            f"Within 2 s the energy of the first pendulum varies by {drift[0]:.1e} (peak to peak) "
+            f"of what lifts both rods to the top, and by {drift[1]:.1e} with half the time step.",
+            "The Lyapunov exponent is fitted at small separations, from one initial state.",
         ],
         citations=[
             "Featherstone (2008), doi:10.1007/978-1-4899-7560-7: dynamics of trees",
             "Shinbrot, Grebogi, Wisdom & Yorke (1992), doi:10.1119/1.16860: chaos in a double "
             "pendulum",
         ],
-        timing={"steps of 1.04 ms": coarse.timing, "half of them": fine.timing},
+        timing={"steps of 1.04 ms": coarse.timing, "steps of 0.52 ms": fine.timing},
         seed=options.seed,
         headlines=[
             Headline(
-                "slow mode of a double pendulum, rad/s",
+                "frequency of the slow mode of small oscillations, rad/s",
                 slow,
-                f"{exact[0]:.5f} by its eigenvalue",
+                f"{exact[0]:.5f} from the eigenvalue",
                 digits=6,
             ),
             Headline(
-                "derivative through 1 s of large swings, m/rad",
+                "derivative through 1 s of large oscillations, m/rad",
                 slope,
                 f"{difference:.6g} by central differences",
                 digits=6,
@@ -222,7 +222,7 @@ def pendulum_view(done: Run, times: np.ndarray) -> Figure:
     rods = {"upper": (pivot, elbow), "lower": (elbow, elbow + rod_vector(lower))}
     return view(
         show(rods, times=times[::5]),
-        f"{q.shape[1]} of the pendulums, drawn one behind the other; the clock shows seconds.",
+        f"{q.shape[1]} of the pendulums, displaced in depth; times in seconds.",
     )
 
 
@@ -232,14 +232,14 @@ def spread_figure(times: np.ndarray, spread: np.ndarray, line: np.ndarray) -> Fi
     import matplotlib.pyplot as plt
 
     drawing, axes = plt.subplots(figsize=(7.4, 3.2))
-    axes.semilogy(times, spread, color=BLUE, label="tips of all pendulums")
+    axes.semilogy(times, spread, color=BLUE, label="simulation")
     small = line < 3
-    axes.semilogy(times[small], line[small], color=ORANGE, ls="--", label="exponential growth")
+    axes.semilogy(times[small], line[small], color=ORANGE, ls="--", label="exponential fit")
     axes.axhline(2, color=GRAY, lw=0.8)
-    axes.set(xlabel="time, s", ylabel="distance from their mean, m")
+    axes.set(xlabel="time, s", ylabel="rms distance of tips, m")
     axes.legend()
     return figure(
         drawing,
-        "Root mean square distance of the tips from their mean. It grows by the largest Lyapunov "
-        "exponent until the pendulums fill their whole reach of 2 m (grey).",
+        "Root mean square distance of the tips from their mean. It grows exponentially with the "
+        "largest Lyapunov exponent until it saturates near the total length of 2 m (grey).",
     )

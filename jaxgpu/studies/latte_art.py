@@ -25,13 +25,13 @@ class Options(pour.Options):
     calls: int = size(default=32, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
     seeds: int = seed_count(default=1, least=1)
-    """Runs of each planner, from particles placed at random."""
+    """Runs of each planner, from random initial particle positions."""
     planners: int = size(default=3, least=2, most=3)
-    """How many: Adam on a growing window and CEM at 2, then Adam on the whole episode."""
+    """Planners: 2 for Adam on a growing window and CEM, 3 with Adam on full episodes."""
     rate: float = number(default=0.1, above=0, most=1)
-    """Of Adam, in shares of the greatest velocity."""
+    """Learning rate of Adam, as a fraction of the maximum velocity."""
     size: str = "full"
-    """Of the task: full is a cup in space, small a plane."""
+    """Size of the task: full is three-dimensional, small is two-dimensional."""
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -51,7 +51,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     particles = sum(body.x.shape[0] for body in env.simulation.bodies)
     return Report(
         "Latte art",
-        f"A stirrer is led for {env.max_steps * 0.04:g} s through {particles} particles of milk "
+        f"A stirrer moves for {env.max_steps * 0.04:g} s through {particles} particles of milk "
         f"and coffee. After {options.calls} simulated episodes gradients on a growing window "
         f"return {middle['Adam, growing window']:.3f} and CEM {middle['CEM']:.3f} ({among}).",
         figures=[
@@ -59,17 +59,17 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 env,
                 first,
                 [demo, plan],
-                "Left what was shown, right the best plan on a growing window, which had come to "
-                f"{window} of {env.max_steps} frames; in later ones the stirrer stands.",
+                "Left: demonstration. Right: best plan of Adam on a growing window, which reached "
+                f"{window} of {env.max_steps} frames; afterwards the stirrer rests.",
             ),
             progress(runs, options.calls, scores),
         ],
         tables=[table(scores, options.calls)],
         headlines=[
             Headline(
-                f"return of latte art after {options.calls} episodes, by gradients",
+                f"return of latte art after {options.calls} episodes, Adam on a growing window",
                 middle["Adam, growing window"],
-                f"{middle['CEM']:.3f} by CEM ({among})",
+                f"{middle['CEM']:.3f} for CEM ({among})",
             )
         ],
         **shared_parts(options, runs, FINDINGS, CITATIONS),
@@ -77,6 +77,6 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 FINDINGS = [
-    "1 would be every particle where it was shown, at the time it was shown; 0 is doing nothing.",
-    "No planner is told the strokes that were shown, and all begin without any.",
+    "A return of 1: every particle follows the demonstration at every time; 0: no action.",
+    "No planner knows the demonstrated strokes, and all start without strokes.",
 ]

@@ -61,11 +61,11 @@ class Options(scores.Options):
 
     ROWS = ROWS
     seeds: int = seed_count(default=3, least=3)
-    """Trainings of each row, all in one program; at least 3, for an interval."""
+    """Training seeds per row, all in one program; at least 3, for an interval."""
     share: float = number(default=0.2, least=0.01, most=100)
-    """Of each row's steps of environments, a million."""
+    """Environment steps relative to the million of each row."""
     only: str = "half-cheetah"
-    """Part of the names of the rows that are run, `hopper` or `PPO`; all if empty."""
+    """Substring of the names of the rows to run, such as `hopper` or `PPO`; all rows if empty."""
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -75,11 +75,11 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 FINDINGS = [
-    "Robots, observations, rewards and ends are those of gymnasium 1.4.0's version 5, step for "
-    "step; published returns are the same learner's after a million steps on versions 2 to 4, "
-    "whose rewards differ little.",
-    "Of eight settings of PPO the best on the half-cheetah after 0.4 million steps, one training "
-    "each, is used for all robots but the ant, which has a rate of 3e-4 and a lambda of 0.95.",
+    "Robots, observations, rewards and terminations are those of gymnasium 1.4.0's version 5; "
+    "published returns are of the same learners after a million steps on versions 2 to 4, whose "
+    "rewards differ slightly.",
+    "PPO has the best of eight settings on the half-cheetah after 0.4 million steps (one training "
+    "each), except for the ant, which has a learning rate of 3e-4 and a lambda of 0.95.",
 ]
 
 CITATIONS = [

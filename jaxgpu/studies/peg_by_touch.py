@@ -52,15 +52,15 @@ class Options(SeededOptions):
     """Options of the study."""
 
     steps: int = size(default=1_500_000, least=50_000, most=10**12)
-    """Of environments, for the teacher and each seed of its students; told ones take a quarter."""
+    """Environment steps of the teacher and of each seed of its students; a quarter for DAgger."""
     seeds: int = seed_count(default=5, least=3)
-    """Students of each kind, all in one program; at least 3, for an interval."""
+    """Students per method, all in one program; at least 3, for an interval."""
     copies: int = size(default=128, least=8, most=10**7)
-    """Of the task, at once, of each training; thousands where an accelerator steps them."""
+    """Parallel environments per seed; thousands on an accelerator."""
     augmentation: float = number(default=0.0, least=0, most=1)
-    """Share of the full variation of place, stiffness and friction between episodes."""
+    """Variation of position, stiffness and friction between episodes, fraction of the full one."""
     episodes: int = size(default=128, least=1, most=10**6)
-    """Of each measurement of a training, of which there are eleven."""
+    """Evaluation episodes per measurement; there are eleven measurements per training."""
 
 
 def course(options: Options, observation: str, learner: Any) -> Course:
@@ -117,42 +117,43 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     rows = [[NAMES[name], *table.rows[0]] for name, table in zip(runs, tables)]
     told = num_steps("told", runs["told"][0], options)
     return Report(
-        "A hand learns by touch to put a peg into its hole",
-        f"After {steps / 1e6:.2g} million steps hands that see forces on their pads succeed in "
-        f"{ends['led']:.0f} % of {options.episodes} new episodes where a teacher led them, in "
-        f"{ends['taught']:.0f} % with its critic alone and in {ends['alone']:.0f} % with one of "
-        f"their own, medians of {options.seeds} seeds; told what to do they succeed in "
-        f"{ends['told']:.0f} % after {told / 1e6:.2g} million.",
+        "A robot hand learns peg insertion by touch",
+        f"After {steps / 1e6:.2g} million steps, students that observe forces on their pads "
+        f"succeed in {ends['led']:.0f} % of {options.episodes} new episodes when kickstarted by a "
+        f"teacher, in {ends['taught']:.0f} % with only its critic and in {ends['alone']:.0f} % "
+        f"with their own critic (medians of {options.seeds} seeds). With DAgger they succeed in "
+        f"{ends['told']:.0f} % after {told / 1e6:.2g} million steps.",
         figures=[
             pictures.video(what.env, policy, jax.random.key(options.seed), INPUTS_TEXT),
             figure(
                 curves(runs, options),
-                "Share of new episodes without noise in which the peg is in its hole at the end: "
-                f"medians of {options.seeds} students, and the best and worst of them. Dashed: the "
-                f"teacher, which knows all. Dotted: {100 * ASKED:.0f} %.",
+                "Success rate in new episodes, without exploration noise: median (line) and range "
+                f"(area) of {options.seeds} students. In a success the peg is in its hole at the "
+                "end. Dashed: the teacher, which observes the full state. Dotted: target, "
+                f"{100 * ASKED:.0f} %.",
             ),
         ],
         tables=[
             replace(
                 tables[0],
-                caption="Successes in new episodes, in per cent",
-                columns=["who learns", *tables[0].columns],
+                caption="Final success rates in new episodes, %",
+                columns=["method", *tables[0].columns],
                 rows=rows,
             )
         ],
         headlines=[
             Headline(
-                "new episodes in which the peg is in its hole, by touch, led by a teacher at first",
+                "success rate by touch, kickstarted by a teacher (median)",
                 f"{ends['led']:.0f} %",
-                f"{ends['taught']:.0f} % with its critic, {ends['alone']:.0f} % with their own",
+                f"{ends['taught']:.0f} % with its critic, {ends['alone']:.0f} % with own critics",
             ),
             Headline(
-                f"steps after which the median is at {100 * ASKED:.0f} % or above",
+                f"steps until the median stays at {100 * ASKED:.0f} % or above, kickstarted",
                 _steps_to_target(runs["led"], options),
-                f"{_steps_to_target(runs['alone'], options)} with a critic of their own",
+                f"{_steps_to_target(runs['alone'], options)} with their own critic",
             ),
             Headline(
-                "new episodes in which the peg is in its hole, by touch, told what to do",
+                "success rate by touch, DAgger (median)",
                 f"{ends['told']:.0f} %",
                 f"after {told / 1e6:.2g} million steps",
             ),
@@ -194,30 +195,29 @@ def curves(runs: dict[str, tuple[Course, Run]], options: Options) -> Any:
         axes.plot(x, np.median(share, 1), color=colour, label=NAMES[name])
     axes.axhline(100 * ASKED, color=GRAY, lw=0.8, ls=":")
     axes.legend()
-    axes.set(xlabel="million steps of environments", ylabel="successes, %", ylim=(-3, 103))
+    axes.set(xlabel="environment steps, millions", ylabel="success rate, %", ylim=(-3, 103))
     return drawing
 
 
-INPUTS_TEXT = (
-    "It sees the hand and these forces; a teacher led it in the first half of its training."
-)
+INPUTS_TEXT = "The policy observes the hand and these forces; it was kickstarted by a teacher."
 
 NAMES = {
-    "teacher": "teacher, all that is known",
-    "led": "by touch, led by the teacher",
-    "taught": "by touch, the teacher's critic",
-    "alone": "by touch, a critic of its own",
-    "told": "by touch, told what to do",
+    "teacher": "teacher, full state",
+    "led": "touch, kickstarted",
+    "taught": "touch, teacher's critic",
+    "alone": "touch, own critic",
+    "told": "touch, DAgger",
 }
 
 FINDINGS = [
-    "An actor by touch sees the hand and the forces on the taxels of both pads; all critics see "
-    "all that is known. With the teacher's critic is asymmetric actor-critic distillation, with "
-    "one of their own asymmetric actor-critic. Those who are led have the teacher's critic, and "
-    "are drawn to what the teacher would do where they come, less and less until half of the "
-    "training (kickstarting). Those who are told what to do have no critic: they are fitted to "
-    "what the teacher would do where they come (dataset aggregation).",
-    "The steps of the teacher are not counted among those of its students.",
+    "Students observe the hand and the forces on the taxels of both pads; all critics observe the "
+    "full state (asymmetric actor-critic). Own critic: trained with the student. Teacher's "
+    "critic: initialised from the teacher (asymmetric actor-critic distillation). Kickstarted: "
+    "with the teacher's critic, and in the first half of the training the student also imitates "
+    "the teacher's actions in the states that it visits, with decreasing weight. DAgger: without "
+    "a critic, the student is fitted to the teacher's actions in the states that it visits "
+    "(dataset aggregation).",
+    "The steps of the teacher are not included in those of its students.",
     "The hole is 0.5 mm wider than the peg; the published one is 0.114 mm wider.",
 ]
 

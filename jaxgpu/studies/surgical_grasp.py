@@ -46,13 +46,13 @@ class Options(SeededOptions):
     """Options of the study."""
 
     task: str = "needle-pick"
-    """`needle-pick` or `peg-transfer`, by contact and without."""
+    """`needle-pick` or `peg-transfer`, each with contact physics and with an attachment rule."""
     steps: int = size(default=200_000, least=20_000, most=10**12)
-    """Of environments, for each seed; without contact, where PPO learns, ten times as many."""
+    """Environment steps per seed; ten times as many for PPO with the attachment rule."""
     seeds: int = seed_count(default=3, least=3)
-    """Trainings of each task, all in one program; at least 3, for an interval."""
+    """Training seeds per task, all in one program; at least 3, for an interval."""
     episodes: int = size(default=128, least=1, most=10**6)
-    """Of each measurement of a training, of which there are eleven."""
+    """Evaluation episodes per measurement; there are eleven measurements per training."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -110,7 +110,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     )
     (mine,) = found.tables
     (other,) = success.table("", without, rule.steps(10 * options.steps)).rows
-    rows = [["by contact, DAgger", *mine.rows[0]], ["by a rule, PPO", *other]]
+    rows = [["contact physics, DAgger", *mine.rows[0]], ["attachment rule, PPO", *other]]
     table = replace(mine, columns=["task, learner", *mine.columns], rows=rows)
     return replace(
         found, tables=[table], timing={"by contact": run.timing, "by a rule": without.timing}
@@ -124,9 +124,7 @@ def video(env: Any, policy: Any, key: Array) -> Figure:
     return report.video(np.asarray(on_device(env, states, TRAY)), CAPTION, 0.04)
 
 
-CAPTION = (
-    "The first seed in a new episode: the blades in grey, what they hold by friction, and the tray."
-)
+CAPTION = "The first seed in a new episode: blades (grey), the object, and the tray."
 
 TITLES = {
     "needle-pick": "A needle driver learns to pick a needle by friction",
@@ -134,15 +132,15 @@ TITLES = {
 }
 
 SUCCESSES = {
-    "needle-pick": "the needle is at its goal at the end, to 5 mm",
+    "needle-pick": "the needle is within 5 mm of its goal at the end",
     "peg-transfer": "the block is over its peg at the end",
 }
 
 FINDINGS = [
-    "By contact nothing but friction holds: blades, object, pegs and board meet in MuJoCo's model "
-    "of contact, ten steps of 4 ms in each of the task. A student learns there from a script, as "
-    "the published learners of the task without contact have its demonstrations.",
-    "By a rule the jaw has what it shuts near and across; PPO learns that from rewards alone.",
+    "With contact physics only friction holds the object: blades, object, pegs and board collide "
+    "in MuJoCo's contact model, ten steps of 4 ms per step of the task. The student learns from a "
+    "script; published learners of the task without contact have its demonstrations.",
+    "With the rule, closing the jaw near and across an object attaches it; PPO uses rewards only.",
 ]
 
 CITATIONS = [

@@ -317,7 +317,7 @@ def test_a_torn_report_is_named(command, tmp_path, capsys, text):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "report.json").write_text(text)
     assert command("report", "a") == 2
-    assert "a/report.json: empty, torn or no report of jaxgpu; " in error_line(capsys)
+    assert "a/report.json: empty, truncated or not a report of jaxgpu; " in error_line(capsys)
     assert command("run", "hurl", "--out", "a", "--resume") == 0  # and the study mends it
 
 

@@ -17,9 +17,7 @@ def test_a_row_is_trained_drawn_and_held_to_its_bar(tmp_path):
     found = classic_control.study(options, tmp_path, False)
     (row,) = found.tables[0].rows
     assert row[0] == "cartpole, PPO" and 2e4 < row[1] < 4e4 and row[2] > 100
-    assert found.lead.endswith("1 of 1 rows are at or above what was asked of them.") == (
-        row[8] == "yes"
-    )
+    assert found.lead.endswith("1 of 1 rows reach their target return.") == (row[8] == "yes")
     report.save(tmp_path, "classic-control", options, found)
     assert report.write(tmp_path).read_text().count("<img") == 1
 

@@ -66,7 +66,7 @@ def test_the_study_reports_and_resumes(tmp_path):
     again = cluster_tracers.study(options, tmp_path / "run", True)
     assert again.findings == found.findings
     report.save(tmp_path / "run", "cluster-tracers", options, found)
-    assert "No segregation of tracers" in report.write(tmp_path).read_text()
+    assert "Tracers do not segregate" in report.write(tmp_path).read_text()
 
 
 @pytest.mark.slow

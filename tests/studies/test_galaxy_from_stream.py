@@ -267,7 +267,7 @@ def test_every_number_of_the_report_follows_from_samples_and_truths(monkeypatch)
     fits, speeds, fitted, emulated = told.findings[:4]
     assert "Of 120 first fits" in fits and "80 end within 2" in fits
     share = 100 * np.median(error[:, 0] / samples.mean(1)[:, 0])
-    assert f"at 5 kpc: to {share:.1f} % in the median" in speeds
+    assert f"at 5 kpc: to {share:.1f} % (median)" in speeds
     assert f"a width of {pull[:, 0].std(ddof=1):.2f}." in speeds
     assert f"is {chi2.mean():.0f} on average for 60 data" in fitted
     assert "0.30 in the median mock and of 0.50" in emulated

@@ -72,7 +72,7 @@ def test_a_report_holds_volumes_beside_pymoos_at_as_many_evaluations(monkeypatch
     told = pareto_fronts.study(options, tmp_path, False)
     np.testing.assert_allclose([one.value for one in told.headlines], list(parts.values()))
     assert all(one.beside.endswith("11 seeds against 7") for one in told.headlines)
-    assert "9200 evaluations a run" in told.lead and "0.500, 0.800 and 1.100 times" in told.lead
+    assert "9200 evaluations per run" in told.lead and "0.500, 0.800 and 1.100 times" in told.lead
     rows = told.tables[0].rows
     for (name, part), mine, theirs, panel in zip(
         parts.items(), rows[::2], rows[1::2], told.figures[-1].axes

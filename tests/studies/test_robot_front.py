@@ -115,7 +115,7 @@ def test_the_ends_of_a_front_swim_ahead():
     f = np.array([[-3.0, 2.0], [-1.0, 1.0], [0.5, 0.0], [-2.0, 3.0]], np.float32)
     ends, said = robot_front.extreme_policies(f, np.arange(4)[:, None])
     assert ends.ravel().tolist() == [0, 1]
-    assert said[0] == "speeds that sum up to 3 m/s at an effort of 2"
+    assert said[0] == "summed speed 3 m/s, effort 2"
     np.testing.assert_array_equal(robot_front.front(f), f[:2])
 
 

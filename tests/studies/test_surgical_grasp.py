@@ -29,8 +29,8 @@ def test_a_report_tells_of_trainings_by_contact_and_without(monkeypatch, tmp_pat
     options = surgical_grasp.Options(steps=20_000, seeds=3, episodes=4)
     found = surgical_grasp.study(options, tmp_path, False)
     contact, rule = found.tables[0].rows
-    assert contact[:4] == ["by contact, DAgger", 3, 20_480, 100.0]
-    assert rule[:4] == ["by a rule, PPO", 3, 204_800, 100.0]
+    assert contact[:4] == ["contact physics, DAgger", 3, 20_480, 100.0]
+    assert rule[:4] == ["attachment rule, PPO", 3, 204_800, 100.0]
     assert "DAgger succeeds in 100 % of 4" in found.lead
     assert [figure.mime for figure in found.figures] == ["video/mp4", "image/svg+xml"]
 

@@ -112,9 +112,9 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 FINDINGS = [
-    "What was asked lies near the results of Stable-Baselines3's zoo, one training each, some of "
-    "them with state-dependent exploration, which is not used here.",
-    "Tasks give the states and rewards of gymnasium 1.4.0; their mean returns are comparable.",
+    "Target returns are close to the results of Stable-Baselines3's zoo. Those are single "
+    "trainings, some of them with state-dependent exploration, which is not used here.",
+    "Tasks have the states and rewards of gymnasium 1.4.0; their mean returns are comparable.",
 ]
 
 CITATIONS = [

@@ -54,11 +54,11 @@ class Options(SeededOptions):
 
     ROWS: ClassVar[tuple[Row, ...]]
     seeds: int = seed_count(default=8, least=3)
-    """Trainings of each row, all in one program; at least 3, for an interval."""
+    """Training seeds per row, all in one program; at least 3, for an interval."""
     share: float = number(default=1.0, least=0.01, most=100)
-    """Of each row's steps of environments."""
+    """Environment steps relative to the default of each row."""
     only: str = ""
-    """Part of the names of the rows that are run, `PPO` or that of a task; all if empty."""
+    """Substring of the names of the rows to run, such as `PPO` or a task; all rows if empty."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -86,21 +86,21 @@ def report(task: Task, options: Options, out: Path, resume: bool) -> Report:
     met = sum(np.median(ends[row.name]) >= row.asked for row in rows)
     return Report(
         task.title,
-        f"Mean returns of {task.episodes} episodes without noise, medians of {options.seeds} "
-        f"seeds: {met} of {len(rows)} rows are at or above what was asked of them.",
+        f"Mean returns of {task.episodes} episodes without exploration noise, medians of "
+        f"{options.seeds} seeds: {met} of {len(rows)} rows reach their target return.",
         figures=[
             figure(
                 curves(rows, runs, options),
-                f"Returns along the training: median of {options.seeds} seeds, and the best and "
-                "worst of them. Dotted: what was asked for.",
+                f"Mean return during training: median (line) and range (area) of {options.seeds} "
+                "seeds. Dotted: target return.",
             )
         ],
         tables=[table(rows, ends, options)],
         headlines=[
             Headline(
-                "rows whose median return is at or above what was asked",
+                "rows whose median return reaches its target",
                 f"{met} of {len(rows)}",
-                f"published results; {options.seeds} seeds a row",
+                f"targets from published results; {options.seeds} seeds per row",
             )
         ],
         **shared_parts(options, runs, task.findings, task.citations),
@@ -135,8 +135,8 @@ def table(rows: list[Row], ends: dict[str, np.ndarray], options: Options) -> Tab
         held = "yes" if np.median(x) >= row.asked else "no"
         return [row.name, steps, *spread, row.asked, held, row.published]
 
-    head = ["task, learner", "steps a seed", "median", "middle mean", "low", "high", "worst"]
-    return Table("Returns", [*head, "asked", "met", "published"], [line(row) for row in rows], 4)
+    head = ["task, learner", "steps/seed", "median", "interquartile mean", "95 % from", "to", "min"]
+    return Table("Returns", [*head, "target", "met", "published"], [line(row) for row in rows], 4)
 
 
 @report_style
@@ -157,5 +157,5 @@ def curves(rows: list[Row], runs: dict[str, Run], options: Options) -> Any:
         panel.set_title(row.name.replace("continuous", "cont."))
     for panel in axes.flat[len(rows) :]:
         panel.set_visible(False)
-    drawing.supxlabel("thousand steps of environments", fontsize=9)
+    drawing.supxlabel("environment steps, thousands", fontsize=9)
     return drawing

@@ -41,21 +41,21 @@ class Options(CheckedOptions):
     """Options of the study."""
 
     stars: int = size(default=1000, least=32, most=10_000_000)
-    """Stars, of a Kroupa mass function from 0.08 solar masses on; with fewer radii mean nothing."""
+    """Stars, with a Kroupa mass function from 0.08 solar masses; fewer give no useful radii."""
     tracers: int = size(default=10_000, least=32, most=1_000_000_000)
-    """Tracers, bodies without mass."""
+    """Massless tracers per cluster."""
     seeds: int = seed_count(default=8, least=1)
-    """Clusters of each kind; errors are those of the mean over them."""
+    """Clusters per type; errors are standard errors of the mean over them."""
     time: int = size(default=40, least=2, most=1_000_000)
-    """How long, in N-body units: a crossing takes 2.8 of them."""
+    """Duration in N-body units; a crossing time is 2.8 units."""
     radii: tuple[float, float, float] = number(
         default=(0.5, 1.0, 2.0), above=0, most=1e6, unit="pc"
     )
-    """Half-mass radii, pc."""
+    """Half-mass radii of the three clusters in the tidal field, pc."""
     heaviest: float = number(default=20.0, least=1, most=150, unit="solar masses")
-    """Largest mass of a star, in solar masses."""
+    """Maximum stellar mass, solar masses."""
     eta: float = number(default=0.005, above=0, most=1)
-    """Accuracy of the steps."""
+    """Accuracy parameter of the Hermite time steps."""
 
     def __post_init__(self):
         super().__post_init__()

@@ -13,22 +13,22 @@ from .measures import escape_rates, find_collapse, mean_and_error, slope
 
 def make_report(options: Any, done: Run, scale: dict[str, float]) -> Report:
     """Return the report on all clusters."""
-    names = ["alone", *scale]
+    names = ["isolated", *scale]
     history = done.history
     times = 0.5 * np.arange(2 * options.time + 1)
     turn, fell = find_collapse(history["core"])
     turn = np.where(fell, turn, len(times) - 1)  # without a collapse the full run is before it
     of = {name: np.arange(options.seeds) * 4 + k for k, name in enumerate(names)}
     by = {name: summary(history, times, (turn, fell), runs, options) for name, runs in of.items()}
-    bound = abs(history["energy"] / history["energy"][0] - 1)[:, of["alone"]].max()
-    alone = by["alone"]
+    bound = abs(history["energy"] / history["energy"][0] - 1)[:, of["isolated"]].max()
+    alone = by["isolated"]
     return Report(
         title="Tracers in star clusters",
         lead=(
-            f"{options.stars} stars and {options.tracers} tracers, three densities, alone "
-            f"and in the tide, {options.seeds} of each: alone, the radius that holds half of the "
-            f"heavy stars goes to {alone['heavy'][0]:.2f} of what it was, that of the light stars "
-            f"to {alone['light'][0]:.2f}, that of the tracers to {alone['tracers'][0]:.2f}."
+            f"{options.stars} stars and {options.tracers} tracers per cluster, isolated and at "
+            f"three densities in a tidal field, {options.seeds} seeds each. In isolation "
+            f"half-mass radii change by factors of {alone['heavy'][0]:.2f} (heavy stars), "
+            f"{alone['light'][0]:.2f} (light stars) and {alone['tracers'][0]:.2f} (tracers)."
         ),
         figures=figures(options, history, times, of, scale),
         tables=tables(by, scale),
@@ -38,10 +38,10 @@ def make_report(options: Any, done: Run, scale: dict[str, float]) -> Report:
         seed=0,
         headlines=[
             Headline(
-                "radius of half of the tracers over its first, a cluster alone",
+                "half-mass radius of tracers / initial value (isolated cluster, mean)",
                 format_mean(alone["tracers"]),
-                f"{format_mean(alone['light'])} of light stars, {format_mean(alone['heavy'])} of "
-                "heavy ones",
+                f"{format_mean(alone['light'])} for light stars, {format_mean(alone['heavy'])} "
+                "for heavy stars",
             )
         ],
     )
@@ -93,26 +93,28 @@ def tables(by: dict[str, dict[str, tuple[float, float]]], scale: dict[str, float
     leaving = ["collapsed", "collapse", "depth", "gone", "before", "after"]
     return [
         Table(
-            "How radii changed: at the end over the beginning, with the error of the mean over "
-            "seeds; and how fast half-mass radii grow in the second half, d ln r / dt",
+            "Final (mean of the last tenth) relative to initial Lagrangian radii (r50, r90: 50 "
+            "and 90 % of the bodies), and growth rates d ln r50 / dt in the second half; means "
+            "over seeds ± standard errors",
             [
                 "cluster",
                 "heavy stars, r50",
                 "light stars, r50",
                 "tracers, r50",
                 "tracers, r90",
-                "light, slope",
-                "tracers, slope",
+                "growth, light",
+                "growth, tracers",
                 "difference",
             ],
             rows(radii),
         ),
         Table(
-            "How many cores collapsed, when (N-body units of time), and the smallest core over the "
-            "first; and the tracers that escaped: their share, and how many of a thousand in a "
-            "unit of time before and after the collapse. A core collapsed where it shrank below a "
-            "quarter and then grew by half again; where none did, all of the run is before",
-            ["cluster", "collapsed", "at time", "smallest core", "escaped", "before", "after"],
+            "Core collapse and escape, means over seeds ± standard errors: number and time "
+            "(N-body units) of collapses, minimum over initial core radius, fraction of escaped "
+            "tracers, and escapes per 1000 tracers and unit of time before and after the "
+            "collapse. In a collapse the core shrinks below a quarter and grows again by half; "
+            "without one, all of the run is before it",
+            ["cluster", "collapsed", "collapse time", "minimum core", "escaped", "before", "after"],
             rows(leaving),
         ),
         Table("The unit of time", ["half-mass radius", "Myr"], [list(q) for q in scale.items()], 3),
@@ -126,35 +128,32 @@ def format_mean(value: tuple[float, float]) -> str:
 
 def findings(by: dict, bound: float, pairs: int, options: Any) -> list[str]:
     """Return one sentence per claim, based on the figures."""
-    alone, densities = by["alone"], [name for name in by if name != "alone"]
+    alone, densities = by["isolated"], [name for name in by if name != "isolated"]
     dense, loose = by[densities[0]], by[densities[-1]]
     suffix = lambda value: (
         "" if np.isnan(value[0]) else f", {format_mean(value)} after the collapse"
     )
     return [
-        "No segregation of tracers: alone, half-mass radii change by factors of "
-        f"{format_mean(alone['heavy'])} (heavy stars), {format_mean(alone['light'])} (light stars) "
-        f"and {format_mean(alone['tracers'])} (tracers).",
-        "They follow the potential: half-mass radii of tracers and light stars grow "
-        f"at rates that differ by {format_mean(alone['difference'])} a unit of time, where the "
-        f"light stars' is {format_mean(alone['light slope'])}.",
-        f"The outer parts answer to the tide: the 90 % radius of the tracers changes by "
-        f"{format_mean(dense['outer'])} at the highest density, {format_mean(loose['outer'])} at "
-        f"the lowest and {format_mean(alone['outer'])} alone.",
-        "Escape, per thousand tracers and unit of time: "
+        "Tracers do not segregate: in isolation, half-mass radii change by factors of "
+        f"{format_mean(alone['heavy'])} (heavy stars), {format_mean(alone['light'])} (light "
+        f"stars) and {format_mean(alone['tracers'])} (tracers).",
+        "Tracers follow the potential: growth rates d ln r50 / dt of tracers and light stars "
+        f"differ by {format_mean(alone['difference'])} per unit of time; that of light stars is "
+        f"{format_mean(alone['light slope'])}.",
+        "The tidal field shapes the outer parts: the 90 % radius of the tracers changes by "
+        f"factors of {format_mean(dense['outer'])} (highest density), "
+        f"{format_mean(loose['outer'])} (lowest density) and {format_mean(alone['outer'])} "
+        "(isolated).",
+        "Escapes per 1000 tracers and unit of time: "
         + ", ".join(f"{format_mean(by[k]['before'])}{suffix(by[k]['after'])} ({k})" for k in by)
         + ". "
         + collapse_finding(by, options),
         f"Cores shrink to {format_mean(dense['depth'])} (densest) and "
-        f"{format_mean(loose['depth'])} (loosest) of their first radius; shares that escape are "
-        f"{format_mean(dense['gone'])} and {format_mean(loose['gone'])}.",
-        f"The energy of the clusters alone is kept to {bound:.1g} without softening; {pairs} pairs "
-        "were regularised at the end, in all clusters together.",
-        *(
-            ["With one seed of each kind no error is known, and none is given."]
-            if options.seeds == 1
-            else []
-        ),
+        f"{format_mean(loose['depth'])} (loosest) of their initial radius; the fractions of "
+        f"escaped tracers are {format_mean(dense['gone'])} and {format_mean(loose['gone'])}.",
+        f"The energy of isolated clusters is conserved to {bound:.1g} (relative) without "
+        f"softening; {pairs} pairs were regularised at the end, in all clusters together.",
+        *(["With one seed per type there are no error estimates."] if options.seeds == 1 else []),
     ]
 
 
@@ -176,15 +175,15 @@ def figures(
         pictures.video(history["film"], stars, times, scale[radius], radius),
         figure(
             pictures.radii(history, times, of),
-            "Radii that hold a tenth, a half and nine tenths of each kind of body, over their "
-            "first values. "
-            + seeds_caption(options.seeds, "Lines are means of {n} seeds, bands their range.")
-            + " There are few heavy stars, and their radii jump when one is thrown out.",
+            "Lagrangian radii (10, 50 and 90 %) of heavy stars (most massive 5 %), light stars "
+            "(less massive half) and tracers, relative to their initial values. "
+            + seeds_caption(options.seeds, "Lines: means of {n} seeds; bands: their range.")
+            + " Heavy stars are few, and their radii jump when one is ejected.",
         ),
         figure(
             pictures.escapes(history, times, of, options.tracers),
-            "The core's radius, and the share of tracers that have escaped. "
-            + seeds_caption(options.seeds, "Lines are means of {n} seeds, bands their range."),
+            "Core radius, and fraction of escaped tracers. "
+            + seeds_caption(options.seeds, "Lines: means of {n} seeds; bands: their range."),
         ),
     ]
 

@@ -37,8 +37,8 @@ def video(frames: np.ndarray, stars: int, times: np.ndarray, unit: float, radius
     plt.close(drawing)
     return report.video(
         np.stack(images),
-        f"The cluster of {radius} in the tide, eight virial radii across: stars (warm) and "
-        "tracers (blue).",
+        f"Cluster with a half-mass radius of {radius} in the tidal field: stars (warm) and "
+        "tracers (blue). The frame is eight virial radii wide.",
         seconds=0.09,
     )
 
@@ -51,7 +51,7 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
 
     drawing, grid = plt.subplots(3, len(of), figsize=(9.3, 6.2), sharex=True, sharey="row")
     for column, (name, runs) in zip(grid.T, of.items()):
-        column[0].set_title(name if name == "alone" else f"{name}, in the tide")
+        column[0].set_title(name if name == "isolated" else f"{name}, tidal field")
         for axes, k in zip(column, reversed(range(len(FRACTIONS)))):
             for kind, (label, colour) in _KINDS.items():
                 r = running_median(history[kind][:, runs, k] / history[kind][:1, runs, k])
@@ -63,7 +63,7 @@ def radii(history: dict[str, np.ndarray], times: np.ndarray, of: dict[str, np.nd
             axes.yaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_minor_formatter(NullFormatter())
     for axes, fraction in zip(grid[:, 0], reversed(FRACTIONS)):
-        axes.set_ylabel(f"r{100 * fraction:.0f} over its first value")
+        axes.set_ylabel(f"r{100 * fraction:.0f} / initial value")
     for axes in grid[-1]:
         axes.set_xlabel("time, N-body units")
     grid[0, 0].legend()
@@ -86,7 +86,7 @@ def escapes(
             if len(runs) > 1:
                 axes.fill_between(times, q.min(1), q.max(1), color=colour, alpha=BAND, lw=0)
     left.set_ylabel("core radius, virial radii")
-    right.set_ylabel("share of tracers that escaped")
+    right.set_ylabel("fraction of escaped tracers")
     for axes in (left, right):
         axes.set_xlabel("time, N-body units")
     right.legend()

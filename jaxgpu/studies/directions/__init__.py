@@ -19,13 +19,13 @@ class Options(SeededOptions):
     """Options of the study."""
 
     images: int = size(default=1000, least=20, most=5000)
-    """How many images of digits the network looks at, a multiple of 20 up to 5000."""
+    """Number of digit images for the network; a multiple of 20 up to 5000."""
     components: int = size(default=30, least=1, most=5000)
-    """How many components the mixtures have."""
+    """Number of components of the mixtures."""
     steps: int = size(default=10, least=1, most=1_000_000)
-    """Steps of expectation-maximisation."""
+    """Expectation-maximisation steps."""
     compare: bool = True
-    """Ask SciPy, and TensorFlow Probability where it is installed, the same questions."""
+    """Compare with SciPy, and with TensorFlow Probability where it is installed."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -54,10 +54,10 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     new = novelty.study(few, {d: x.astype(np.float32) for d, x in strange.items()}, labels[chosen])
     return Report(
         "Directions of real features",
-        "How do real feature vectors of 384 to 32768 dimensions lie on their sphere? "
-        "Maximum-likelihood von Mises-Fisher distributions and mixtures, which need ratios of "
-        "Bessel functions of orders up to 16383, put the digits into clusters and tell which were "
-        "left out of what they learnt.",
+        "How are real feature vectors of 384 to 32768 dimensions distributed on their sphere? "
+        "Maximum-likelihood von Mises-Fisher distributions and mixtures need ratios of Bessel "
+        "functions of orders up to 16383. They cluster digits and detect digits that were "
+        "excluded from the fit.",
         figures=[*single.figures, *mixed.figures, *new.figures],
         tables=[*single.tables, *mixed.tables, *new.tables],
         findings=[*single.findings, *mixed.findings, *new.findings],

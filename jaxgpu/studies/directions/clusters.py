@@ -11,8 +11,8 @@ from jaxgpu.report import Figure, Headline, Table, figure
 
 from .part import Part
 
-_COLUMNS = ["features", "d", "purity of the start", "purity", "share of vectors that are certain"]
-_COLUMNS += ["gain in mean log density", "concentrations", "seconds, compilation included"]
+_COLUMNS = ["features", "d", "initial purity", "purity", "fraction with responsibility > 0.99"]
+_COLUMNS += ["gain in mean log density", "concentrations", "seconds, with compilation"]
 
 
 def study(sets: dict[int, np.ndarray], images: np.ndarray, labels: np.ndarray, options) -> Part:
@@ -40,16 +40,16 @@ def study(sets: dict[int, np.ndarray], images: np.ndarray, labels: np.ndarray, o
         )
     best = max(found, key=lambda d: purity(labels, found[d][1].argmax(1)))
     mixture, share = found[best]
-    caption = f"Mixtures of {options.components} components for {len(labels)} digits"
+    caption = f"Mixtures of {options.components} components, fitted to {len(labels)} digits"
     return Part(
         [_components(mixture, share, best, images, labels)],
         [Table(caption, _COLUMNS, rows, digits=4)],
         [_finding(rows, options.components)],
         headlines=[
             Headline(
-                f"purity of {options.components} components without labels, in {best} dimensions",
+                f"purity of {options.components} components without labels, {best} dimensions",
                 max(row[3] for row in rows),
-                f"{rows[0][3]:.2f} in the pixels themselves",
+                f"{rows[0][3]:.2f} from the pixels",
             )
         ],
     )
@@ -70,9 +70,9 @@ def _finding(rows: list[list], components: int) -> str:
     pixels, *activations = [(row[1], row[3]) for row in rows]
     listed = ", ".join(f"{share:.0%} in {d}" for d, share in activations)
     return (
-        f"{components} components that never see a label hold one digit mostly: purity {listed} "
-        f"dimensions of activations, {pixels[1]:.0%} in the pixels. In so many dimensions nearly "
-        "every vector belongs to one component alone, and few change theirs after the start."
+        f"{components} components without labels mostly have a single digit: purity {listed} "
+        f"dimensions of activations, {pixels[1]:.0%} from the pixels. In so many dimensions nearly "
+        "every vector belongs to a single component, and few change it after the start."
     )
 
 
@@ -96,6 +96,6 @@ def _components(
         ax.set_title(f"{digit}: {by_digit[j, digit]:.0%} of {count[j]:.0f}", fontsize=8.25)
     return figure(
         drawing,
-        f"The mean image of each component of the mixture in {d} dimensions, with its commonest "
-        "digit, that digit's share, and how many images it holds.",
+        f"Mean image of each component of the mixture in {d} dimensions, with its most common "
+        "digit, the fraction of that digit, and the number of its images.",
     )

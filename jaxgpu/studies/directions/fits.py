@@ -45,10 +45,10 @@ def study(sets: dict[str, np.ndarray], images: np.ndarray, labels: np.ndarray, c
 
 
 def _comparison_table(answers: list[list]) -> Table:
-    recorded = "" if _is_installed(_TFP) else ", its densities as recorded with 0.26.0.dev20261027"
+    recorded = "" if _is_installed(_TFP) else ", its densities recorded with 0.26.0.dev20261027"
     return Table(
-        "What others answer for the same vectors: concentrations, and mean log densities under our "
-        f"fit. TFP is TensorFlow Probability, which has no fit{recorded}.",
+        "Comparison for the same vectors: fitted concentrations, and mean log densities of the "
+        f"jaxgpu fit (ours). TFP is TensorFlow Probability, which has no fit{recorded}.",
         ["set", "our fit", "SciPy's fit", "our density", "SciPy's density", "TFP's density"],
         answers,
         digits=7,
@@ -59,9 +59,9 @@ def _findings(rows: list[list], classes: list[VonMisesFisher]) -> list[str]:
     kappa = {row[0]: row[4] for row in rows}
     alone = [float(one.concentration) for one in classes]
     return [
-        f"The images concentrate with {kappa['MNIST images']:.3f} in 784 dimensions, the tokens "
-        f"with {kappa['MiniLM tokens']:.4f} in 384; a digit alone with {min(alone):.0f} to "
-        f"{max(alone):.0f}."
+        f"Fitted concentrations are {kappa['MNIST images']:.3f} for the images (784 dimensions), "
+        f"{kappa['MiniLM tokens']:.4f} for the tokens (384), and {min(alone):.0f} to "
+        f"{max(alone):.0f} for single digits."
     ]
 
 
@@ -69,10 +69,10 @@ def _comparison_finding(answers: list[list]) -> str:
     wrong = sum(abs(row[2] / row[1] - 1) > 1e-3 for row in answers)
     apart = [max(abs(row[i] / row[3] - 1) for row in answers) for i in (4, 5)]
     return (
-        f"SciPy's fit of the same vectors is off by more than 0.1 % in {wrong} of {len(answers)} "
-        "sets: the search for it starts where its Bessel functions vanish. Under our fit its log "
-        f"densities are ours to {apart[0]:.0e} relative, and those of TensorFlow Probability to "
-        f"{apart[1]:.0e}."
+        f"SciPy's fitted concentration differs by more than 0.1 % in {wrong} of {len(answers)} "
+        "sets: its search starts where its Bessel functions underflow. For the jaxgpu fit, log "
+        f"densities agree to {apart[0]:.0e} (relative) with SciPy and to {apart[1]:.0e} with "
+        "TensorFlow Probability."
     )
 
 
@@ -163,9 +163,9 @@ def _marginals(sets: dict, fits: dict) -> Figure:
     drawing.supxlabel("cosine to the mean direction", fontsize=9)
     return figure(
         drawing,
-        "Cosines to the mean direction, beside those of the fitted distribution. One "
-        "concentration for all directions is too narrow a law for any set as a whole, the more so "
-        "the more dimensions there are: the images of ten digits are a mixture.",
+        "Distribution of the cosine to the mean direction, data and fit. A single concentration "
+        "gives too narrow a distribution for each set, increasingly so in higher dimensions: for "
+        "instance, the images of ten digits are a mixture.",
     )
 
 
@@ -179,4 +179,4 @@ def _means(classes: list[VonMisesFisher]) -> Figure:
         ax.imshow(np.asarray(fit.mean_direction).reshape(28, 28), cmap=alpha_colormap())
         ax.axis("off")
         ax.set_title(f"{float(fit.concentration):.0f}")
-    return figure(drawing, "Mean direction of each digit's images, and its concentration.")
+    return figure(drawing, "Mean direction of each digit's images, with the concentration.")

@@ -31,8 +31,8 @@ def study(sets: dict[int, np.ndarray], strange: dict[int, np.ndarray], labels: n
         shown[d] = known, far
     columns = ["d", *(f"new: {c}" for c in range(10)), "mean", "mean, by the largest cosine"]
     caption = (
-        "Area under the receiver operating characteristic: how often a vector of a digit that was "
-        "learnt is likelier than one of the digit that was left out, or of a photograph"
+        "Area under the receiver operating characteristic: probability that a vector of a learned "
+        "digit has a higher likelihood than one of the excluded digit, or of a photograph"
     )
     return Part(
         [_picture(shown, rows, asked)],
@@ -40,9 +40,9 @@ def study(sets: dict[int, np.ndarray], strange: dict[int, np.ndarray], labels: n
         [_finding(rows)],
         headlines=[
             Headline(
-                f"area under the curve for a digit never seen, in {row[0]} dimensions",
+                f"area under the ROC curve, excluded digit (mean), {row[0]} dimensions",
                 row[11],
-                f"{row[12]:.2f} by the largest cosine; 0.5 by chance",
+                f"{row[12]:.2f} by the maximum cosine; chance level 0.5",
             )
             for row in rows[-1:]
         ],
@@ -89,9 +89,9 @@ def _finding(rows: list[list]) -> str:
     far = min(row[13] for row in rows)
     worst, digit, d = min((area, c, row[0]) for row in rows for c, area in enumerate(row[1:11]))
     return (
-        f"A digit that was left out is told from the others with an area of {listed} dimensions, "
-        f"in the mean over the ten; a photograph with at least {far:.3f}. The hardest is "
-        f"{digit} in {d} dimensions, {worst:.2f}."
+        f"An excluded digit is detected with an area under the ROC curve of {listed} dimensions "
+        f"(mean over ten digits), a photograph with at least {far:.3f}. The hardest is {digit} in "
+        f"{d} dimensions, {worst:.2f}."
     )
 
 
@@ -105,9 +105,9 @@ def _picture(shown: dict, rows: list[list], asked: np.ndarray) -> Figure:
     easy, hard = (int(pick(rows[0][1:11])) for pick in (np.argmax, np.argmin))
     for ax, digit in zip(axes, (easy, hard)):
         score = _log_likelihood(np.delete(known, digit, 1)) / d
-        groups = {"digits that were learnt": score[asked != digit]}
+        groups = {"learned digits": score[asked != digit]}
         groups |= {
-            f"{digit}, left out": score[asked == digit],
+            f"{digit}, excluded": score[asked == digit],
             "photograph": _log_likelihood(far) / d,
         }
         low, high = np.quantile(np.concatenate(list(groups.values())), [0.002, 1])
@@ -122,16 +122,16 @@ def _picture(shown: dict, rows: list[list], asked: np.ndarray) -> Figure:
                 color=colour,
                 label=name,
             )
-        ax.set(yticks=[], xlabel=f"log density a dimension, {d} dimensions", ylabel="density")
+        ax.set(yticks=[], xlabel=f"log density / dimension, {d} dimensions", ylabel="density")
         ax.legend()
     for row, marker in zip(rows, "os^"):
         axes[2].plot(range(10), row[1:11], marker, label=f"{row[0]} dimensions")
     axes[2].axhline(0.5, color=GRAY, lw=0.8, zorder=0)
-    axes[2].set(xticks=range(10), xlabel="digit left out", ylabel="area under the curve")
+    axes[2].set(xticks=range(10), xlabel="excluded digit", ylabel="area under the ROC curve")
     axes[2].legend()
     return figure(
         drawing,
-        "Log likelihood under the nine digits that were learnt, of their other images, of the "
-        "digit that was left out and of the squares of a photograph: the digit that is told best "
-        "and the one that is told worst. Right: each digit in turn.",
+        "Log likelihood under a mixture of nine digits: test images of these digits, of the "
+        "excluded digit, and tiles of a photograph, for the easiest (left) and the hardest "
+        "(middle) digit. Right: area under the ROC curve for each excluded digit.",
     )

@@ -40,19 +40,19 @@ class Options(CheckedOptions):
     """Options of the study."""
 
     stars: int = size(default=256, least=32, most=1_000_000)
-    """Stars, of a Kroupa mass function."""
+    """Stars per cluster, with a Kroupa mass function."""
     tracers: int = size(default=4096, least=64, most=100_000_000)
-    """Tracers, bodies without mass."""
+    """Massless tracers per cluster."""
     seeds: int = seed_count(default=8, least=1)
-    """Clusters of each density; errors are those of the mean over them."""
+    """Clusters per density; errors are standard errors of the mean over them."""
     time: int = size(default=20, least=4, most=1_000_000)
-    """How long, in N-body units: a crossing takes 2.8 of them."""
+    """Duration in N-body units; a crossing time is 2.8 units."""
     radii: tuple[float, ...] = number(default=(1.5, 2.0, 3.0), above=0, most=1e6, unit="pc")
     """Half-mass radii, pc."""
     heaviest: float = number(default=5.0, least=1, most=150, unit="solar masses")
-    """Largest mass of a star, in solar masses."""
+    """Maximum stellar mass, solar masses."""
     eta: float = number(default=0.02, above=0, most=1)
-    """Accuracy of the steps."""
+    """Accuracy parameter of the Hermite time steps."""
 
     def __post_init__(self):
         super().__post_init__()

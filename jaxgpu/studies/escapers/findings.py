@@ -28,45 +28,45 @@ def make_report(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Repor
     slow, late = wanted[middle].mean(0)
     gain = fits.gain.mean(1)
     return Report(
-        title="Where escapers go",
+        title="Directions of escapers from star clusters",
         lead=(
-            f"{int(count.sum())} tracers leave {len(labels) * options.seeds} clusters on circles "
-            f"about a galaxy. In axes that turn with the orbit their directions are two tails: for "
-            f"{labels[middle]} at {said['inner']} and {said['outer']} degrees from the outward "
-            f"line, where a tracer that leaves a Lagrange point at rest would go at "
-            f"{slow[0]:.1f} and {slow[1]:.1f}."
+            f"{int(count.sum())} tracers escape from {len(labels) * options.seeds} clusters on "
+            "circular orbits about a galaxy. In axes that rotate with the orbit, their directions "
+            f"form two tails. For {labels[middle]} these are at {said['inner']} and "
+            f"{said['outer']} degrees from the radially outward direction; theory (release at "
+            f"rest at a Lagrange point) predicts {slow[0]:.1f} and {slow[1]:.1f}."
         ),
         figures=[
             figure(
                 pictures.sky(options, fits, theory, middle),
-                f"Directions in which tracers cross twice the tidal radius of the clusters of "
-                f"{labels[middle]}, all {options.seeds} seeds, and the density of the first seed's "
-                "mixture. Left: in axes that turn with the orbit, the galaxy's centre is the "
-                "edge, the middle is away from it, the motion to the right; crosses are theory. "
-                "Right: the same tracers in axes that do not turn.",
+                f"Directions in which tracers cross twice the tidal radius ({labels[middle]}, all "
+                f"{options.seeds} seeds, points), and density of the mixture fitted to the first "
+                "seed. Left: axes that rotate with the orbit; the center of the map is radially "
+                "outward, its edges point to the galactic centre, and the orbital motion is to "
+                "the right. Crosses: theory. Right: the same tracers in fixed axes.",
                 mime="image/png",
             ),
             figure(
                 pictures.tails(options, fits, bent),
-                "The tails by the cluster's size: how much further each is bent than theory, its "
-                "concentration and its share. "
+                "Inner and outer tail by half-mass radius: theoretical minus fitted angle, "
+                "concentration, and fraction of escapers. "
                 + seeds_caption(
-                    options.seeds, "Points are {n} seeds, bars means with their errors."
+                    options.seeds, "Points: {n} seeds; bars: means and standard errors."
                 ),
             ),
         ],
         tables=[_table(labels, options, fits, angles, wanted)],
         findings=[
-            f"Of {total} tracers of each size "
-            + ", ".join(f"{n} left those of {label}" for n, label in zip(count, labels))
+            f"Of {total} tracers per half-mass radius, "
+            + ", ".join(f"{n} escaped for {label}" for n, label in zip(count, labels))
             + f" in {options.time} units of time.",
-            "A mixture in axes that turn has a mean log density "
+            "Mixtures in rotating axes exceed the mean log density of a uniform distribution by "
             + ", ".join(f"{turned:.2f} ({fixed:.2f})" for turned, fixed in gain)
-            + " above that of even directions; in brackets that of the same tracers in axes that "
-            "do not turn, where the tails are smeared.",
-            "Theory is the limit of slow escape from all of the mass. For the mass that is still "
-            "there at the end, whose tidal radius is smaller, its angles are "
-            f"{late[0]:.1f} and {late[1]:.1f} degrees.",
+            + " (in order of half-mass radius; in brackets: in fixed axes, where the tails are "
+            "smeared).",
+            "Theory is the limit of slow escape from the initial mass. With the mass that remains "
+            f"at the end, and its smaller tidal radius, the predicted angles are {late[0]:.1f} "
+            f"and {late[1]:.1f} degrees.",
         ],
         citations=[
             "Fukushige & Heggie (2000), doi:10.1046/j.1365-8711.2000.03811.x: escape through the "
@@ -78,9 +78,9 @@ def make_report(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Repor
         seed=0,
         headlines=[
             Headline(
-                f"direction of the {side} tail, {labels[middle]}, degrees",
+                f"angle of the {side} tail from the outward direction, {labels[middle]}, degrees",
                 said[side],
-                f"{slow[k]:.1f} by theory of slow escape, {late[k]:.1f} for the mass left",
+                f"{slow[k]:.1f} by theory for the initial mass, {late[k]:.1f} for the final mass",
             )
             for k, side in enumerate(_SIDES)
         ],
@@ -118,16 +118,16 @@ def _table(
         for k, side in enumerate(_SIDES)
     ]
     return Table(
-        "The two tails. "
-        + seeds_caption(options.seeds, "Means over {n} seeds with their standard errors."),
+        "Escape angles, concentrations and fractions of the two tails. "
+        + seeds_caption(options.seeds, "Means over {n} seeds ± standard errors."),
         [
             "half-mass radius",
             "tail",
-            "degrees",
-            "theory",
-            "of the mass left",
+            "angle, degrees",
+            "theory, initial mass",
+            "theory, final mass",
             "concentration",
-            "share, %",
+            "fraction, %",
         ],
         rows,
         digits=4,

@@ -30,7 +30,7 @@ def sky(options: Any, fits: Any, theory: np.ndarray, middle: int) -> Any:
         axes.grid(True)
         axes.set_xticks(np.radians([-90, 0, 90]), ["", "", ""])
         axes.set_yticks([])
-        axes.set_title(("axes that turn with the orbit", "axes that do not turn")[k])
+        axes.set_title(("axes rotating with the orbit", "fixed axes")[k])
     return drawing
 
 
@@ -53,7 +53,7 @@ def tails(options: Any, fits: Any, bent: np.ndarray) -> Any:
 
     drawing, panels = plt.subplots(1, 3, figsize=(9.2, 2.9))
     values = (bent, fits.mixture.concentrations, 100 * np.exp(fits.mixture.log_weights))
-    labels = ("degrees bent beyond theory", "concentration", "share of escapers, %")
+    labels = ("theory minus fit, degrees", "concentration", "fraction of escapers, %")
     places = np.arange(len(options.radii))
     for axes, value, label in zip(panels, values, labels):
         for k, (side, colour) in enumerate(_SIDES):

@@ -30,15 +30,15 @@ class Options(SeededOptions):
     """Options of the study."""
 
     episodes: int = size(default=128, least=32, most=1_000_000)
-    """Episodes of each seed at which all ways are compared, a multiple of 32."""
+    """Episodes per seed at which all methods are compared, a multiple of 32."""
     longer: int = size(default=4, least=1, most=1000)
-    """How many times as many those without gradients go on to, which cost less."""
+    """Factor on the episodes of methods without gradients, whose episodes cost less."""
     seeds: int = seed_count(default=5, least=2)
-    """Of every way; at least 2, for intervals."""
+    """Seeds per method; at least 2, for intervals."""
     plans: int = size(default=8, least=2, most=10_000)
-    """Random plans at which gradients are looked at."""
+    """Random plans at which the quality of gradients is measured."""
     size: str = "coarse"
-    """Of the task: coarse or small, in the plane, or full, in space."""
+    """Size of the task: coarse or small (two-dimensional), or full (three-dimensional)."""
 
     def __post_init__(self):
         super().__post_init__()

@@ -31,29 +31,29 @@ def make_report(
     quickest = max(timed, key=lambda name: timed[name].mean())
     many = f"{options.seeds} seeds"
     return Report(
-        "Five ways to pour a glass",
-        f"Water is poured off milk. After {options.episodes * seconds:g} simulated seconds "
-        f"{first} returns {equal[first].mean():.3f} and {second} {equal[second].mean():.3f}, the "
-        f"best of five ways; a plan made by hand returns {race.fixed['by hand'].mean():.3f}. At "
-        f"{time:.0f} s of processor time a seed {quickest} is first with "
+        "Five methods to pour a glass",
+        f"Water is poured off milk. After {options.episodes * seconds:g} simulated seconds the "
+        f"best of five methods are {first}, which returns {equal[first].mean():.3f}, and {second} "
+        f"({equal[second].mean():.3f}); a manual plan returns {race.fixed['by hand'].mean():.3f}. "
+        f"At {time:.0f} s of CPU time per seed {quickest} is best with "
         f"{timed[quickest].mean():.3f} (means of {many}).",
         figures=[
             figure(
                 pictures.curves(race, seconds, options.episodes),
-                f"Return over simulated seconds (a) and over processor time (b), where ways "
-                f"without gradients go on to {options.longer} times as many episodes; one with "
-                "its gradient counts as one in (a). Of policies (solid) the newest, without "
-                "noise, from the starts of all plans; of plans (dashed) the best so far, each from "
-                f"its own start. Lines are means of {many}, areas their 95 % intervals. (c) Each "
-                f"seed at its end there and on new starts. {costs(race, timed, time)}",
+                "Return against simulated time (a) and CPU time (b; methods without gradients "
+                f"have {options.longer} times as many episodes); an episode with its gradient "
+                "counts as one in (a). Policies (solid): current one, without exploration noise, "
+                "from the initial states of all plans. Plans (dashed): best so far, each from its "
+                f"own initial state. Lines: means of {many}; areas: 95 % intervals. (c) Final "
+                f"return of each seed on these states and on new ones. {costs(race, timed, time)}",
             ),
             figure(
                 pictures.gradients(windows, found, DISCOUNT, FRAME),
-                f"Gradients of the rewards in a window, at {options.plans} random plans and places "
-                "on the way, bars 95 % intervals over plans. (a) Cosine to the slope of the gain "
-                "that is smoothed over deviations of 0.1 in every action; intervals may pass 1, "
-                "as the size of that slope is known with noise. (b) Variance of one "
-                "estimate of that slope. (c) Median and quartiles of the norm.",
+                f"Estimates of gradients of the summed reward in a window, at {options.plans} "
+                "random plans and initial frames; bars in (a) and (b): 95 % intervals over plans. "
+                "(a) Cosine to the gradient of the smoothed sum (Gaussian, deviation 0.1 per "
+                "action); it may pass 1, as the norm is estimated. (b) Variance of one estimate "
+                "over the squared norm. (c) Median and quartiles of the norm of exact gradients.",
             ),
         ],
         tables=[
@@ -72,7 +72,7 @@ def make_report(
                 f"{race.fixed['by hand'].mean():.3f} by hand ({many})",
             ),
             Headline(
-                f"return at {time:.0f} s of processor time, {quickest}",
+                f"return at {time:.0f} s of CPU time per seed, {quickest}",
                 float(timed[quickest].mean()),
                 ", ".join(f"{timed[n].mean():.3f} by {n}" for n in order if n != quickest),
             ),
@@ -89,15 +89,15 @@ def returns(race: Race, equal: dict[str, Any], timed: dict[str, Any], simulated:
         rows.append([name, kind, *scores, race.price[name]])
     rows += [[name, "plan", "", "", "", f"{r.mean():.3f}", ""] for name, r in race.fixed.items()]
     return Table(
-        f"Returns, means of {len(next(iter(equal.values())))} seeds with their 95 % intervals",
+        f"Returns: means of {len(next(iter(equal.values())))} seeds with 95 % confidence intervals",
         [
-            "",
-            "finds",
-            f"after {simulated:g} simulated s",
-            "at equal seconds of processor time",
-            "at its end",
-            "at its end, new starts",
-            "seconds an episode",
+            "method",
+            "result",
+            f"at {simulated:g} simulated s",
+            "at equal CPU time",
+            "final",
+            "final, new initial states",
+            "CPU seconds per episode",
         ],
         rows,
         digits=3,
@@ -124,16 +124,16 @@ def quality_table(windows: list[int], found: Quality, race: Race) -> Table:
         for i, frames in enumerate(windows)
     ]
     return Table(
-        "Gradients by the window: cosines to the smoothed slope, variances over its square, and "
-        "how many times as much processor time pairs of episodes need for the same variance",
+        "Gradient estimates by window: cosine to the smoothed gradient, variance over its squared "
+        "norm, and CPU time for equal variance, pairs of episodes over gradients",
         [
             "window, s",
-            "exact",
-            f"discounted by {DISCOUNT:g}",
-            "mean of exact ones nearby",
+            "cosine, exact",
+            f"cosine, discounted by {DISCOUNT:g}",
+            "cosine, mean of exact gradients at perturbed plans",
             "variance of a gradient",
-            "of a pair",
-            "seconds of pairs over those of gradients",
+            "variance of a pair",
+            "CPU time, pairs / gradients",
         ],
         rows,
         digits=3,
@@ -145,9 +145,9 @@ def sentences(race: Race, equal: dict[str, Any], windows: list[int], found: Qual
     return [
         f"At equal simulated seconds {leader_sentence(equal)}",
         *(transfer_sentence(name, race.own[name], race.new[name]) for name in race.own),
-        f"Over the whole episode a gradient has a cosine of {found.exact[-1, 0]:.2f} to the "
-        f"smoothed slope, over {FRAME * windows[0]:g} s one of {found.exact[0, 0]:.2f}; discounted "
-        f"by {DISCOUNT:g} a frame it has {found.discounted[-1, 0]:.2f} over the whole.",
+        f"The gradient over the full episode has a cosine of {found.exact[-1, 0]:.2f} to the "
+        f"smoothed gradient, over {FRAME * windows[0]:g} s {found.exact[0, 0]:.2f}; discounted by "
+        f"{DISCOUNT:g} per frame it has {found.discounted[-1, 0]:.2f} over the full episode.",
     ]
 
 
@@ -156,8 +156,8 @@ def costs(race: Race, timed: dict[str, Any], time: float) -> str:
     gradient = np.mean([race.price[name] for name in WITH_GRADIENTS])
     plain = np.mean([race.price[name] for name in race.price if name not in WITH_GRADIENTS])
     return (
-        f"An episode with its gradient takes {gradient / plain:.1f} times the processor time of a "
-        f"plain one. At {time:.0f} s of it {leader_sentence(timed)}"
+        f"An episode with its gradient takes {gradient / plain:.1f} times the CPU time of one "
+        f"without. At {time:.0f} s of CPU time {leader_sentence(timed)}"
     )
 
 
@@ -167,7 +167,7 @@ def leader_sentence(returns: dict[str, np.ndarray]) -> str:
     parts = []
     for name in others:
         gap, low, high = difference(returns[leader], returns[name])
-        sure = "" if low > 0 else ", which is not sure"
+        sure = "" if low > 0 else ", not significant"
         parts.append(f"{name} by {gap:.3f} ({low:.3f} to {high:.3f}{sure})")
     return f"{leader} leads " + ", ".join(parts) + "."
 
@@ -176,7 +176,7 @@ def transfer_sentence(name: str, own: np.ndarray, new: np.ndarray) -> str:
     """Return a sentence on the loss of returns on new initial states."""
     kind = "policies" if name in LEARNERS else "plans"
     lost, low, high = mean_interval(own - new)
-    return f"On new starts the {kind} of {name} lose {lost:.3f} ({low:.3f} to {high:.3f})."
+    return f"On new initial states the {kind} of {name} lose {lost:.3f} ({low:.3f} to {high:.3f})."
 
 
 CITATIONS = [

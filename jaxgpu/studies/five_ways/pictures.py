@@ -42,9 +42,9 @@ def curves(race: Race, seconds: float, episodes: int) -> Any:
         _plot_curve(middle, name, curve.episodes[begun] * race.price[name], curve.returns[begun])
     for axes in (left, middle):
         _plot_fixed(axes, race)
-    left.set_xlabel("simulated time of a seed, s")
-    left.set_ylabel("return of an episode")
-    middle.set_xlabel("processor time of a seed, s")
+    left.set_xlabel("simulated time per seed, s")
+    left.set_ylabel("return per episode")
+    middle.set_xlabel("CPU time per seed, s")
     middle.set_xscale("log")
     known = [*race.own.values(), *race.new.values(), *race.fixed.values()]
     least, most = min(map(np.min, known)), max(map(np.max, known))
@@ -77,8 +77,8 @@ def _plot_transfer(axes: Any, race: Race) -> None:
             axes.plot([i - 0.17, i + 0.17], [a, b], color=COLORS[name], lw=0.6)
         axes.plot(np.full(len(own), i - 0.17), own, "o", ms=4, color=COLORS[name])
         axes.plot(np.full(len(new), i + 0.17), new, "o", ms=4, mfc="none", color=COLORS[name])
-    axes.plot([], [], "o", ms=4, color=INK, label="on its starts")
-    axes.plot([], [], "o", ms=4, mfc="none", color=INK, label="on new ones")
+    axes.plot([], [], "o", ms=4, color=INK, label="training states")
+    axes.plot([], [], "o", ms=4, mfc="none", color=INK, label="new states")
     axes.set_xticks(range(len(race.own)), list(race.own))
     axes.legend(loc="lower right")
 
@@ -100,17 +100,17 @@ def gradients(windows: list[int], found: Quality, discount: float, frame: float)
     for values, colour, label, nudge in (
         (found.exact, ORANGE, "exact gradient", 0.97),
         (found.discounted, PURPLE, f"discounted by {discount:g}", 1.0),
-        (found.averaged, BLUE, "mean of exact ones nearby", 1.03),
+        (found.averaged, BLUE, "mean at perturbed plans", 1.03),
     ):
         _plot_bars(left, nudge * x, values, colour, label)
     left.axhline(0, color=GRAY, lw=0.7)
     left.set_ylim(-0.6, 1.3)
-    left.set_ylabel("cosine to the smoothed slope")
+    left.set_ylabel("cosine to the smoothed gradient")
     left.legend(loc="lower left")
-    _plot_bars(middle, 0.98 * x, found.spread_of_gradients, ORANGE, "a gradient")
-    _plot_bars(middle, 1.02 * x, found.spread_of_pairs, GREEN, "a pair of episodes")
+    _plot_bars(middle, 0.98 * x, found.spread_of_gradients, ORANGE, "one gradient")
+    _plot_bars(middle, 1.02 * x, found.spread_of_pairs, GREEN, "one pair of episodes")
     middle.set_yscale("log")
-    middle.set_ylabel("variance / square of the slope")
+    middle.set_ylabel("variance / squared norm")
     middle.legend(loc="upper left")
     _plot_bars(right, x, found.norms, ORANGE, "")
     right.set_yscale("log")

@@ -29,17 +29,17 @@ class Options(SeededOptions):
     """Options of the study."""
 
     mocks: int = size(default=20, least=2, most=100_000)
-    """Galaxies drawn from the prior ranges, each with two streams."""
+    """Galaxies sampled from the prior ranges, each with two streams."""
     stars: int = size(default=100, least=50, most=100_000)
-    """Stars seen of each stream."""
+    """Observed stars per stream."""
     model: int = size(default=1024, least=256, most=1_000_000)
-    """Stars of each stream in the model."""
+    """Stars per stream in the model."""
     simulations: int = size(default=48, least=16, most=256)
-    """Of a posterior, in each of four rounds."""
+    """Simulations per posterior and round; there are four rounds."""
     turns: int = size(default=10, least=1, most=1000)
-    """Steps in each round of a fit."""
+    """Iterations per round of a fit."""
     steps: int = size(default=1000, least=100, most=100_000)
-    """Of a star's orbit in the model; the mocks' have twice as many."""
+    """Time steps of a star's orbit in the model; the mocks have twice as many."""
 
 
 @with_float64

@@ -30,20 +30,20 @@ def make_report(options: Any, spec: Inference, done: Run) -> Report:
         for name, share in zip(NAMES, np.median(known.deviation / known.truth, 0))
     )
     return Report(
-        title="A galaxy weighed by two streams",
+        title="A galaxy's potential from two stellar streams",
         lead=(
-            f"Four numbers of a galaxy are inferred from the tracks of two streams, "
-            f"{options.stars} stars in each, for {options.mocks} galaxies drawn from the prior. "
-            f"Intervals of 68 % hold the truth {counts[0]} times of {total}, those of 95 % "
-            f"{counts[1]} times; pulls have a width of {pull.std():.2f}. Median errors: {errors}."
+            "Four parameters of a galaxy are inferred from the tracks of two streams, "
+            f"{options.stars} stars each, for {options.mocks} galaxies from the prior. Intervals "
+            f"of 68 % contain the truth in {counts[0]} of {total} cases, of 95 % in {counts[1]}; "
+            f"pulls have a standard deviation of {pull.std():.2f}. Median errors: {errors}."
         ),
         figures=figures(spec, found, known, k),
         tables=[coverage(known), posterior_table(known, found)],
         headlines=[
             Headline(
-                f"intervals of {100 * level:.0f} % that hold the truth, of {total}",
+                f"{100 * level:.0f} % intervals that contain the truth, of {total}",
                 float(count),
-                f"{level * total:.0f} are expected; they are not independent, four are of one mock",
+                f"{level * total:.0f} expected; the four intervals of a mock are not independent",
             )
             for level, count in zip(LEVELS, counts)
         ],
@@ -60,28 +60,28 @@ def figures(spec: Inference, found: MockResults, known: Posteriors, k: int) -> l
     return [
         figure(
             pictures.streams(rows, np.asarray(spec.fine.places), tracks),
-            f"The two streams of {which}, as they are seen from the Sun: stars with their errors "
-            "(grey), their track with the errors of the synthetic likelihood (points; neighbours "
-            "are correlated), and the fit (line). Proper motions, which are fitted too, are not "
-            "shown.",
+            f"The two streams of {which}, as observed from the Sun: stars with observational "
+            "errors (grey), their track with the errors of the synthetic likelihood (points; "
+            "neighbours are correlated), and the fit (line). Proper motions are also fitted, but "
+            "not shown.",
             mime="image/png",
         ),
         figure(
             pictures.corner(known, k),
-            f"The posterior of {which}: regions that hold 68 and 95 % and the truth. The disc's "
-            "mass is in units of 6.82e10 solar masses.",
+            f"Posterior of {which}: regions of 68 and 95 %, and the truth. v15: halo circular "
+            "speed at 15 kpc; a: halo scale length; q: halo flattening; Md: disc mass / 6.82e10 "
+            "solar masses.",
         ),
         figure(
             pictures.calibration(known),
-            "Above, posteriors over truths of all mocks, with central intervals of 68 %; the axes "
-            "are the prior ranges. Below, the cumulative distribution of the truths' ranks in "
-            "their posteriors, which lies in the grey band at any place with a chance of 95 % if "
-            "posteriors are right.",
+            "Top: posterior means against truths of all mocks, with central 68 % intervals; the "
+            "axes span the prior ranges. Bottom: cumulative distribution of the truths' posterior "
+            "ranks; if calibrated, it is in the grey band with 95 % probability at each rank.",
         ),
         figure(
             pictures.speeds(known, k),
-            f"Left, the circular speed in the plane of {which}: intervals of 68 % before and after "
-            "the streams. Right, its standard deviation as a share in all mocks.",
+            f"Left: circular speed in the plane of {which}, with 68 % intervals of prior and "
+            "posterior. Right: relative standard deviation of the circular speed in all mocks.",
         ),
     ]
 
@@ -111,18 +111,19 @@ def coverage(known: Posteriors) -> Table:
         whole += [f"{int(covered.sum())} of {covered.size}", f"{share.mean():.2f} ± {error:.2f}"]
     rows.append(whole)
     return Table(
-        "Coverage and pulls. Intervals are central ones; in the last row the error of the share is "
-        "that of the mean over mocks, in the others the interval is Clopper's and Pearson's, 95 %.",
+        "Coverage of central intervals; mean and standard deviation (width) of pulls (mean - "
+        "truth) / deviation. Fractions: 95 % Clopper-Pearson intervals; last row: standard error "
+        "over mocks.",
         [
-            "number",
+            "parameter",
             "prior",
             "median error",
             "mean pull",
             "width",
-            "68 %",
-            "share",
-            "95 %",
-            "share ",
+            "in 68 %",
+            "fraction (68 %)",
+            "in 95 %",
+            "fraction (95 %)",
         ],
         rows,
     )
@@ -147,9 +148,9 @@ def posterior_table(known: Posteriors, found: MockResults) -> Table:
     ]
     width = found.data.shape[1]
     return Table(
-        "All mocks: truths, posterior means and standard deviations, chi-squared at the fit of "
-        f"{width} data, and by how much the emulated log density errs.",
-        ["mock", *columns, "chi-squared", "error"],
+        "All mocks: truths, posterior means ± standard deviations, chi-squared of the fit to "
+        f"{width} data, and standard deviation of the error of the emulated log density.",
+        ["mock", *columns, "chi-squared", "emulator error"],
         rows,
     )
 
@@ -166,21 +167,20 @@ def findings(known: Posteriors, found: MockResults, options: Any) -> list[str]:
     pull = (mean[:, best] - true) / (error * mean)[:, best]
     chi2 = np.asarray(found.chi2)
     return [
-        f"Of {values.size} first fits, from starts that are off by 10 to 30 % in each number, "
-        f"{near} end within {TOLERANCE:g} of the best one's log posterior; the best goes on.",
-        f"What two streams know best is the circular speed at {RADII[best]:.0f} kpc: to "
-        f"{100 * np.median(error[:, best]):.1f} % in the median, with pulls of a width of "
-        f"{pull.std(ddof=1):.2f}. Halo and disc share it out between them, so that their own "
-        "errors go together.",
-        f"Chi-squared at the fits is {chi2.mean():.0f} on average for {found.data.shape[1]} data, "
-        "to which 4 numbers are fitted.",
-        "The emulated log density errs by a standard deviation of "
+        f"Of {values.size} first fits, whose initial parameters are off by 10 to 30 %, {near} end "
+        f"within {TOLERANCE:g} of the best log posterior of their mock; the best fit is continued.",
+        f"Two streams best constrain the circular speed at {RADII[best]:.0f} kpc: to "
+        f"{100 * np.median(error[:, best]):.1f} % (median), with pulls of a width of "
+        f"{pull.std(ddof=1):.2f}. Halo and disc are degenerate in it: their errors correlate.",
+        f"Chi-squared of the fits is {chi2.mean():.0f} on average for {found.data.shape[1]} data "
+        "and 4 free parameters.",
+        "The error of the emulated log density has a standard deviation of "
         f"{np.median(found.amiss):.2f} in the median mock and of {np.max(found.amiss):.2f} in the "
         "worst, among the simulations of the last round.",
         "The model is the process that makes the mocks, with other random numbers and longer "
-        "steps: a spray from clusters whose places and velocities are known, with no gravity of "
-        "the stars, no clumps in the halo, no bar, and no other stars in front of the streams. "
-        "Intervals from real streams would have to be wider by what these do.",
+        "steps: a particle spray from clusters with known positions and velocities, without "
+        "self-gravity of the streams, halo substructure, bar or foreground stars. For real "
+        "streams, intervals must also include these effects.",
     ]
 
 

@@ -33,7 +33,7 @@ def streams(rows: np.ndarray, places: np.ndarray, tracks: tuple[np.ndarray, ...]
             stars, bars = (rows[s, :, 0], rows[s, :, k + 1]), (seen[s, :, k], error[s, :, k])
             axes.plot(*stars, ".", color=GRAY, ms=4.5, alpha=0.8, mew=0, label="stars")
             axes.errorbar(
-                places[s], *bars, fmt="o", color=INK, ms=3, lw=1, capsize=2, label="their track"
+                places[s], *bars, fmt="o", color=INK, ms=3, lw=1, capsize=2, label="track"
             )
             axes.plot(places[s], fit[s, :, k], "-", color=ORANGE, label="fit")
             reach = 1.3 * np.abs(places[s]).max()
@@ -124,11 +124,11 @@ def calibration(found: Posteriors) -> Any:
         axes.errorbar(found.truth[:, j], middle, bars, fmt="o", color=BLUE, ms=3, lw=1)
         axes.set(xlim=(LOW[j], HIGH[j]), ylim=(LOW[j], HIGH[j]), title=SYMBOLS[j], xlabel="truth")
         axes.locator_params(nbins=4)
-    panels[0, 0].set_ylabel("posterior")
+    panels[0, 0].set_ylabel("posterior mean")
     for j, axes in enumerate(panels[1]):
         _ranks(axes, found.rank[:, j], SERIES[0])
         axes.set_xlabel("rank of the truth")
-    panels[1, 0].set_ylabel("share of mocks below")
+    panels[1, 0].set_ylabel("cumulative fraction of mocks")
     return drawing
 
 
@@ -165,7 +165,7 @@ def speeds(found: Posteriors, k: int) -> Any:
     left.legend()
     error = known.std(1) / known.mean(1)
     right.plot(RADII, 100 * error.T, color=BLUE, lw=0.6, alpha=0.5)
-    right.plot(RADII, 100 * np.median(error, 0), color=BLUE, label="posteriors and their median")
+    right.plot(RADII, 100 * np.median(error, 0), color=BLUE, label="posteriors, median (thick)")
     right.plot(RADII, 100 * before.std(0) / before.mean(0), color=GRAY, label="prior")
     right.set(xlabel="radius, kpc", ylabel="error of the speed, %", xlim=(RADII[0], RADII[-1]))
     right.set_yscale("log")

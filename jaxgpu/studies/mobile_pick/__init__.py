@@ -53,21 +53,21 @@ class Options(SeededOptions):
     """Options of the study."""
 
     steps: int = size(default=8_000_000, least=100_000, most=10**12)
-    """Of environments, for each seed."""
+    """Environment steps per seed."""
     seeds: int = seed_count(default=3, least=3)
-    """Trainings, all in one program; at least 3, for an interval."""
+    """Training seeds, all in one program; at least 3, for an interval."""
     episodes: int = size(default=128, least=1, most=10**6)
-    """Of each measurement of a training."""
+    """Evaluation episodes per measurement."""
     measurements: int = size(default=success.PARTS, least=1, most=1000)
-    """Of a training, at equal distances, beside the one before it."""
+    """Measurements per training, at equal intervals, in addition to the initial one."""
     copies: int = size(default=256, least=8, most=10**7)
-    """Of the task, at once, of each training; thousands where an accelerator steps them."""
+    """Parallel environments per seed; thousands on an accelerator."""
     homes: int = size(default=64, least=1, most=100_000)
-    """Houses to learn in; half as many others, at least 4, to be measured in."""
+    """Training houses; half as many others, at least 4, are for evaluation."""
     led: float = number(default=0.3, least=0, most=1)
-    """Share of the training in which a script leads who knows the way; 0 for PPO alone."""
+    """Fraction of the training that imitates a script with a map; 0 for PPO only."""
     pixels: int = size(default=0, least=0, most=1024)
-    """Of each side of the depth image that the policy sees; 0 for a vector that knows the way."""
+    """Side length of the observed depth image, pixels; 0 for a vector with map information."""
 
 
 def course(options: Options) -> Course:
@@ -109,9 +109,9 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         pictures.video,
         ASKED,
         title="A mobile robot learns to fetch",
-        success="the thing is taken, in houses that were not learnt from",
+        success="the object is grasped, in houses that were not in the training",
         findings=[
-            f"It was learnt in {options.homes} houses.",
+            f"There are {options.homes} training houses.",
             INPUTS_TEXT[options.pixels > 0],
             *([SCRIPT.format(100 * options.led)] if options.led and not options.pixels else []),
             *FINDINGS,
@@ -121,21 +121,21 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 INPUTS_TEXT = (
-    "The policy is told where the thing is, the ways of base and hand to it, which only a map can "
-    "tell, and what is near to its arm; the published one sees depth images.",
-    "The policy sees the depth image of the camera on the head, and is told where the thing is, as "
-    "the published one; it knows no map.",
+    "The policy observes the position of the object, the paths of base and hand to it, which "
+    "require a map, and obstacles near its arm. The published policy observes depth images.",
+    "The policy observes the depth image of the head camera and the position of the object, as "
+    "the published policy does; it has no map.",
 )
 
 SCRIPT = (
-    "In the first {:.0f} % of the training it is drawn towards what the task's script would do, "
-    "less and less (kickstarting); then it learns from rewards alone."
+    "In the first {:.0f} % of the training the policy also imitates the task's script, with "
+    "decreasing weight (kickstarting); afterwards it learns from rewards only."
 )
 
 FINDINGS = [
-    "Houses are drawn from published statistics of households. The robot moves as in the published "
-    "abstraction: nothing has a mass, the base slides along what it meets, and what is close "
-    "enough is taken by closing the hand; but the arm slides too, where the published one stays.",
+    "Houses are sampled from published statistics of households. The robot moves as in the "
+    "published abstraction: without masses, the base slides along obstacles, and closing the hand "
+    "grasps what is close enough. Here the arm slides, too; the published arm stops.",
 ]
 
 CITATIONS = [

@@ -22,9 +22,8 @@ NEAR, FAR = 0.3, 6.0  # distances shown white and black, m
 
 
 CAPTION = (
-    "The first seed in a house that it has not seen: left the house from above without its "
-    "ceiling, the thing in orange; right what the camera of the head sees, near in bright, far in "
-    "dark."
+    "The first seed in a new house. Left: the house from above without its ceiling, the object in "
+    "orange. Right: depth image of the head camera, bright where it is near."
 )
 
 

@@ -75,21 +75,21 @@ def report(
     success, learner = told["success"], type(course.learner).__name__
     return Report(
         told["title"],
-        f"After {million} {learner} succeeds in {median} of {course.episodes} new episodes, the "
-        f"median of {options.seeds} seeds; a success is one in which {success}.",
+        f"After {million} per seed {learner} succeeds in {median} of {course.episodes} new "
+        f"episodes (median of {options.seeds} seeds); in a success {success}.",
         figures=[
             film(course.new, first, jax.random.key(options.seed)),
             figure(
                 curves(course, run, options.steps, asked),
-                f"Share of new episodes without noise in which {success}: median of "
-                f"{options.seeds} seeds, and the best and worst of them. "
-                f"Dotted: {100 * asked:.0f} %.",
+                "Success rate in new episodes, without exploration noise: median (line) and range "
+                f"(area) of {options.seeds} seeds. In a success {success}. Dotted: target, "
+                f"{100 * asked:.0f} %.",
             ),
         ],
-        tables=[table("Successes in new episodes, in per cent", run, steps)],
+        tables=[table("Final success rates in new episodes, %", run, steps)],
         headlines=[
             Headline(
-                f"new episodes in which {success}, median of the seeds", median, f"{million} a seed"
+                f"new episodes in which {success}, median of seeds", median, f"{million} per seed"
             )
         ],
         **shared_parts(options, {learner: run}, told["findings"], told["citations"]),
@@ -101,9 +101,9 @@ def table(title: str, run: Run, steps: int) -> Table:
     share = 100 * np.asarray(run.history[-1], np.float32)
     middle = rl.interquartile_mean(share, jax.random.key(0))
     row = [len(share), steps, float(np.median(share)), *middle, float(share.min())]
-    head = ["seeds", "steps a seed", "median", "middle mean", "low", "high", "worst"]
+    head = ["seeds", "steps per seed", "median", "interquartile mean", "95 % from", "to", "worst"]
     row += [run.timing.run, run.timing.compile]
-    return Table(title, [*head, "seconds, all seeds", "seconds to compile"], [row], 3)
+    return Table(title, [*head, "run, s", "compilation, s"], [row], 3)
 
 
 @report_style
@@ -117,7 +117,7 @@ def curves(course: Course, run: Run, steps: int, asked: float) -> Any:
     axes.fill_between(x, share.min(1), share.max(1), color=BLUE, alpha=BAND, lw=0)
     axes.plot(x, np.median(share, 1), color=BLUE)
     axes.axhline(100 * asked, color=GRAY, lw=0.8, ls=":")
-    axes.set(xlabel="million steps of environments", ylabel="successes, %", ylim=(-3, 103))
+    axes.set(xlabel="environment steps, millions", ylabel="success rate, %", ylim=(-3, 103))
     return drawing
 
 

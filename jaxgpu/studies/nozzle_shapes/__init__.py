@@ -21,13 +21,13 @@ class Options(SeededOptions):
     """Options of the study."""
 
     seeds: int = seed_count(default=5, least=2)
-    """Runs of evolution; at least 2, for intervals."""
+    """Seeds of evolution; at least 2, for intervals."""
     pop_size: int = size(default=12, least=4, most=10_000)
-    """Members of a population, an even number."""
+    """Population size, an even number."""
     generations: int = size(default=50, least=20, most=1_000_000)
-    """Of evolution alone; gradients take over after a fifth of it, and after a half."""
+    """Generations of evolution only; gradients start after a fifth and after a half of them."""
     frames: int = size(default=40, least=1, most=10_000)
-    """Of ten steps each, in an episode."""
+    """Frames per episode, of ten time steps each."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -66,13 +66,13 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     timing = {"evolution": races[0].evolved.timing}
     timing |= {f"from {start}": one.timing for start, one in races[0].polished.items()}
     return Report(
-        "Nozzles shaped by evolution and by gradients",
-        f"A gradient through the oil costs {price.ratio:.1f} episodes, each of "
-        f"{1e3 * price.plain:.1f} ms of processor time (medians of this run). At equal time "
-        f"evolution alone covers {means[None][0]:.4f} of the objectives' box by all its members "
-        f"and {means[None][2]:.4f} by the last {options.pop_size}; where gradients take over "
-        f"after generation {late} of {options.generations}, these are {means[late][0]:.4f} and "
-        f"{means[late][2]:.4f} (means of {options.seeds} seeds).",
+        "Nozzle shapes by evolution and by gradients",
+        f"An episode with its gradient costs {price.ratio:.1f} episodes without, "
+        f"{1e3 * price.plain:.1f} ms of CPU time each (medians of this run). At equal CPU time "
+        f"evolution alone has a hypervolume of {means[None][0]:.4f} (all members so far) and "
+        f"{means[None][2]:.4f} (last {options.pop_size}). With gradients after generation {late} "
+        f"of {options.generations} these are {means[late][0]:.4f} and {means[late][2]:.4f} (means "
+        f"of {options.seeds} seeds).",
         figures=[picture(pour, races, options, price)],
         tables=tables(ends, steps, races, cosines),
         findings=[
@@ -81,23 +81,23 @@ def study(options: Options, out: Path, resume: bool) -> Report:
                 for counted in COUNT_LABELS
                 for start in options.starts
             ),
-            "A population of NSGA-II keeps its size and loses members that nothing replaces, so "
-            "that the volume of the last one goes up and down; a polish cannot lose any. Counted "
-            "by all members evolution gains from its many plain episodes, which fill gaps.",
-            "A step is kept where neither objective gets worse, so that a front moves and does "
-            "not spread: evolution adds members where the front has gaps, gradients do not.",
-            "The first step of a polish finds the gradients and moves nothing; the next ones "
-            "begin at 8 % of the box and grow or shrink by what became of the last.",
+            "NSGA-II can lose non-dominated members, so that the hypervolume of its last "
+            "population fluctuates; refinement by gradients cannot. Counting all members, "
+            "evolution gains from its more numerous episodes, which fill gaps.",
+            "A step is accepted if neither objective worsens. The front advances but does not "
+            "spread: evolution fills its gaps, gradients do not.",
+            "The first step of a refinement only evaluates gradients. The next ones start at 8 % "
+            "of the box; their length grows after acceptance and shrinks after rejection.",
         ],
         citations=CITATIONS,
         timing=timing,
         seed=options.seed,
         headlines=[
             Headline(
-                f"hypervolume of {COUNT_LABELS[i]}, gradients from generation {late}",
+                f"hypervolume of {COUNT_LABELS[i]}, gradients from generation {late} (mean)",
                 float(means[late][i]),
-                f"{means[None][i]:.4f} by evolution alone at equal processor time "
-                f"({options.seeds} seeds)",
+                f"{means[None][i]:.4f} by evolution alone at equal CPU time ({options.seeds} "
+                "seeds)",
                 digits=4,
             )
             for i in (0, 2)
@@ -112,21 +112,21 @@ def tables(
     ends: Ends, steps: dict[int, int], races: list[Race], cosines: np.ndarray
 ) -> list[Table]:
     """Return tables of volumes at equal cost, of accepted steps, and of gradient accuracy."""
-    named = zip(("oil held back", "width of the jet"), cosines.T)
+    named = zip(("fraction of oil retained", "rms width of the jet"), cosines.T)
     return [
         Table(
-            "Hypervolume at equal processor time, and what gradients add to evolution alone",
-            ["counted", "", "steps", "mean", "gain", "95 % from", "to", "seeds better"],
+            "Hypervolume at equal CPU time, and gain of gradients over evolution alone",
+            ["counted", "method", "steps", "mean", "gain", "95 % from", "to", "seeds with gain"],
             rows(ends, steps),
         ),
         Table(
-            "What a step with gradients did to members, all seeds",
-            ["gradients from generation", "step", "moved", "taken back"],
+            "Members that moved in each gradient step, all seeds",
+            ["gradients from generation", "step", "moved", "did not move"],
             moves(races),
         ),
         Table(
-            "Cosine between a gradient and central differences over 1 mm, members of one seed",
-            ["objective", "median", "least", "above 0.9", "members"],
+            "Cosine between gradients and central differences (steps of 1 mm), members of one seed",
+            ["objective", "median", "minimum", "above 0.9", "members"],
             [
                 [name, float(np.median(c)), float(c.min()), int(np.sum(c > 0.9)), len(c)]
                 for name, c in named
@@ -173,10 +173,10 @@ def gain_sentence(ends: Ends, start: int, counted: str) -> str:
     """Return a sentence on the effect of gradients from `start`, by the gain's interval."""
     gain = gains(ends, start, counted)
     low, high = interval(gain)
-    verdict = "helped" if low > 0 else "hurt" if high < 0 else "made no difference that is sure"
+    verdict = "helped" if low > 0 else "hurt" if high < 0 else "had no significant effect"
     return (
-        f"Counting {counted}, gradients from generation {start} on {verdict}: "
-        f"{gain.mean():+.4f} of hypervolume (95 % from {low:+.4f} to {high:+.4f})."
+        f"Counting {counted}, gradients from generation {start} on {verdict}: {gain.mean():+.4f} "
+        f"in hypervolume (95 % from {low:+.4f} to {high:+.4f})."
     )
 
 
@@ -226,13 +226,13 @@ def picture(pour: Pour, races: list[Race], options: Options, price: Cost) -> Fig
             np.asarray(designs),
             curves(races, options, price),
         ),
-        f"Left, members after generation {start} and where gradients led each of them, beside "
-        "evolution alone at equal processor time, of the seed with the median gain. Right, "
-        f"hypervolume of all members so far over cost, one episode with its gradient counted as "
-        f"{price.ratio:.1f}. "
-        + seeds_caption(len(races), "Lines are medians of {n} seeds, areas their range. ")
-        + f"Below, three of the polished nozzles {seen:.2f} s after the oil was let go; the "
-        "jet is seen at the dashed line.",
+        f"Left: members after generation {start} and after refinement by gradients, and evolution "
+        "alone at equal CPU time, for the seed with the median gain. Right: hypervolume of all "
+        f"members so far against cost; an episode with its gradient counts as {price.ratio:.1f} "
+        "episodes. "
+        + seeds_caption(len(races), "Lines: medians of {n} seeds; areas: their range. ")
+        + f"Bottom: three refined nozzles {seen:.2f} s after the release of the oil; the width of "
+        "the jet is measured at the dashed line.",
     )
 
 

@@ -61,19 +61,19 @@ def _fronts(axes: Any, before: np.ndarray, after: np.ndarray, alone: np.ndarray)
     i = int(np.argmax(moved.max(1)))
     near = axes.inset_axes((0.56, 0.36, 0.42, 0.34))
     for panel in (axes, near):
-        panel.plot(*before.T, "o", mfc="none", color=GRAY, ms=5, label="before")
+        panel.plot(*before.T, "o", mfc="none", color=GRAY, ms=5, label="before refinement")
         for a, b in zip(before, after):
             if np.any(a != b):
                 shown = {"arrowstyle": "->", "color": INK, "lw": 0.8, "shrinkA": 2, "shrinkB": 2}
                 panel.annotate("", b, a, arrowprops=shown, annotation_clip=True)
-        panel.plot(*after.T, "o", color=REFINED_COLORS[0], ms=5, label="after the gradients' steps")
+        panel.plot(*after.T, "o", color=REFINED_COLORS[0], ms=5, label="after refinement")
         panel.plot(*_front(alone).T, "x", color=EVOLVED_COLOR, ms=5, label="evolution alone")
     middle, room = (before[i] + after[i]) / 2, max(1.5 * moved[i].max(), 1e-3) * span
     near.set_xlim(middle[0] - room[0], middle[0] + room[0])
     near.set_ylim(middle[1] - room[1], middle[1] + room[1])
     near.tick_params(labelsize=7)
     axes.indicate_inset_zoom(near, edgecolor=GRAY)
-    axes.set_xlabel("share of the oil held back")
+    axes.set_xlabel("fraction of oil retained")
     axes.set_ylabel("rms width of the jet, mm")
     axes.legend(loc="upper right")
 
@@ -84,7 +84,7 @@ def _volumes(axes: Any, curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
         axes.plot(spent, np.median(covered, 1), **drawn)
         area = {"color": colour, "alpha": BAND, "lw": 0}
         axes.fill_between(spent, covered.min(1), covered.max(1), **area)
-    axes.set_xlabel("cost, in plain episodes")
+    axes.set_xlabel("cost, episodes without gradient")
     axes.set_ylabel("hypervolume")
     lowest = min(np.median(covered[len(covered) // 6]) for _, covered in curves.values())
     axes.set_ylim(lowest - 0.03, None)

@@ -24,9 +24,9 @@ class Options(SeededOptions):
     """Options of the study."""
 
     generations: int = size(default=250, least=50, most=250)
-    """Generations of 92 members, a multiple of 5 up to pymoo's stored 250."""
+    """Generations of 92 members; a multiple of 5, at most the 250 of pymoo's stored runs."""
     seeds: int = seed_count(default=11, least=3)
-    """Runs of each problem, all in one program; at least 3, for quartiles."""
+    """Seeds per problem, all in one program; at least 3, for quartiles."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -56,23 +56,23 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         races.MEMBERS * races.EVERY,
     )
     return Report(
-        "Pareto fronts of real designs",
-        f"A car hit from the side, a rocket injector and DTLZ2, {options.seeds} runs of NSGA-III "
-        f"each, {spent} evaluations a run: the median hypervolume is {', '.join(share[:-1])} and "
+        "Pareto fronts of engineering designs",
+        f"Car side impact, rocket injector and DTLZ2, {options.seeds} runs of NSGA-III each, "
+        f"{spent} evaluations per run: the median hypervolume is {', '.join(share[:-1])} and "
         f"{share[-1]} times that of pymoo's NSGA-III.",
         figures=[
             *(front_view(name, runs[name], volumes[name], peers[name]) for name in runs),
             figure(
                 drawing,
-                f"Hypervolume over evaluations: medians and quartiles, over {options.seeds} seeds "
-                f"of ours and {rows[0][1][-1]} of pymoo's. Objectives "
-                "are scaled to the range of pymoo's fronts, the reference is 1.1 in each.",
+                f"Hypervolume against evaluations: medians and quartiles over {options.seeds} "
+                f"seeds of jaxgpu and {rows[0][1][-1]} of pymoo. Objectives are scaled to the "
+                "range of pymoo's fronts; the reference point is 1.1 in each.",
             ),
         ],
         tables=[table(rows, spent)],
         headlines=[
             Headline(
-                f"{races.RACES[name].title}: median hypervolume over pymoo's",
+                f"{races.RACES[name].title}: median hypervolume relative to pymoo's",
                 float(ours[2] / theirs[2]),
                 f"1 is pymoo 0.6.2, {theirs[-1]} seeds against {ours[-1]}",
                 digits=4,
@@ -87,7 +87,7 @@ def table(rows: list[tuple[list, list]], spent: int) -> Table:
     """Return a table of our and pymoo's hypervolumes per problem."""
     return Table(
         f"Hypervolume after {spent} evaluations",
-        ["problem", "by", "median", "lower quartile", "upper quartile", "worst", "seeds"],
+        ["problem", "program", "median", "lower quartile", "upper quartile", "worst", "seeds"],
         [line for pair in rows for line in pair],
     )
 
@@ -112,17 +112,17 @@ def front_view(name: str, run: Run, volumes: np.ndarray, peer: races.Peer) -> Fi
         about.axes,
         ours,
         peer.front,
-        f"{about.title}: the front of the run with the median volume, {len(ours)} points, and "
-        f"pymoo's, {len(peer.front)}. Drag to turn; point at a design to read it.",
+        f"{about.title}: non-dominated front of the run with the median volume, {len(ours)} "
+        f"points, and pymoo's, {len(peer.front)}. Drag to rotate; point at a design to read its "
+        "objectives.",
     )
 
 
 FINDINGS = [
-    "Both run NSGA-III with 91 directions, 92 members and the same crossover; each has its "
-    "own mutation rate (one variable a child in the mean; pymoo's default is 0.9), its own "
-    "normalisation and its own random numbers.",
-    "pymoo's runs are stored with the package; `python docs/make/pareto_fronts.py` makes "
-    "them anew.",
+    "Both run NSGA-III with 91 directions, 92 members and the same crossover. Mutation rates (on "
+    "average one variable per child; pymoo's default is 0.9), normalisation and random numbers "
+    "differ.",
+    "pymoo's runs are stored with the package; `python docs/make/pareto_fronts.py` repeats them.",
 ]
 
 CITATIONS = [

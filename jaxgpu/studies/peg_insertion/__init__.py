@@ -36,17 +36,17 @@ class Options(SeededOptions):
     """Options of the study."""
 
     taught: bool = False
-    """By the task's script, which is imitated (DAgger), and not by rewards (PPO)."""
+    """Imitate the task's script (DAgger) instead of learning from rewards (PPO)."""
     steps: int = size(default=1_500_000, least=10_000, most=10**12)
-    """Of environments, for each seed."""
+    """Environment steps per seed."""
     seeds: int = seed_count(default=5, least=3)
-    """Trainings, all in one program; at least 3, for an interval."""
+    """Training seeds, all in one program; at least 3, for an interval."""
     copies: int = size(default=128, least=8, most=10**7)
-    """Of the task, at once, of each training; thousands where an accelerator steps them."""
+    """Parallel environments per seed; thousands on an accelerator."""
     episodes: int = size(default=128, least=1, most=10**6)
-    """Of each measurement of a training."""
+    """Evaluation episodes per measurement."""
     measurements: int = size(default=success.PARTS, least=1, most=1000)
-    """Of a training, at equal distances, beside the one before it."""
+    """Measurements per training, at equal intervals, in addition to the initial one."""
 
 
 def course(options: Options) -> Course:
@@ -82,7 +82,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         options,
         pictures.video,
         ASKED,
-        title="A hand learns to put a peg into its hole",
+        title="A robot hand learns peg insertion",
         success="the peg is in its hole at the end",
         findings=[IMITATION_TEXT if options.taught else REWARD_TEXT, WIDTH_TEXT],
         citations=CITATIONS,
@@ -90,14 +90,14 @@ def study(options: Options, out: Path, resume: bool) -> Report:
 
 
 REWARD_TEXT = (
-    "The published reward pays the distance from the place in the hole, which above the hole "
-    "hardly depends on tenths of a millimetre beside it. Here alignment with the axis and the "
-    "depth within the hole are paid besides, with the weight `aim` of the task; 0 leaves the "
+    "The published reward is the distance from the final position in the hole, which above the "
+    "hole is insensitive to lateral errors of tenths of a millimetre. Here the reward also "
+    "contains axis alignment and insertion depth, with the weight `aim` of the task; 0 gives the "
     "published reward."
 )
 IMITATION_TEXT = (
-    "No reward is learnt from: a script that knows where peg and hole are says what it would do "
-    "where the student has gone."
+    "Rewards are not used: the policy imitates a script that knows the positions of peg and hole, "
+    "in the states that the policy visits."
 )
 WIDTH_TEXT = "The hole is 0.5 mm wider than the peg; the published one is 0.114 mm wider."
 

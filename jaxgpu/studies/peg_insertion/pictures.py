@@ -19,11 +19,11 @@ PRESSED, SHEARED = 6.0, 3.0  # observed forces at which a color has 3/4 of its r
 
 
 CAPTION = (
-    "The first seed in a new episode: left the hand, the peg in orange, in green once it is in its "
-    "place; right the forces on the taxels of both pads, one above the other, bright where they "
-    "are pressed, red and blue by the shear across and along the fingers. "
+    "The first seed in a new episode. Left: the hand and the peg, orange, green once it is in "
+    "place. Right: forces on the taxels of both pads, one above the other; brightness is "
+    "pressure, red and blue are shear across and along the fingers. "
 )
-INPUTS_TEXT = "The policy itself is told the vector, not the field."
+INPUTS_TEXT = "The policy observes the state vector, not these forces."
 
 
 def video(env: TouchTask, policy: Any, key: Array, told: str = INPUTS_TEXT) -> Figure:

@@ -29,11 +29,11 @@ class Options(SeededOptions):
     calls: int = size(default=64, least=POPULATION, most=1_000_000)
     """Episodes that each planner simulates, a multiple of 8."""
     seeds: int = seed_count(default=3, least=1)
-    """Runs of each planner, from particles placed at random."""
+    """Runs of each planner, from random initial particle positions."""
     planners: int = size(default=4, least=2, most=4)
-    """How many: Adam and CEM at 2, then Adam on a growing window, then MPPI."""
+    """Planners: 2 for Adam and CEM, 3 with Adam on a growing window, 4 with MPPI."""
     size: str = "small"
-    """Of the task: small is a plane, full is space."""
+    """Size of the task: small is two-dimensional, full is three-dimensional."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -51,21 +51,21 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     runs = compare(env, states, chosen, DISCOUNT, options, out, resume)
     scores = evaluate(env, states, runs)
     middle, among = medians(scores)
-    where = "in a plane" if options.size == "small" else "in space"
+    where = "in two dimensions" if options.size == "small" else "in three dimensions"
     return Report(
         "Pouring water off milk",
-        f"A glass of milk under water is led {where} for {env.max_steps * 0.02:g} s. After "
+        f"A glass with milk under water moves {where} for {env.max_steps * 0.02:g} s. After "
         f"{options.calls} simulated episodes gradients through the liquids return "
         f"{middle['Adam']:.3f}, CEM {middle['CEM']:.3f} and holding still "
-        f"{middle['holding still']:.3f} ({among}). 1 would "
-        "be all water out and all milk in.",
+        f"{middle['holding still']:.3f} ({among}). A return of 1 means all water out and all milk "
+        "in the glass.",
         figures=figures(env, states, runs, options.calls, scores),
         tables=[table(scores, options.calls)],
         headlines=[
             Headline(
-                f"return of a poured glass after {options.calls} episodes, by gradients",
+                f"return of pouring after {options.calls} episodes, Adam with gradients",
                 middle["Adam"],
-                f"{middle['CEM']:.3f} by CEM, 0 by holding still ({among})",
+                f"{middle['CEM']:.3f} for CEM, 0 for holding still ({among})",
             )
         ],
         **shared_parts(options, runs, FINDINGS, CITATIONS),
@@ -115,7 +115,7 @@ def figures(
             env,
             first,
             [env.initial_actions(), plan],
-            "Before and after: the tilt that all planners begin with, and Adam's best plan.",
+            "Left: initial tilt of all planners. Right: best plan of Adam.",
         ),
         progress(runs, calls, scores),
     ]
@@ -131,12 +131,12 @@ def progress(runs: dict[str, Plan], calls: int, scores: dict[str, np.ndarray]) -
     ends = {name: scores[name] for name in runs if "window" in name}
     return figure(
         pictures.curves(best, spent, ends, calls, float(np.median(scores["holding still"]))),
-        "The best plan so far over simulated episodes; an episode with its gradient is "
-        "one too. "
+        "Return of the best plan so far against simulated episodes; an episode with its gradient "
+        "counts as one. "
         + seeds_caption(
-            len(scores["holding still"]), "Lines are medians of {n} seeds, areas their range."
+            len(scores["holding still"]), "Lines: medians of {n} seeds; areas: their range."
         )
-        + (" Of plans on a growing window only the last is a whole one." if ends else ""),
+        + (" Plans on a growing window are complete only at the end." if ends else ""),
     )
 
 
@@ -157,18 +157,18 @@ def table(scores: dict[str, np.ndarray], calls: int) -> Table:
         for name, r in scores.items()
     ]
     return Table(
-        f"Return of an episode after {calls} simulated ones",
-        ["", "median", "worst", "best", "seeds"],
+        f"Return of an episode after {calls} simulated episodes",
+        ["controller", "median", "worst", "best", "seeds"],
         rows,
         digits=3,
     )
 
 
 FINDINGS = [
-    "1 would be all water on the floor and all milk in place at once; 0 is no change.",
-    f"Gradients are discounted by {DISCOUNT} a frame: exact ones through a whole splash have "
-    "norms that say nothing of where to go.",
-    "The curves count episodes; one with its gradient takes longer, as the timing says.",
+    "A return of 1: all water on the floor and all milk in place immediately; 0: no change.",
+    f"Gradients are discounted by {DISCOUNT} per frame: the norms of exact gradients through a "
+    "full splash are not informative.",
+    "The curves count episodes; one with its gradient takes longer (see the timing).",
 ]
 
 CITATIONS = [

@@ -60,7 +60,7 @@ def curves(
         reach = [[middle - end.min()], [end.max() - middle]]
         axes.errorbar([calls], [middle], reach, fmt="o", color=COLORS[name], capsize=3, label=name)
     axes.axhline(still, color=GRAY, lw=0.8, ls="--", label="holding still")
-    axes.set_xlabel("episodes simulated")
+    axes.set_xlabel("simulated episodes")
     axes.set_ylabel("return of the best plan so far")
     axes.legend()
     return drawing

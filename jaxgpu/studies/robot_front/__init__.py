@@ -28,13 +28,13 @@ class Options(SeededOptions):
     """Options of the study."""
 
     members: int = size(default=48, least=8, most=1_000_000)
-    """Policies of a population, a multiple of 4."""
+    """Population size, a multiple of 4."""
     generations: int = size(default=60, least=4, most=1_000_000)
-    """Of the evolution of a population; all ways have its number of simulated steps."""
+    """Generations of the populations; all methods have the same number of simulated steps."""
     max_steps: int = size(default=100, least=4, most=1_000_000)
-    """Of an episode, of 0.04 s each."""
+    """Steps per episode, of 0.04 s each."""
     seeds: int = seed_count(default=5, least=2)
-    """Of every way; at least 2, for intervals."""
+    """Seeds per method; at least 2, for intervals."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -75,25 +75,24 @@ def study(options: Options, out: Path, resume: bool) -> Report:
     moving = pictures.make_frames(field.policies, ends, known, jax.random.key(options.seed + 1))
     return Report(
         "Speed against effort",
-        f"{options.seeds} seeds of each way, {budget.steps:,} simulated steps a seed: the front of "
-        f"{best} covers {volumes[best].mean():.3f} of the box, that of {order[1]} "
-        f"{volumes[order[1]].mean():.3f}, and that of random search "
-        f"{volumes['random search'].mean():.3f} (means).",
+        f"Mean hypervolumes of {options.seeds} seeds after {budget.steps:,} simulated steps per "
+        f"seed: {best} {volumes[best].mean():.3f}, {order[1]} {volumes[order[1]].mean():.3f}, "
+        f"random search {volumes['random search'].mean():.3f}.",
         figures=[
             figure(
                 pictures.fronts(
                     {name: front(values[name][median_seed(volumes[name])]) for name in order}
                 ),
-                f"What each way has found, of the seed with the median volume: means over {TESTS} "
-                "new episodes of the policies that no other of the seed dominates.",
+                "Non-dominated policies of each method (seed with the median hypervolume): means "
+                f"over {TESTS} new episodes.",
             ),
             figure(
                 pictures.volumes(courses, budget.members * budget.max_steps),
-                "Hypervolume of the populations by the values that were drawn, which flatter: "
+                "Hypervolume of the populations from noisy evaluations, which are biased upwards: "
                 f"means and ranges over {options.seeds} seeds.",
             ),
             video(
-                moving, f"The ends of a front of {best}. Orange: {said[0]}; blue: {said[1]}.", 0.08
+                moving, f"Extremes of a front of {best}. Orange: {said[0]}; blue: {said[1]}.", 0.08
             ),
         ],
         tables=[table(order, volumes, found, options.seeds)],
@@ -134,7 +133,7 @@ def extreme_policies(f: np.ndarray, x: np.ndarray) -> tuple[Any, list[str]]:
     ahead = np.flatnonzero(np.asarray(is_non_dominated(jnp.asarray(f))) & (f[:, 0] < 0))
     ahead = ahead if len(ahead) else np.arange(len(f))
     ends = [ahead[f[ahead, k].argmin()] for k in (0, 1)]
-    said = [f"speeds that sum up to {-f[i, 0]:.3g} m/s at an effort of {f[i, 1]:.3g}" for i in ends]
+    said = [f"summed speed {-f[i, 0]:.3g} m/s, effort {f[i, 1]:.3g}" for i in ends]
     return x[ends], said
 
 
@@ -153,22 +152,21 @@ def table(
         + [found[name].x.shape[1], found[name].steps]
         for name in order
     ]
-    columns = ["by", "mean", "95 % from", "to", "worst", "policies", "steps of a seed"]
+    columns = ["method", "mean", "95 % from", "to", "worst", "policies", "steps per seed"]
     return Table(f"Hypervolume on new episodes, {seeds} seeds", columns, rows)
 
 
 FINDINGS = [
-    "A volume of one is the box from no speed and an effort of 8 to speeds that sum up to 40 m/s "
-    "without effort. Policies are scored on new episodes: the values that a search has kept are "
-    "its luckiest.",
-    "All ways but PPO know observations by one generation of random policies, which counts among "
-    "their steps; then that is settled, so that a policy does not change while its weights stay.",
-    "PPO has the network of the others for its actor, and a critic beside it; the hybrid takes "
-    "its five policies after half of its steps, and copies with a little noise, for NSGA-III.",
-    "Weights of all ways but PPO are within one of zero, and those of PPO's policies are cut to it "
-    "where the hybrid begins. Within five of zero random policies push as hard as they can, and "
-    "the fronts of all populations lie far behind.",
-    "CMA-ES and PPO share their steps among five weights of speed, and end with five policies.",
+    "A hypervolume of 1 is the box from summed speed 0 and effort 8 to 40 m/s and 0. Policies are "
+    "evaluated in new episodes, because values in a search are biased by selection.",
+    "All methods except PPO normalise observations by the statistics of a generation of random "
+    "policies, included in their steps. These stay fixed: a policy depends only on its weights.",
+    "PPO's actor has the same network as the other methods; its critic is separate. The hybrid "
+    "starts NSGA-III from PPO's five policies after half of the steps, and noisy copies of them.",
+    "Weights of all methods except PPO are within ±1; those of PPO's policies are clipped to it "
+    "for the hybrid. Within ±5, random policies saturate their controls, and the fronts of all "
+    "populations are far worse.",
+    "CMA-ES and PPO divide their steps among five weights of speed, and return five policies.",
 ]
 
 CITATIONS = [

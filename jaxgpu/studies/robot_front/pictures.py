@@ -28,7 +28,7 @@ def fronts(points: dict[str, np.ndarray]) -> Any:
     for i, ((name, f), mark) in enumerate(zip(points.items(), marks)):
         f, line = f[np.argsort(f[:, 0])], "-" if i < len(set(inks.values())) else "--"
         axes.plot(-f[:, 0], f[:, 1], line, marker=mark, ms=5, lw=0.8, color=inks[name], label=name)
-    axes.set(xlabel="sum of speeds, m/s", ylabel="effort")
+    axes.set(xlabel="summed speed, m/s", ylabel="effort")
     axes.set_xlim(left=0)
     axes.grid()
     drawing.legend(loc="outside right upper")
@@ -47,7 +47,7 @@ def volumes(courses: dict[str, np.ndarray], steps: int) -> Any:
         axes.plot(spent, course.mean(1), color=inks[name], label=name)
         low, high = course.min(1), course.max(1)
         axes.fill_between(spent, low, high, color=inks[name], alpha=BAND, linewidth=0)
-    axes.set(xlabel="simulated steps of a seed, thousands", ylabel="hypervolume, as drawn")
+    axes.set(xlabel="simulated steps per seed, thousands", ylabel="hypervolume, noisy evaluations")
     axes.grid()
     drawing.legend(loc="outside right upper")
     return drawing

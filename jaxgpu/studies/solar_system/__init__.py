@@ -35,13 +35,13 @@ class Options(SeededOptions):
     """Options of the study."""
 
     years: int = size(default=100, least=1, most=100)
-    """Julian years; DE440 positions to compare with are held for 10, 50 and 100."""
+    """Duration in Julian years: 10, 50 or 100, for which DE440 positions are stored."""
     tracers: int = size(default=10_000, least=1, most=1_000_000_000)
-    """Bodies without mass between Mars and Jupiter."""
+    """Massless bodies between Mars and Jupiter."""
     eccentricity: float = number(default=0.1, least=0, most=0.4)
-    """Largest eccentricity of the tracers at the start; smaller ones are as likely."""
+    """Maximum initial eccentricity of the tracers; eccentricities are uniformly distributed."""
     inclination: float = number(default=10.0, least=0, most=90, unit="degrees")
-    """Largest inclination to the ecliptic at the start, degrees."""
+    """Maximum initial inclination to the ecliptic, degrees."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -140,23 +140,23 @@ def make_report(
         [name, float(newton[i]), float(relative[i]), float(seconds[i]) if i else "-"]
         for i, name in enumerate(start.names)
     ]
-    columns = ["body", "Newton, km", "with relativity, km", "seen from the Sun, arc seconds"]
+    columns = ["body", "Newton, km", "relativity, km", "relativity, heliocentric arcsec"]
     where = f"Distance from the DE440 position after {options.years} years"
     mercury = start.names.index("Mercury")
     turn = perihelion_turn(runs, start)
     findings = [
-        f"Relativity turns Mercury's perihelion by {turn:.2f} arc seconds in {options.years} "
-        f"years; the first-order theory says {42.98 * options.years / 100:.2f}.",
-        "What remains is mostly what the model leaves out, not integration error: the "
-        "Moon, which makes the Earth-Moon barycentre miss most, the asteroids, which move Mars,"
-        " and the Sun's flattening, which moves Mercury.",
+        f"Relativity turns Mercury's perihelion by {turn:.2f} arcsec in {options.years} years; "
+        f"first-order theory predicts {42.98 * options.years / 100:.2f}.",
+        "The remaining differences are mainly due to effects that the model omits, not to "
+        "integration errors: the Moon (Earth-Moon barycentre), the asteroids (Mars), and the "
+        "solar oblateness (Mercury).",
         step_sentences(runs["general relativity"]),
     ]
     return Report(
         title="The Solar System and its tracers",
         lead=(
-            f"{options.years} years from 1 January 2000 with {options.tracers} tracers: "
-            f"Mercury ends {relative[mercury]:.0f} km from where JPL's DE440 has it, and "
+            f"{options.years} years from 1 January 2000 with {options.tracers} tracers: Mercury "
+            f"ends {relative[mercury]:.0f} km from its position in JPL's DE440, and "
             f"{newton[mercury]:.0f} km without relativity."
         ),
         figures=figures(options, start, runs, miss),
@@ -168,9 +168,9 @@ def make_report(
                 f"{newton[mercury]:.0f} km without relativity",
             ),
             Headline(
-                "turn of Mercury's perihelion by relativity, arc seconds",
+                "relativistic precession of Mercury's perihelion, arcsec",
                 float(turn),
-                f"{42.98 * options.years / 100:.2f} by the first-order theory",
+                f"{42.98 * options.years / 100:.2f} by first-order theory",
                 digits=4,
             ),
         ],
@@ -186,7 +186,7 @@ def conservation_table(runs: dict[str, Run]) -> Table:
             value = one.history[key].reshape(len(one.history[key]), -1)
             drift = np.abs(value - value[0]).max() / np.linalg.norm(value[0])
             rows.append([name, label, float(drift)])
-    return Table("Largest relative change of what is conserved", ["model", "", "change"], rows, 2)
+    return Table("Maximum relative change of invariants", ["model", "quantity", "change"], rows, 2)
 
 
 def step_sentences(one: Run) -> str:
@@ -194,11 +194,11 @@ def step_sentences(one: Run) -> str:
     shortest = STEP / 2 ** int(one.history["deepest"].max())
     coarse = int(one.state.system.tracers.coarse.sum())
     fine = (
-        f"The tracers' steps were {shortest:.3g} to {STEP:.3g} days long, as each body needed; "
-        f"{coarse} missed the tolerance. Nothing feels the tracers."
+        f"The tracers' individual time steps were {shortest:.3g} to {STEP:.3g} days; {coarse} "
+        "missed the tolerance. Tracers exert no forces."
     )
     faults = planetary.error_messages(one.state.system)
-    return " ".join([fine, *(f"A fault: {said}." for said in faults)])
+    return " ".join([fine, *(f"Error: {said}." for said in faults)])
 
 
 def perihelion_turn(runs: dict[str, Run], start: ephemeris.Ephemeris) -> float:
@@ -236,23 +236,23 @@ def figures(
     return [
         figure(
             pictures.response(journey.began, *strayed, JUPITER),
-            f"What {options.years} years did to each orbit. Jupiter pulls in step with a body at a "
-            "resonance (lines: periods of body and Jupiter as 1 to 4, 1 to 3 ...), and its orbit "
-            "strays further: there the real belt has its Kirkwood gaps.",
+            f"Change of each orbit in {options.years} years against its initial semi-major axis. "
+            "Near resonances with Jupiter (lines: ratio of the periods of Jupiter and body) "
+            "orbits change more; there the asteroid belt has its Kirkwood gaps.",
         ),
         figure(
             pictures.plane(planets, tracers, journey.began, after),
-            f"The tracers after {options.years} years from above the ecliptic, and "
-            "their orbits: grey at the start, blue at the end.",
+            f"Left: tracers after {options.years} years, projected on the ecliptic. Right: their "
+            "orbital elements at the start (grey) and at the end (blue).",
         ),
         figure(
             pictures.sky(tracers - planets["EMB"], others),
-            "The same moment in the Earth's sky: opposite to the Sun the belt is near and spreads "
-            "in latitude.",
+            "The same tracers in the Earth's sky: near opposition the belt is closer and spans "
+            "more latitude.",
         ),
         figure(
             pictures.ephemeris_errors(start.names, miss),
-            f"How far each body is from its DE440 position after {options.years} years.",
+            f"Distance of each body from its DE440 position after {options.years} years.",
         ),
     ]
 

@@ -29,8 +29,8 @@ def response(before: Elements, strayed: np.ndarray, highest: np.ndarray, jupiter
     top.set_ylabel("range of semi-major axis, AU")
     gain = highest - np.asarray(before.e)
     bottom.plot(a, gain, ".", ms=1.6, color=BLUE, alpha=0.6, rasterized=True)
-    bottom.set_ylabel("largest gain in eccentricity")
-    bottom.set_xlabel("semi-major axis at the start, AU")
+    bottom.set_ylabel("maximum gain in eccentricity")
+    bottom.set_xlabel("initial semi-major axis, AU")
     for name, (p, q) in RESONANCES.items():
         place = jupiter * (q / p) ** (2 / 3)
         if a.min() <= place <= a.max():
@@ -105,7 +105,7 @@ def sky(seen: np.ndarray, bodies: dict[str, np.ndarray]) -> Any:
     axes.set_xlim(180, -180)  # the sky from inside: east is left
     axes.set_xlabel("ecliptic longitude from opposition to the Sun, degrees")
     axes.set_ylabel("latitude, degrees")
-    drawing.colorbar(image, label="bodies in 3 x 1.5 degrees", pad=0.02)
+    drawing.colorbar(image, label="tracers per 3 x 1.5 degrees", pad=0.02)
     return drawing
 
 

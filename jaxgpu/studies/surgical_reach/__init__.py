@@ -20,9 +20,9 @@ class Options(SeededOptions):
     """Options of the study."""
 
     steps: int = size(default=1_000_000, least=100_000, most=10**12)
-    """Of environments, for each seed of PPO; SHAC gets a fifth of them, ES five times as many."""
+    """Environment steps per seed of PPO; SHAC has a fifth of them, ES five times as many."""
     seeds: int = seed_count(default=8, least=3)
-    """Trainings of each learner, all in one program; at least 3, for an interval."""
+    """Training seeds per learner, all in one program; at least 3, for an interval."""
 
 
 def study(options: Options, out: Path, resume: bool) -> Report:
@@ -47,22 +47,22 @@ def study(options: Options, out: Path, resume: bool) -> Report:
         env,
         learner.policy(env, one),
         jax.random.key(5),
-        f"The first seed of {best} reaches for three goals; they turn green within 5 mm. Drawn on "
-        "the device by rays against capsules.",
+        f"The first seed of {best} reaches for three goals, which turn green within 5 mm. "
+        "Ray-traced capsules, rendered on the device.",
     )
     ends = {name: f"{100 * shares[name][-1, 0]:.0f} %" for name in runs}
     return Report(
         "A surgical arm learns to reach",
-        f"{best} brings the tip of the dVRK's arm to within 5 mm of {ends[best]} of "
-        f"{races.GOALS} goals after {steps[best][-1] / 1e6:.2g} million steps, the interquartile "
-        f"mean of {options.seeds} seeds.",
+        f"{best} brings the tip of the dVRK's arm within 5 mm of {ends[best]} of {races.GOALS} "
+        f"goals after {steps[best][-1] / 1e6:.2g} million steps (interquartile mean of "
+        f"{options.seeds} seeds).",
         figures=[
             film,
             figure(
                 pictures.curves(steps, shares, errors),
-                f"Left: interquartile mean over {options.seeds} seeds of the share of goals "
-                "reached, and 95 % intervals by bootstrap. Right: the median error of the seeds, "
-                "and the best and worst seed; the dotted line is 5 mm.",
+                "Left: fraction of goals reached to 5 mm, interquartile mean over "
+                f"{options.seeds} seeds with 95 % bootstrap intervals. Right: median error over "
+                "the goals, median and range of the seeds; dotted: 5 mm.",
             ),
         ],
         tables=[table(runs, steps, shares)],
@@ -70,7 +70,7 @@ def study(options: Options, out: Path, resume: bool) -> Report:
             Headline(
                 f"goals reached to 5 mm by {name}, interquartile mean of {options.seeds} seeds",
                 ends[name],
-                f"{steps[name][-1] / 1e6:.2g} million steps a seed",
+                f"{steps[name][-1] / 1e6:.2g} million steps per seed",
             )
             for name in runs
         ],
@@ -93,17 +93,17 @@ def table(
         return [name, int(steps[name][-1]), *ends, first, error, timing.run, timing.compile]
 
     return Table(
-        "Goals reached to 5 mm, in per cent, and the error in mm",
+        "Goals reached to 5 mm, per cent (interquartile mean, 95 % interval), and median error, mm",
         [
             "learner",
-            "steps a seed",
+            "steps per seed",
             "reached",
-            "low",
-            "high",
+            "95 % from",
+            "to",
             "steps to 90 %",
-            "median error",
-            "seconds, all seeds",
-            "seconds to compile",
+            "median error, mm",
+            "run, s",
+            "compilation, s",
         ],
         [row(name) for name in runs],
         3,
@@ -111,10 +111,10 @@ def table(
 
 
 FINDINGS = [
-    "PPO knows rewards alone; SHAC differentiates kinematics and reward through windows of eight "
-    "steps; ES moves the weights of a small network at random and follows what scored well. A step "
-    "costs ES the least, so it is given five times as many as PPO.",
-    "Policies are measured without noise, on the same goals throughout; the arm is kinematic.",
+    "PPO uses rewards only; SHAC differentiates kinematics and reward through windows of eight "
+    "steps; ES perturbs the weights of a small network and follows the scores. A step costs ES "
+    "the least, so it has five times as many as PPO.",
+    "Policies are evaluated without exploration noise, on the same goals; the arm is kinematic.",
 ]
 
 CITATIONS = [

@@ -34,10 +34,10 @@ def curves(steps: dict[str, np.ndarray], shares: dict[str, np.ndarray], errors: 
         right.plot(x, np.median(by_seed, 1), color=COLORS[name], label=name)
         right.fill_between(x, by_seed.min(1), by_seed.max(1), color=COLORS[name], alpha=BAND, lw=0)
     left.set(ylabel="goals reached to 5 mm, %", ylim=(-3, 103))
-    right.set(ylabel="median error at the end, mm", yscale="log")
+    right.set(ylabel="median error, mm", yscale="log")
     right.axhline(5, color=GRAY, lw=0.8, ls=":")
     for axes in (left, right):
-        axes.set(xscale="log", xlabel="steps of environments")
+        axes.set(xscale="log", xlabel="environment steps")
     right.legend()
     return drawing
 
