@@ -99,7 +99,13 @@ SLOW = {
 LONG = {"docs/evolution.md", "docs/examples/sand.md", "notebooks/continuum.ipynb"}
 
 # pages of which every block is a script of its own
-STANDALONE = {"docs/guides.md", "docs/your_data.md", "docs/your_loop.md", "docs/your_robot.md"}
+STANDALONE = {
+    "docs/guides.md",
+    "docs/precision.md",
+    "docs/your_data.md",
+    "docs/your_loop.md",
+    "docs/your_robot.md",
+}
 
 # A code block matches with two groups: its language and its code.
 _BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
