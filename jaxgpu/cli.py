@@ -35,8 +35,8 @@ from jaxgpu.studies import BadInput, Study, from_file, studies
 
 # remedies for errors of the file system
 _REMEDIES = {
-    errno.ENOSPC: "make room, and go on with --resume",
-    errno.EDQUOT: "make room, and go on with --resume",
+    errno.ENOSPC: "free disk space, and resume with --resume",
+    errno.EDQUOT: "free disk space, and resume with --resume",
     errno.EROFS: "give another --out",
     errno.EACCES: "give another --out",
     errno.EPERM: "give another --out",
@@ -81,8 +81,8 @@ def main(args: list[str] | None = None) -> int:
                 args=args,
                 prog="jaxgpu",
                 description="Simulation, optimisation, learning and special functions in JAX. "
-                "A study is a name of `jaxgpu list`, or the path of a Python file; --version says "
-                "which version this is.",
+                "A study is a name from `jaxgpu list`, or the path of a Python file; --version "
+                "prints the version.",
                 config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as stop:
@@ -96,7 +96,7 @@ def main(args: list[str] | None = None) -> int:
     except jax.errors.JaxRuntimeError as error:
         if not any(word in str(error) for word in _OUT_OF_MEMORY):
             raise
-        return _print_error("memory ran out; ask for less, or use a larger device")
+        return _print_error("out of memory; make the problem smaller or use a larger device")
     except OSError as error:
         return _print_error(_describe_os_error(error))
     except KeyboardInterrupt as stop:
@@ -153,7 +153,7 @@ def watch_(
         with contextlib.suppress(KeyboardInterrupt):
             while not once:
                 print(
-                    f"{_CLEAR_SCREEN}{picture}\n(Ctrl-C ends the watch, and not the run)",
+                    f"{_CLEAR_SCREEN}{picture}\n(Ctrl-C stops watching; the run continues)",
                     flush=True,
                 )
                 time.sleep(seconds)
@@ -280,7 +280,7 @@ def _make_launch_class(study: Study) -> type:
     fields = [
         ("options", Annotated[study.options, tyro.conf.arg(name="")], study.options()),
         ("out", Annotated[Path, tyro.conf.arg(help="Folder of results.")], Path("out", study.name)),
-        ("resume", Annotated[bool, tyro.conf.arg(help="Go on from what is in the folder.")], False),
+        ("resume", Annotated[bool, tyro.conf.arg(help="Resume the run in the folder.")], False),
     ]
     return dataclasses.make_dataclass(
         study.name, [(n, t, dataclasses.field(default=d)) for n, t, d in fields], frozen=True
@@ -331,9 +331,7 @@ def _read_options(file: Path) -> dict[str, Any]:
         held = parse(text.read())
         if isinstance(held, dict):
             return held
-    raise BadInput(
-        f"{file}: empty or torn; remove it, and resume with the options that began the run"
-    )
+    raise BadInput(f"{file}: empty or damaged; remove it, and resume with the original options")
 
 
 def _has_results(out: Path) -> bool:
@@ -359,7 +357,7 @@ def _enable_cache() -> None:
     except OSError as error:
         fault = f"{error.filename}: {error.strerror}"
     if fault:
-        print(f"jaxgpu: compiled programs are not kept ({fault})", file=sys.stderr)
+        print(f"jaxgpu: compiled programs are not cached ({fault})", file=sys.stderr)
         jax.config.update("jax_compilation_cache_dir", None)  # JAX itself reads the variable
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))

@@ -75,7 +75,7 @@ def peak_bytes(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> int:
     except Exception as error:
         cause = " ".join(str(error).split())[:200]
         raise TypeError(
-            f"peak_bytes: f cannot be traced with these arguments; give those of a right call "
+            "peak_bytes: f cannot be traced with these arguments; give valid ones "
             f"({type(error).__name__}, {cause})"
         ) from error
 
@@ -85,7 +85,7 @@ def _trace_peak_bytes(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> in
         return _jaxpr_peak_bytes(jax.make_jaxpr(lambda: f(*args, **kwargs))().jaxpr)
     except OverflowError as error:  # a size of more than 64 bits
         name = getattr(f, "__name__", "a call")
-        raise MemoryError(f"{name}: a size beyond what JAX can count; ask for less") from error
+        raise MemoryError(f"{name}: its size is too large for JAX; reduce it") from error
 
 
 def _cached_peak_bytes(f: Any, given: Any) -> int:

@@ -42,7 +42,7 @@ def make_mesh(count: int | None = None, axis: str = "batch") -> Mesh:
     count = len(found) if count is None else int(count)
     if count > len(found):
         raise ValueError(
-            f"mesh.make_mesh: {count} devices asked for; there are {len(found)}; on a CPU set "
+            f"mesh.make_mesh: {count} devices requested; there are {len(found)}; on a CPU set "
             "JAX_NUM_CPU_DEVICES before jax starts"
         )
     return Mesh(np.asarray(found[:count]), (axis,), axis_types=(AxisType.Auto,))
@@ -72,7 +72,7 @@ def check_mesh(name: str, mesh: Any) -> Mesh:
         raise TypeError(f"{name}={found}; it must be a mesh; make it by mesh.make_mesh()")
     if len(mesh.axis_names) != 1:
         raise ValueError(
-            f"{name} has the axes {', '.join(mesh.axis_names)}; it must have one; make it by "
+            f"{name} has the axes {', '.join(mesh.axis_names)}; it must have one axis; make it by "
             "mesh.make_mesh()"
         )
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
@@ -110,8 +110,8 @@ def shard(tree: Any, mesh: Mesh, axis: int | None = None) -> Any:
     for shape in shapes:
         if not named and mesh.size > 1 and shape[0] in _VECTOR_SIZES and max(shape) > shape[0]:
             raise ValueError(
-                f"mesh.shard: the first axis of an array of shape {shape} looks like the "
-                "components of a vector, which must not be torn apart; name the axis that is spread"
+                f"mesh.shard: the first axis of an array of shape {shape} looks like vector "
+                "components, which must not be sharded; name the axis to shard"
             )
     spec = lambda leaf: PartitionSpec(*[None] * (axis % np.ndim(leaf)), *mesh.axis_names)
     return jax.tree.map(lambda leaf: place(leaf, NamedSharding(mesh, spec(leaf))), tree)
@@ -178,9 +178,7 @@ def _call_sharded(
 ) -> Any:
     """Return `function(*carried, *batch)`, computed with one shard of the batch per device."""
     if not jax.tree.leaves(arguments.arrays("mesh.map_shards: the batch", batch)):
-        raise TypeError(
-            "mesh.map_shards: the batch holds no array; give the function one to spread"
-        )
+        raise TypeError("mesh.map_shards: the batch holds no array; give the function one to shard")
     _check_divisible("mesh.map_shards", batch, mesh, axis, "let the function close over it")
     spread = PartitionSpec(*[None] * axis, *mesh.axis_names)
     # outside of a program an array may be on one device, as another program left it
@@ -218,12 +216,12 @@ def _check_divisible(
             raise ValueError(f"{name}: an array of shape {shape} has no axis {axis}; {otherwise}")
         if shape[axis] != shapes[0][axis]:
             raise ValueError(
-                f"{name}: arrays of shapes {shapes[0]} and {shape}; axis {axis}, which is "
-                "spread, must be equally long in all"
+                f"{name}: arrays of shapes {shapes[0]} and {shape}; the sharded axis {axis} must "
+                "have one length in all"
             )
         if shape[axis] % mesh.size:
             raise ValueError(
-                f"{name}: an array of shape {shape} over {mesh.size} devices; "
-                f"axis {axis} must be a multiple of them"
+                f"{name}: an array of shape {shape} over {mesh.size} devices; the length of axis "
+                f"{axis} must be a multiple of that"
             )
     return shapes

@@ -75,8 +75,8 @@ def safe_tiny(dtype: Any) -> float:
         return max(float(jnp.finfo(kind).tiny) for kind in (dtype, jnp.float32))
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"precision.safe_tiny: dtype={arguments.format_value(dtype)}; it must be a type of "
-            "floating numbers; give jnp.float32 or jnp.float64"
+            f"precision.safe_tiny: dtype={arguments.format_value(dtype)}; it must be a "
+            "floating-point type; give jnp.float32 or jnp.float64"
         ) from error
 
 

@@ -71,7 +71,7 @@ class Problem:
         f, violation = jax.vmap(evaluate_row)(x)
         if f.shape[1] != self.objectives:
             raise ValueError(
-                f"evaluate: the function returns {f.shape[1]} objectives; the problem says "
+                f"evaluate: the function returns {f.shape[1]} objectives; the problem declares "
                 f"{self.objectives}"
             )
         return replace_nan(f, violation)
@@ -105,7 +105,7 @@ def check_problem(name: str, problem: Problem) -> Problem:
     """
     if not isinstance(problem, Problem):
         raise TypeError(
-            f"{name}: problem={_describe_type(problem)}; it must be a Problem, as by `problem`"
+            f"{name}: problem={_describe_type(problem)}; it must be a Problem, as `problem` returns"
         )
     if not callable(problem.function):
         found = _describe_type(problem.function)

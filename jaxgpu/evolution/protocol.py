@@ -111,7 +111,7 @@ def check_inputs[P: Problem | NoisyProblem](name: str, spec: Any, key: Any, prob
 def _check_algorithm(name: str, spec: Any) -> None:
     if not isinstance(spec, Algorithm):
         kind = type(spec).__name__
-        raise TypeError(f"{name}: {kind} is no algorithm; pass a spec, a subclass of Algorithm")
+        raise TypeError(f"{name}: {kind} is not an algorithm; pass an instance of Algorithm")
 
 
 def check_mesh_size(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
@@ -127,8 +127,8 @@ def check_mesh_size(name: str, spec: Algorithm, mesh: Any) -> Mesh | None:
     if count % mesh.size:
         raise ValueError(
             f"{name}: mesh of {mesh.size} devices for {type(spec).__name__}, which evaluates "
-            f"{count} candidates a generation; their number must be a multiple of the devices; "
-            "give an algorithm of such a population, or use fewer devices"
+            f"{count} candidates per generation; that must be a multiple of the devices; change "
+            "the population size, or use fewer devices"
         )
     return mesh
 
@@ -143,7 +143,7 @@ def check_tell(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> t
     x, f = as_floats("tell: x", x), as_floats("tell: f", f)
     shape = spec.batch_size, state.box.lower.shape[0]
     if x.shape != shape:
-        raise ValueError(f"tell: x has shape {list(x.shape)}; ask gave {list(shape)}")
+        raise ValueError(f"tell: x has shape {list(x.shape)}; ask returned {list(shape)}")
     f = f[:, None] if f.ndim == 1 else f
     m = state.population.f.shape[1] if hasattr(state, "population") else 1
     if f.shape != (shape[0], m):
@@ -152,8 +152,8 @@ def check_tell(spec: Algorithm, state: Any, x: Any, f: Any, violation: Any) -> t
     violation = as_floats("tell: violation", violation)
     if violation.shape != shape[:1]:
         raise ValueError(
-            f"tell: violation has shape {list(violation.shape)}; it must be {[shape[0]]}, of each "
-            "candidate the total"
+            f"tell: violation has shape {list(violation.shape)}; it must be {[shape[0]]}, the "
+            "total per candidate"
         )
     return x, *replace_nan(f.astype(x.dtype), violation.astype(x.dtype))
 
@@ -250,7 +250,7 @@ def step[S](
             raise
         kind = type(spec).__name__
         raise TypeError(
-            f"step: state is none of {kind}; it must be what {kind}.init gives for this problem"
+            f"step: state is not of {kind}; it must come from {kind}.init for this problem"
         ) from error
 
 

@@ -137,7 +137,7 @@ def minimize(
     count = spec.batch_size
     if evaluations < 2 * count:
         raise ValueError(
-            f"minimize: evaluations={evaluations}; one generation takes {count}, give at least two"
+            f"minimize: evaluations={evaluations}; one generation takes {count}; give at least two"
         )
     done = protocol.run(
         spec,
@@ -156,13 +156,13 @@ def minimize(
         made = done.timing.steps * count
         raise ValueError(
             f"minimize: none of {made} evaluations gave a finite objective and violation, and "
-            f"{done.failed} gave nan; the function must have values in some part of the space"
+            f"{done.failed} gave nan; the function must be finite in some part of the space"
         )
     if not (violation <= 0).all():
         made = done.timing.steps * count
         warnings.warn(
-            f"minimize: none of {made} evaluations is feasible; the least violating is returned, "
-            f"violation={violation.min():g}",
+            f"minimize: none of {made} evaluations is feasible; the point of least violation is "
+            f"returned, violation={violation.min():g}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -22,7 +22,7 @@ def _variables(space: Any) -> tuple[list[Any], Any]:
     for one in found:
         if not isinstance(one, VARIABLES):
             names = ", ".join(kind.__name__ for kind in VARIABLES)
-            raise TypeError(f"space: {one!r} is no variable; it must be one of {names}")
+            raise TypeError(f"space: {one!r} is not a variable; it must be one of {names}")
         one.check()
     if not found:
         raise ValueError("space: it holds no variable; give at least one")
@@ -119,8 +119,8 @@ def problem(function: Any, space: Any, at_once: int | None = None) -> Problem | 
         return NoisyProblem(unit, function, f.shape[0], at_once)
     if at_once is not None:
         raise ValueError(
-            f"problem: at_once={at_once} with a function; it must be None but for an Objective; of "
-            "a function of a point and a key make one by evolution.NoisyFunction(function)"
+            f"problem: at_once={at_once} with a function; it must be None except for an Objective; "
+            "wrap a function of a point and a key in evolution.NoisyFunction(function)"
         )
     made = Problem(unit, function)
     with fresh_traces(_outcome, made, unit.lower):

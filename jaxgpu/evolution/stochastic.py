@@ -179,12 +179,12 @@ class NoisyProblem:
             kind = f"a tuple of {len(out)}" if isinstance(out, tuple) else type(out).__name__
             raise TypeError(
                 f"objective: evaluate returns {kind}; it must be (f, violation, seen), with None "
-                "and () where there are no constraints and nothing was seen"
+                "and () if there are no constraints and no observation"
             )
         f, violation = check_outcome(out[0], out[1], x.dtype)
         if f.shape[0] != self.objectives:
             raise ValueError(
-                f"evaluate: the objective returns {f.shape[0]} objectives; the problem says "
+                f"evaluate: the objective returns {f.shape[0]} objectives; the problem declares "
                 f"{self.objectives}"
             )
         violation = jnp.zeros((), x.dtype) if violation is None else violation
@@ -220,8 +220,8 @@ def check_stochastic(name: str, problem: NoisyProblem) -> NoisyProblem:
     """
     if not isinstance(problem.objective, Objective):
         raise TypeError(
-            f"{name}: NoisyProblem.objective is a {type(problem.objective).__name__}; it must "
-            "be an Objective; of a function of a point and a key it is "
+            f"{name}: NoisyProblem.objective is a {type(problem.objective).__name__}; it must be "
+            "an Objective; wrap a function of a point and a key in "
             "evolution.NoisyFunction(function)"
         )
     ranges.check(name, problem)
@@ -230,7 +230,7 @@ def check_stochastic(name: str, problem: NoisyProblem) -> NoisyProblem:
 
 
 def _raise_if_called(x: Array) -> Array:
-    raise TypeError("plain: this problem has no function; evaluate the Stochastic it was made of")
+    raise TypeError("plain: this problem has no function; evaluate its Stochastic instead")
 
 
 def _local_rows(axis: str | None, rows: Array) -> Array:

@@ -52,13 +52,13 @@ class Real:
         low, high = (np.asarray(b, np.float64) for b in (self.lower, self.upper))
         if self.logarithmic and (low <= 0).any():
             raise ValueError(
-                f"Real: lower={low[low <= 0].flat[0]:g}; it must be above 0 where the variable is "
-                "logarithmic"
+                f"Real: lower={low[low <= 0].flat[0]:g}; it must be above 0 for a logarithmic "
+                "variable"
             )
         if ((high > low) & (high.astype(dtype) == low.astype(dtype))).any():
             raise ValueError(
-                f"Real: lower={np.min(low):.17g}, upper={np.max(high):.17g}; {dtype.name} has no "
-                "two numbers there; search the difference from one of them"
+                f"Real: lower={np.min(low):.17g}, upper={np.max(high):.17g}; {dtype.name} cannot "
+                "tell them apart; search the difference from one of them"
             )
 
     @on_host

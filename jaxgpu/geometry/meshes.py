@@ -51,20 +51,20 @@ def voxelize(mesh: Any, spacing: float, margin: float = 0.0) -> Voxels:
         name, mesh = f"voxelize: {Path(mesh).name}", _read(trimesh, Path(mesh))
     if not isinstance(mesh, trimesh.Trimesh):
         raise TypeError(
-            f"{name}: mesh={format_value(mesh)}; it must be a trimesh.Trimesh or a file of one"
+            f"{name}: mesh={format_value(mesh)}; it must be a trimesh.Trimesh or a mesh file"
         )
     ranges.numbers(f"{name}: spacing", spacing, (), above=0, unit="m")
     ranges.numbers(f"{name}: margin", margin, (), least=0, unit="m")
     if not len(mesh.faces) or not np.isfinite(mesh.vertices).all():
         raise ValueError(
-            f"{name}: no faces, or corners that are not finite; it must be a closed mesh"
+            f"{name}: no faces, or vertices that are not finite; it must be a closed mesh"
         )
     if not mesh.is_watertight:
         edges = trimesh.grouping.group_rows(mesh.edges_sorted, require_count=2)
         odd = len(mesh.edges_unique) - len(edges)
         raise ValueError(
-            f"{name}: {odd} of {len(mesh.edges_unique)} edges do not join two faces; a tool must "
-            f"be watertight; close it, for instance with trimesh.repair.fill_holes"
+            f"{name}: {odd} of {len(mesh.edges_unique)} edges do not join two faces; it must be "
+            "watertight; close it, for instance with trimesh.repair.fill_holes"
         )
     if not abs(mesh.volume) > 0:
         raise ValueError(f"{name}: the mesh encloses no volume; give one that does")
@@ -91,5 +91,5 @@ def _read(trimesh: Any, file: Path) -> Any:
     except Exception as error:  # any reader may fail on a damaged file
         reason = " ".join(str(error).split())[:80]
         raise ValueError(
-            f"{said}: not a mesh ({type(error).__name__}: {reason}); write it anew"
+            f"{said}: not a mesh ({type(error).__name__}: {reason}); export it again"
         ) from error

@@ -302,9 +302,9 @@ class _TraceState:
         """
         leaves = jax.tree.leaves(result)
         if not leaves or not all(isinstance(leaf, _OPERAND_TYPES | int) for leaf in leaves):
-            raise TypeError("a result that is no number")
+            raise TypeError("a result that is not a number")
         if _carries_functions(result):
-            raise TypeError("a result with functions, which may refer to what is traced")
+            raise TypeError("a result with functions, which may refer to traced values")
         new: list[Any] = []
         checks = [
             _PostponedCheck(check, *self._find_sources(values, new))

@@ -126,7 +126,7 @@ def find_error(
 
 
 _EXPLAINED, _ON_HOST, _KEEPS = "_explained", "_on_host", "_keeps_64_bits"  # attributes
-_GUESS = "cannot be computed of"
+_GUESS = "cannot be computed from"
 _ARGUMENT_ERRORS = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError)
 _INSTALLED = tuple(
     {f"{sysconfig.get_path(word)}{os.sep}" for word in ("stdlib", "purelib", "platlib")}
@@ -151,8 +151,8 @@ def _report_all_arguments(
     cause = " ".join(str(error).split())[:120]
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(
-        f"{function.__qualname__}: {_GUESS} {', '.join(parts)[:200]}; hold their "
-        f"forms against its documentation ({type(error).__name__}, {cause})"
+        f"{function.__qualname__}: {_GUESS} {', '.join(parts)[:200]}; compare their shapes with "
+        f"its documentation ({type(error).__name__}, {cause})"
     )
 
 

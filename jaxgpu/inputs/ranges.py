@@ -44,7 +44,7 @@ class Range:
         low, high = max(self.above, self.least), min(self.below, self.most)
         open_ended = self.above >= high or self.below <= low
         if low > high or (low == high and open_ended):
-            raise ValueError(f"Range: above {low:g} and below {high:g}; it must hold a number")
+            raise ValueError(f"Range: above {low:g} and below {high:g}; it must contain a number")
 
     def violation(self, value: Any) -> str | None:
         """Describe `value` if it is invalid; None if it is valid or not known yet."""

@@ -97,7 +97,7 @@ def _check_view_direction(name: str, *places: Any) -> None:
     if not np.linalg.norm(np.cross(target - eye, up)) > 1e-6 * np.linalg.norm(target - eye):
         raise ValueError(
             f"{name}: Camera.eye={eye.tolist()}, target={target.tolist()} and up={up.tolist()}; "
-            f"eye and target must be apart, and up must not point along the sight"
+            "eye and target must differ, and up must not be parallel to the line between them"
         )
 
 

@@ -94,15 +94,15 @@ def _make_view(x: Any) -> View:
         moments = [one.view() for one in x]
         held = {name: [moment.get(name) for moment in moments] for name in moments[0]}
         if len({np.shape(a) for parts in held.values() for a in parts}) > len(held):
-            raise ValueError("show: x is a list of unlike states; they must have as many bodies")
+            raise ValueError("show: the states of x differ in shape; they must have equal shapes")
         return _make_named_view(
             {name: np.stack(parts) for name, parts in held.items()}, absent=True
         )
     if isinstance(x, list | tuple | np.ndarray | jax.Array):
         return View((Points("", _to_positions("show: x", x)),))
     raise TypeError(
-        f"show: x={arguments.format_value(x)}; it must be points, a state or a run; give states= "
-        "too where it is an environment or a mechanism"
+        f"show: x={arguments.format_value(x)}; it must be points, a state or a run; for an "
+        "environment or a mechanism give states= too"
     )
 
 
@@ -118,8 +118,8 @@ def _make_scene_view(x: Any, states: Any) -> View:
     if _has_view(x):
         return _make_named_view(x.view(states))
     raise TypeError(
-        f"show: {type(x).__name__} has no method `scene`; it must give what is there at a "
-        "state; write one that returns render.Capsules"
+        f"show: {type(x).__name__} has no method `scene`; write one that returns the "
+        "render.Capsules of a state"
     )
 
 
@@ -139,7 +139,7 @@ def _make_named_view(parts: Mapping[str, Any], absent: bool = False) -> View:
     lengths = {len(one.x) for one in points} | {len(one.start) for one in rods}
     if len(lengths - {1}) > 1:
         raise ValueError(
-            f"show: x has arrays of {sorted(lengths)} moments; they must be of as many, or of one"
+            f"show: x has arrays of {sorted(lengths)} moments; all must be equal, or 1"
         )
     return View(tuple(points), tuple(rods))
 
@@ -180,7 +180,7 @@ def _to_positions(name: str, x: Any, absent: bool = False) -> np.ndarray:
     if x.ndim not in (2, 3) or x.shape[-1] not in (2, 3) or 0 in x.shape:
         raise ValueError(
             f"{name} has shape {list(x.shape)}; it must be [N, 3] or [T, N, 3], N points at T "
-            "moments, or the same in a plane with 2 for 3"
+            "moments, or 2 instead of 3 in a plane"
         )
     x = x if x.ndim == 3 else x[None]
     return np.concatenate([x, np.zeros((*x.shape[:2], 3 - x.shape[-1]))], -1)

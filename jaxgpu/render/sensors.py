@@ -47,7 +47,7 @@ class CameraImages:
         if not values.ndim or values.shape[0] != self.count:
             raise ValueError(
                 f"CameraImages.pixel_values: values has shape {list(values.shape)}; it must be "
-                f"[{self.count}, ...], a row for each solid"
+                f"[{self.count}, ...], one row per solid"
             )
         seen = (self.index >= 0).reshape(self.index.shape + (1,) * (values.ndim - 1))
         return jnp.where(seen, values[jnp.maximum(self.index, 0)], none)
@@ -212,7 +212,7 @@ def _check_arguments(name: str, camera: Camera, solids: Solids, far: Array | flo
     shape = (count,) if boxes.turn.ndim == 1 else (count, 4)
     ranges.numbers(f"{name}: Boxes.turn", boxes.turn, shape)
     if count == 0:
-        raise ValueError(f"{name}: Boxes.centre has shape [0, 3]; give one of half size -1 instead")
+        raise ValueError(f"{name}: Boxes.centre has shape [0, 3]; give a box of half size -1")
     rods, planes = solids.rods, solids.planes
     if rods is not None:
         rods = _check_rows(name, rods, start=("N", 3), end=("N", 3), radius=("N",))
@@ -234,6 +234,6 @@ def _check_rows[T: Boxes | Rods | Planes](name: str, held: T, **shapes: Any) -> 
     counts = {field: len(a) for field, a in arrays.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
-            f"{name}: {type(held).__name__} has {counts} rows; each field must have as many"
+            f"{name}: {type(held).__name__} has {counts} rows; all fields must have the same number"
         )
     return replace(held, **arrays)

@@ -161,7 +161,7 @@ def _subsample(view: View) -> tuple[View, str]:
     said = []
     stride = -(-view.moments // MAX_FRAMES)
     if stride > 1:
-        said.append(f"Shown is one of {stride} of {view.moments} moments.")
+        said.append(f"Shows one in {stride} of {view.moments} moments.")
     moments = lambda x: x[::stride] if len(x) > 1 else x
     points = []
     for one in view.points:

@@ -45,7 +45,7 @@ def figure(drawing: Any, caption: str, mime: str = "image/svg+xml") -> Figure:
 
     if not hasattr(drawing, "savefig"):
         found = arguments.format_value(drawing)
-        raise TypeError(f"report.figure: drawing={found}; it must be a figure of matplotlib")
+        raise TypeError(f"report.figure: drawing={found}; it must be a matplotlib figure")
     check_text("report.figure: caption", caption)
     kind = IMAGE_FORMATS[arguments.word("report.figure: mime", mime, tuple(IMAGE_FORMATS))]
     file = io.BytesIO()

@@ -105,7 +105,7 @@ def check_drawable(name: str, report: Any) -> None:
         parts = list(held.values()) if part == "timing" and isinstance(held, dict) else held
         if not isinstance(parts, list | tuple) or not all(isinstance(one, kind) for one in parts):
             found = arguments.format_value(held)
-            raise TypeError(f"{name}: Report.{part}={found}; each of it must be a {kind.__name__}")
+            raise TypeError(f"{name}: Report.{part}={found}; each item must be a {kind.__name__}")
     for picture in report.figures:
         arguments.word(f"{name}: Figure.mime", picture.mime, MIME_TYPES)
     for headline in report.headlines:
@@ -120,18 +120,18 @@ def _check_row_lengths(name: str, table: Table) -> None:
     for part in (table.columns, table.rows):
         if not isinstance(part, list | tuple | np.ndarray | jax.Array):
             found = arguments.format_value(part)
-            raise TypeError(f"{name}: Table of {found}; it must be of columns and rows, lists")
+            raise TypeError(f"{name}: Table of {found}; columns and rows must be lists")
     wide = len(table.columns)
     is_row = lambda row: isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0
     odd = [row for row in table.rows if not is_row(row) or len(row) != wide]
     if odd:
         raise ValueError(
-            f"{name}: Table.rows={arguments.format_value(odd[0])} under {wide} columns; "
-            "each row must have a value for each"
+            f"{name}: Table.rows={arguments.format_value(odd[0])} under {wide} columns; each row "
+            "must have one value per column"
         )
 
 
 def check_text(name: str, value: Any) -> None:
     """Raise if the value is not a string."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}={arguments.format_value(value)}; it must be a text")
+        raise TypeError(f"{name}={arguments.format_value(value)}; it must be a string")

@@ -43,8 +43,8 @@ def import_extras(*packages: str) -> None:
             import_module(package)
         except ImportError as missing:
             raise ReportError(
-                f"report: {package} cannot be imported ({missing}); it renders reports "
-                'and figures; run `pip install "jaxgpu[viz]"`'
+                f"report: {package} cannot be imported ({missing}); reports need it; run `pip "
+                'install "jaxgpu[viz]"`'
             ) from None
 
 
@@ -153,7 +153,7 @@ def read(file: Path) -> dict[str, Any]:
         if not {"study", "date", "options", "environment"} <= record.keys():
             raise KeyError("a field that every record has")
     except (ValueError, KeyError, TypeError):
-        raise ReportError(f"{file}: empty, truncated or not a report of jaxgpu; {advice}") from None
+        raise ReportError(f"{file}: empty, damaged or not a jaxgpu report; {advice}") from None
     try:
         check_record(record)
         check_drawable("report", from_record(record["report"]))

@@ -23,14 +23,14 @@ def check_record(record: Any) -> None:
 
     >>> check_record({"study": 3})
     Traceback (most recent call last):
-    ValueError: study=3; it must be a text
+    ValueError: study=3; it must be a string
     """
     _STORED_REPORT("", record)
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{arguments.format_value(error.object[error.start])} in a text; it must be one of "
+            f"{arguments.format_value(error.object[error.start])} in a string; it must be valid "
             "UTF-8"
         ) from error
 
@@ -40,7 +40,7 @@ def _accept_any(name: str, value: Any) -> None:
 
 
 def _check_text(name: str, value: Any) -> None:
-    _require(name, value, isinstance(value, str), "a text")
+    _require(name, value, isinstance(value, str), "a string")
 
 
 def _check_number(name: str, value: Any) -> None:

@@ -114,7 +114,7 @@ def _try_lock(system: Any, handle: int, folder: Path) -> None:
     try:
         system.flock(handle, system.LOCK_EX | system.LOCK_NB)
     except BlockingIOError:
-        said = "another process runs in it"
+        said = "another process uses it"
         raise BlockingIOError(errno.EAGAIN, said, str(folder)) from None
     except OSError:  # a file system without locks
         pass
@@ -128,13 +128,13 @@ def check_space(folder: Path, size: int) -> None:
 
     >>> check_space(Path("."), 10**18)
     Traceback (most recent call last):
-    OSError: .: needs 1000000000.00 GB, and ... GB of its disk are free; make room, or give...
+    OSError: .: needs 1000000000.00 GB, and ... GB of its disk are free; free disk space, or...
     """
     free = shutil.disk_usage(folder).free
     if size > free:
         raise OSError(
             f"{folder}: needs {size / 1e9:.2f} GB, and {free / 1e9:.2f} GB of its disk are free; "
-            "make room, or give another folder"
+            "free disk space, or give another folder"
         )
 
 

@@ -204,9 +204,9 @@ def run[S](
     if branch is not None:
         refuse_same(out, branch)
     elif resume and out is None:
-        raise ValueError("run: resume without a folder; give out=, where the checkpoints are")
+        raise ValueError("run: resume without a folder; give out=, the folder of the checkpoints")
     if keep is not None and out is None:
-        raise ValueError("run: keep without a folder; give out=, where the checkpoints go")
+        raise ValueError("run: keep without a folder; give out=, the folder of the checkpoints")
     group = processes.sharding_group(state)
     with precision.scope(state), _open_contexts(out, key, group, keep) as (store, interrupt):
         said = {"resume": str(resume), "keep": str(keep), "out": str(out)}
@@ -222,7 +222,7 @@ def run[S](
         done, saved = (store.load_last(loop.state, allow, branch) if resume else None) or (0, None)
         if done > steps:
             at = out if branch is None else branch.folder
-            raise ValueError(f"run: {at} is at step {done} already; ask for as many or more")
+            raise ValueError(f"run: {at} is already at step {done}; give at least as many steps")
         fresh = saved is None or branch is not None
         store.refuse_full(loop.state, done, steps - done if until is None else 0, fresh)
         if saved is None:

@@ -35,7 +35,7 @@ def device_copy(leaf: Any) -> Array:
         bits = 8 * jnp.result_type(int).itemsize
         raise ValueError(
             f"run: state holds {arguments.format_value(leaf)}; a whole number must have at most "
-            f"{bits} bits; give it as a floating number"
+            f"{bits} bits; give it as a float"
         ) from error
     return jnp.copy(leaf) if arguments.is_key(leaf) else jnp.array(leaf, leaf.dtype)
 

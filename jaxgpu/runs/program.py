@@ -105,7 +105,7 @@ class Call:
         count = self._constant_offsets.count(False)
         if len(operands) != count:
             raise ValueError(
-                f"Call.bind: {len(operands)} operands; the function carries {count}; give as many"
+                f"Call.bind: {len(operands)} operands; the function needs {count}; give as many"
             )
         args, named = self.arguments(operands)
         return functools.partial(self.function, *args, **named) if args or named else self.function
@@ -398,8 +398,8 @@ class Loop:
         if not jax.tree_util.all_leaves([ended]) or kinds[0].shape or kinds[0].dtype != bool:
             given = ", ".join(f"{kind.dtype}{list(kind.shape)}" for kind in kinds) or "nothing"
             raise TypeError(
-                f"run: until gives {given}; it must be one truth value, "
-                "bool[]; compare a number of the state, and take jnp.any or jnp.all of many"
+                f"run: until returns {given}; it must be one bool; compare a number of the state, "
+                "and reduce arrays by jnp.any or jnp.all"
             )
         return jnp.asarray(ended)
 
@@ -431,7 +431,7 @@ def call_checked(name: str, function: Callable[..., Any], *given: Any) -> Any:
     TypeError: run: step=a function that cannot be called with 1 arguments; it must take 1
     >>> call_checked("run: step", lambda x: "fast", 3.0)
     Traceback (most recent call last):
-    TypeError: run: step gives 'fast'; it must give numbers, or arrays of numbers
+    TypeError: run: step returns 'fast'; it must return numbers, or arrays of numbers
     """
     check_arity(name, function, *given)
     found = function(*given)
@@ -440,7 +440,7 @@ def call_checked(name: str, function: Callable[..., Any], *given: Any) -> Any:
     except TypeError as error:
         what = str(error).partition(";")[0].removeprefix("=")
         raise TypeError(
-            f"{name} gives {what}; it must give numbers, or arrays of numbers"
+            f"{name} returns {what}; it must return numbers, or arrays of numbers"
         ) from None
 
 
@@ -449,7 +449,7 @@ def refuse_changed(name: str, before: Any, after: Any) -> None:
 
     >>> refuse_changed("run: step", {"x": np.zeros(3)}, {"x": np.zeros(2)})
     Traceback (most recent call last):
-    TypeError: run: step changes ['x'] float64[3] to ['x'] float64[2]; it must return what it was...
+    TypeError: run: step changes ['x'] float64[3] to ['x'] float64[2]; it must keep arrays,...
     """
     to_aval = lambda x: x if hasattr(x, "dtype") else jax.typeof(x)
     was, now = (
@@ -462,4 +462,4 @@ def refuse_changed(name: str, before: Any, after: Any) -> None:
     changed = [f"{one} to {other}" for one, other in zip(was, now) if one != other]
     if changed or len(was) != len(now):
         what = changed[0] if changed else f"{len(was)} arrays to {len(now)}"
-        raise TypeError(f"{name} changes {what}; it must return what it was given")
+        raise TypeError(f"{name} changes {what}; it must keep arrays, shapes and types")

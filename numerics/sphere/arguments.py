@@ -40,11 +40,11 @@ def check_unit_vectors(name: str, x: Any) -> Array:
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
         raise ValueError(
             f"{name}: x has shape {x.shape}; it must be [N, d], N >= 1 unit vectors in d >= 2 "
-            "dimensions, one a row; reshape it"
+            "dimensions, one per row; reshape it"
         )
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
-            f"{name}: x is {x.dtype}; it must be floating; divide its rows by their norms"
+            f"{name}: x is {x.dtype}; it must be floating-point; divide its rows by their norms"
         )
     check_lengths(f"{name}: x", x)
     return x
@@ -120,8 +120,8 @@ def check_weights(name: str, weights: Any, x: Array) -> Array:
     w = ranges.numbers(f"{name}: weights", weights, least=0)
     if np.shape(w) != x.shape[:1]:
         raise ValueError(
-            f"{name}: weights has shape {np.shape(w)}, x has {len(x)} rows; they must agree; "
-            "give one weight a row"
+            f"{name}: weights has shape {np.shape(w)}, x has {len(x)} rows; they must agree; give "
+            "one weight per row"
         )
     work = work_dtype(x.dtype)
     defer_check(partial(_check_weight_sum, name, work), w)

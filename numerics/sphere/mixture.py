@@ -131,8 +131,8 @@ def _check_log_weights(name: str, w: Array) -> None:
     total = float(np.sum(np.exp(np.asarray(w, np.float64))))
     if abs(total - 1) > max(1e-3, 4 * float(jnp.finfo(w.dtype).eps)):
         raise ValueError(
-            f"{name}: log_weights are of shares that sum to {total:.6g}; the sum must be 1; "
-            "subtract its logarithm"
+            f"{name}: the sum of exp(log_weights) is {total:.6g}; it must be 1; subtract its "
+            "logarithm"
         )
 
 
@@ -222,8 +222,8 @@ def _check_vectors(name: str, x: ArrayLike, components: int) -> tuple[Array, int
     components = check_count(f"{name}: components", components, least=1)
     if components > len(x):
         raise ValueError(
-            f"{name}: {components} components for {len(x)} vectors; there must be at least 1 "
-            "and no more than vectors; ask for fewer"
+            f"{name}: {components} components for {len(x)} vectors; there must be 1 to as many as "
+            "vectors; give fewer"
         )
     with scope(x):
         return jnp.asarray(x), components

@@ -61,6 +61,6 @@ def test_a_history_that_would_not_fit_is_refused_before_the_first_step(monkeypat
 def test_a_checkpoint_that_would_not_fit_on_the_disk_is_refused(monkeypatch, tmp_path):
     disk = type("Disk", (), {"free": 1000})()
     monkeypatch.setattr("jaxgpu.runs.files.shutil.disk_usage", lambda folder: disk)
-    with pytest.raises(OSError, match="GB of its disk are free; make room"):
+    with pytest.raises(OSError, match="GB of its disk are free; free disk space"):
         run(lambda x: x + 1, jnp.zeros(1000), 3, out=tmp_path)
     assert not list(tmp_path.glob("step-*"))

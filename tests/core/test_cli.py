@@ -278,7 +278,9 @@ def test_a_folder_that_a_killed_process_claimed_is_free(command, tmp_path):
 
 def test_a_full_disk_is_said_and_the_run_stays_where_it_is(command, tmp_path, capsys):
     assert command("run", "hurl", "--out", "a", "--stones", "13") == 2
-    assert "No space left on device; make room, and go on with --resume" in error_line(capsys)
+    assert "No space left on device; free disk space, and resume with --resume" in error_line(
+        capsys
+    )
     assert command("run", "hurl", "--out", "a", "--stones", "3") == 2
     assert "a: holds a run already" in error_line(capsys)
     assert command("run", "hurl", "--out", "a", "--stones", "3", "--resume") == 2
@@ -307,7 +309,7 @@ def test_torn_options_are_named_and_the_run_goes_on_without_them(command, tmp_pa
     capsys.readouterr()
     (tmp_path / "a" / "options.json").write_text(text)
     assert command("run", "hurl", "--out", "a", "--resume") == 2
-    assert "a/options.json: empty or torn; remove it, and resume" in error_line(capsys)
+    assert "a/options.json: empty or damaged; remove it, and resume" in error_line(capsys)
     (tmp_path / "a" / "options.json").unlink()
     assert command("run", "hurl", "--out", "a", "--resume") == 0
 
@@ -317,14 +319,14 @@ def test_a_torn_report_is_named(command, tmp_path, capsys, text):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "report.json").write_text(text)
     assert command("report", "a") == 2
-    assert "a/report.json: empty, truncated or not a report of jaxgpu; " in error_line(capsys)
+    assert "a/report.json: empty, damaged or not a jaxgpu report; " in error_line(capsys)
     assert command("run", "hurl", "--out", "a", "--resume") == 0  # and the study mends it
 
 
 def test_two_processes_do_not_share_a_folder(command, tmp_path, capsys):
     with lock_folder(tmp_path):
         assert command("run", "hurl", "--out", str(tmp_path)) == 2
-    assert "another process runs in it" in error_line(capsys)
+    assert "another process uses it" in error_line(capsys)
     assert command("run", "hurl", "--out", str(tmp_path)) == 0
 
 
@@ -341,7 +343,7 @@ def test_a_cache_that_others_can_write_is_not_used(chosen, command, tmp_path, ca
         folder.chmod(mode)
         assert command("run", "hurl", "--out", oct(mode)) == 0
         why = f"{folder}: others can write there; chmod go-w it"
-        assert capsys.readouterr().err == f"jaxgpu: compiled programs are not kept ({why})\n"
+        assert capsys.readouterr().err == f"jaxgpu: compiled programs are not cached ({why})\n"
         assert jax.config.jax_compilation_cache_dir is None
     folder.chmod(0o755)
     assert command("run", "hurl", "--out", "b") == 0

@@ -130,9 +130,9 @@ def test_errors_of_libraries_are_explained_within_the_package_and_no_others():
     ours = [function_in(home / name) for name in ("made.py", "geometry/made.py")]
     users = [function_in(folder / "made.py") for folder in (home.parent, home.parent / "notebooks")]
     apart = np.ones(2), np.ones(3)
-    shapes = r"x float64\[2\], y float64\[3\]; hold their forms against .* \(ValueError, operands"
+    shapes = r"x float64\[2\], y float64\[3\]; compare their shapes with .* \(ValueError, operands"
     for f in ours:
-        with pytest.raises(ValueError, match=f"^joined: cannot be computed of {shapes}"):
+        with pytest.raises(ValueError, match=f"^joined: cannot be computed from {shapes}"):
             f(*apart)
     for f in users:
         with pytest.raises(ValueError, match="^operands could not be broadcast"):

@@ -29,7 +29,7 @@ def test_names_the_array_and_the_steps_and_keeps_the_checkpoint_before(tmp_path)
         run(breaking_map(25), START, 60, chunk=10, out=tmp_path, guard=True)
     assert str(caught.value) == (
         "run: state ['x'] is not finite, in steps 21 to 30; "
-        f"the last good checkpoint is of step 20 in {tmp_path}; chunk=1 tells the step"
+        f"the last good checkpoint is of step 20 in {tmp_path}; chunk=1 finds the step"
     )
     assert saved_steps(tmp_path) == [10, 20]
     with pytest.raises(
@@ -67,7 +67,7 @@ def test_a_start_and_a_checkpoint_that_are_not_finite_are_refused(tmp_path):
         run(jnp.sin, jnp.float32(np.inf), 3, guard=True)
     run(breaking_map(5), START, 8, chunk=4, out=tmp_path)  # without a guard it is saved
     with pytest.raises(
-        FloatingPointError, match="at step 8 in .*; remove that checkpoint to go on"
+        FloatingPointError, match="at step 8 in .*; remove that checkpoint to resume"
     ):
         run(breaking_map(5), START, 9, out=tmp_path, resume=True, guard=True)
     (tmp_path / "step-000000000008.npz").unlink()

@@ -84,7 +84,7 @@ def test_a_kept_state_is_gone_back_to_and_kept_again(tmp_path):
     run_drift(40, chunk=10, keep=20, out=tmp_path)
     for name in ("step-000000000040-kept.npz", "step-000000000030.npz"):
         (tmp_path / name).write_bytes(b"torn")
-    with pytest.warns(UserWarning, match="torn.*going back to step-000000000020-kept.npz"):
+    with pytest.warns(UserWarning, match="damaged.*loading step-000000000020-kept.npz"):
         end = run_drift(60, chunk=10, out=tmp_path, resume=True)
     assert same_bits(end, run_drift(60)) and steps_kept(tmp_path) == [20, 40]
     assert same_bits(jaxgpu.load(tmp_path, step=40), run_drift(40))
@@ -163,12 +163,12 @@ def test_a_branch_is_refused_where_it_is_not_what_was_said(tmp_path):
     run_drift(40, chunk=64, keep=20, out=old)
     with pytest.raises(CheckpointError, match=r"old: .*by was 0.001.*or changed=\('by',\)$"):
         run_drift(50, 1e-2, out=new, resume=Branch(old, 20))
-    with pytest.raises(ValueError, match="changed='buy'; no value is called so"):
+    with pytest.raises(ValueError, match="changed='buy'; no value has this name"):
         run_drift(50, 1e-2, out=new, resume=Branch(old, 20, ("buy",)))
-    with pytest.raises(ValueError, match="old is at step 20 already"):
+    with pytest.raises(ValueError, match="old is already at step 20"):
         run_drift(10, out=new, resume=Branch(old, 20))
     assert not list(new.glob("step-*"))
-    with pytest.raises(ValueError, match="must be another folder than that of the branch"):
+    with pytest.raises(ValueError, match="must differ from the folder of the branch"):
         run_drift(50, out=new / "../old", resume=Branch(old, 20))
     run_drift(5, out=new)
     with pytest.raises(CheckpointError, match="new: holds a run already"):
@@ -194,7 +194,7 @@ def test_a_branch_that_is_killed_goes_on_or_begins_again(tmp_path, monkeypatch):
     with pytest.raises(Killed):
         run_drift(50, 1e-2, out=new, resume=branch, chunk=3, check=kill)
     assert jaxgpu.load(new).steps == (20,)
-    with pytest.raises(CheckpointError, match="holds a run already; go on with resume=True"):
+    with pytest.raises(CheckpointError, match="holds a run already; give resume=True"):
         run_drift(50, 1e-2, out=new, resume=branch)
     assert same_bits(run_drift(50, 1e-2, out=new, resume=True), whole)
 
@@ -248,7 +248,7 @@ def test_a_training_keeps_and_branches(tmp_path):
     branch = Branch(tmp_path / "rl", 2)
     again = train(ppo, steps=32, resume=branch)
     assert jax.tree.all(jax.tree.map(np.array_equal, again.history, whole.history))
-    with pytest.raises(ValueError, match="was begun with schedule=32, now it is 64"):
+    with pytest.raises(ValueError, match="was started with schedule=32, now it is 64"):
         train(ppo, steps=32, schedule=64, resume=branch)
 
 

@@ -50,10 +50,14 @@ def test_any_axis_can_be_spread_and_explicit_meshes_work():
 @pytest.mark.parametrize(
     "tree, axis, said",
     [
-        (np.zeros((6, 2)), 0, r"shape \(6, 2\) over 8 devices; axis 0 must be"),
+        (np.zeros((6, 2)), 0, r"shape \(6, 2\) over 8 devices; the length of axis 0 must be"),
         (np.zeros(()), 0, r"shape \(\) has no axis 0; put it on every device"),
         (np.zeros(8), 1, r"shape \(8,\) has no axis 1"),
-        ({"x": np.zeros((8, 3)), "m": np.ones(16)}, 0, r"shapes \(16,\) and \(8, 3\); axis 0"),
+        (
+            {"x": np.zeros((8, 3)), "m": np.ones(16)},
+            0,
+            r"shapes \(16,\) and \(8, 3\); the sharded axis 0",
+        ),
     ],
 )
 def test_what_cannot_be_spread_is_named(tree, axis, said):

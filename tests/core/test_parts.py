@@ -59,7 +59,7 @@ def test_flipped_bits_in_any_file_are_refused_and_the_one_before_is_used(tmp_pat
             file.write_bytes(flip_bit(good, pick))
             with pytest.raises(CheckpointError, match=file.name):
                 checkpoint.load(newest, TREE)
-        with pytest.warns(UserWarning, match=f"{file.name}.*going back to step-000000000001"):
+        with pytest.warns(UserWarning, match=f"{file.name}.*loading step-000000000001"):
             assert checkpoint.load_last(tmp_path, lambda meta: TREE)[1]["step"] == 1
         file.write_bytes(good)
     assert checkpoint.load_last(tmp_path, lambda meta: TREE)[1]["step"] == 2
@@ -69,7 +69,7 @@ def test_a_part_that_is_missing_or_of_another_checkpoint_is_named(tmp_path):
     other, path = save(tmp_path, 1, TREE | {"x": -TREE["x"]}), save(tmp_path, 2)
     part = path / "part-00001.npz"
     shutil.copy(other / part.name, part)
-    with pytest.raises(CheckpointError, match=r"part-00001.npz: of another checkpoint"):
+    with pytest.raises(CheckpointError, match=r"part-00001.npz: belongs to another checkpoint"):
         checkpoint.read(path)
     part.unlink()
     with pytest.raises(CheckpointError, match=r"part-00001.npz: no such checkpoint"):

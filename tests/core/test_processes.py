@@ -104,8 +104,8 @@ def test_four_two_and_one_process_advance_a_run_with_the_same_bits(tmp_path):
     part.write_bytes(data)
     codes, errors, _ = run_jobs(tmp_path, 2, 20, "SIGTERM", told=slurm_env)
     assert codes == 2 * [-signal.SIGINT], errors  # how Python ends of a KeyboardInterrupt
-    assert "part-00003.npz: torn, altered" in errors[0] + errors[1]
-    assert "going back to step-000000000005" in errors[0]
+    assert "part-00003.npz: damaged or not" in errors[0] + errors[1]
+    assert "loading step-000000000005" in errors[0]
     assert all("stopped at step 15 of 20; resume from" in error for error in errors)
     rest, state = run_alone(20, tmp_path / "out")
     assert rest.timing.steps == 5 and state == run_alone(20, tmp_path / "one")[1]
@@ -135,7 +135,7 @@ def test_a_process_that_is_killed_ends_the_other_and_the_run_resumes(tmp_path):
     run_alone(5, tmp_path / "out")
     codes, errors, _ = run_jobs(tmp_path, 2, 40, "SIGKILL")
     assert codes == [75, -signal.SIGKILL]
-    assert "silent" in errors[0] or "is gone" in errors[0]
+    assert "silent" in errors[0] or "is lost" in errors[0]
     assert errors[0].count("start all processes again with resume=True") == 1
     rest, state = run_alone(20, tmp_path / "out")
     assert 5 <= rest.timing.steps <= 10 and state == run_alone(20, tmp_path / "one")[1]
@@ -174,7 +174,7 @@ def test_a_port_that_is_taken_is_refused():
         other.bind(("", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(ValueError, match="its port is not free .*; take another"):
+        with pytest.raises(ValueError, match="its port is not free .*; use another"):
             start._check_port_free(address)
     start._check_port_free(address)
 

@@ -203,7 +203,7 @@ def test_a_film_is_shown_at_its_own_size():
     with av.open(io.BytesIO(base64.b64decode(one.data))) as film:
         stream = film.streams.video[0]
         assert (one.mime, stream.width, stream.height, stream.frames) == ("video/mp4", 30, 20, 3)
-    with pytest.raises(TypeError, match="report.video: caption=3; it must be a text"):
+    with pytest.raises(TypeError, match="report.video: caption=3; it must be a string"):
         report.video(np.zeros((3, 20, 30, 3)), 3)
 
 

@@ -112,7 +112,7 @@ def test_a_damaged_checkpoint_costs_one_chunk(tmp_path):
     run(walk, start(), 30, key=KEY, measure=mean, chunk=10, out=tmp_path)
     newest = max(tmp_path.iterdir())
     newest.write_bytes(newest.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="going back to step-000000000020"):
+    with pytest.warns(UserWarning, match="loading step-000000000020"):
         rest = run(walk, start(), 50, key=KEY, measure=mean, out=tmp_path, resume=True)
     assert rest.timing.steps == 30
     assert same_bits((whole.state, whole.history), (rest.state, rest.history))
@@ -251,7 +251,7 @@ def test_until_ends_a_run_on_the_device(tmp_path):
     assert run(spring.step, REST, 10, until=lambda state: state[0] > 0).timing.steps == 0
     with pytest.raises(TypeError, match="until cannot be traced by JAX .* compare with jax.numpy"):
         run(spring.step, REST, 10, until=lambda state: bool(state[0] > 0))
-    with pytest.raises(TypeError, match=r"until gives float32\[\]; it must be one truth value"):
+    with pytest.raises(TypeError, match=r"until returns float32\[\]; it must be one bool"):
         run(spring.step, REST, 10, until=lambda state: state[0])
 
 
@@ -335,8 +335,11 @@ def test_a_step_that_changes_its_state_is_named():
     [
         (lambda: 0.0, "=a function that cannot be called with 1 arguments; it must take 1"),
         (lambda a, b: a, "=a function that cannot be called with 1 arguments; it must take 1"),
-        (lambda state: "fast", " gives 'fast'; it must give numbers, or arrays of numbers"),
-        (lambda state: {"x": "fast"}, r" gives \['x'\]='fast'; it must give numbers, or arrays"),
+        (lambda state: "fast", " returns 'fast'; it must return numbers, or arrays of numbers"),
+        (
+            lambda state: {"x": "fast"},
+            r" returns \['x'\]='fast'; it must return numbers, or arrays",
+        ),
     ],
 )
 def test_a_function_that_is_no_such_function_is_named(name, wrong, what):
@@ -355,7 +358,7 @@ def test_a_step_with_a_key_takes_two_arguments():
 
 @pytest.mark.parametrize("gives", [None, {"a": True}, (True,), np.array([True])])
 def test_an_end_is_one_truth_value(gives):
-    with pytest.raises(TypeError, match="^run: until gives .*; it must be one truth value"):
+    with pytest.raises(TypeError, match="^run: until returns .*; it must be one bool"):
         run(lambda x: x, np.float32(1), 3, until=lambda x: gives)
 
 
@@ -377,7 +380,7 @@ def test_another_seed_or_an_occupied_folder_is_refused(tmp_path):
         run(walk, start(), 9, key=jax.random.key(1), out=tmp_path, resume=True)
     with pytest.raises(CheckpointError, match="resume=True"):
         run(walk, start(), 9, key=KEY, out=tmp_path)
-    with pytest.raises(ValueError, match="at step 5 already"):
+    with pytest.raises(ValueError, match="already at step 5"):
         run(walk, start(), 3, key=KEY, out=tmp_path, resume=True)
 
 

@@ -31,7 +31,7 @@ def test_another_experiment_is_refused_and_the_difference_named(tmp_path):
             "state": np.full(3, 1e-9, np.float32)
         },
         "another key: key was": {"key": jax.random.key(1)},
-        "a key of another kind": {"key": jax.random.key(0, impl="unsafe_rbg")},
+        "a key of another type": {"key": jax.random.key(0, impl="unsafe_rbg")},
         "another measure": {"measure": jnp.mean},
     }
     rbg = jax.random.key(0, impl="rbg")
@@ -64,7 +64,7 @@ def test_fast_arithmetic_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     run(drift(1.0), START, 5, key=KEY, out=tmp_path)
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math --xla_dump_to=elsewhere")
-    with pytest.raises(CheckpointError, match="xla_cpu_enable_fast_math was not there, is true"):
+    with pytest.raises(CheckpointError, match="xla_cpu_enable_fast_math was missing, is true"):
         run(drift(1.0), START, 9, key=KEY, out=tmp_path, resume=True)
 
 
@@ -76,7 +76,7 @@ def test_a_named_change_is_allowed_and_kept(tmp_path):
     with pytest.raises(CheckpointError, match="start was"):
         run(drift(2.0), steps=9, **given | {"state": np.ones(3, np.float32), "resume": ("by",)})
     with pytest.raises(
-        ValueError, match="resume='buy'; no value is called so; there are key, start"
+        ValueError, match="resume='buy'; no value has this name; there are key, start"
     ):
         run(drift(2.0), steps=9, **given, resume=("buy",))
     with pytest.raises(TypeError, match="resume='by'; it must be True or False, or names"):

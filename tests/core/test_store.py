@@ -78,7 +78,7 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
 
 
 def test_a_folder_in_which_another_process_runs_is_refused_and_free_when_it_ends(tmp_path):
-    message = f"^{tmp_path}: another process runs in it; wait, or give another folder$"
+    message = f"^{tmp_path}: another process uses it; wait, or give another folder$"
     with lock_folder(tmp_path), pytest.raises(CheckpointError, match=message):
         run(jnp.sin, jnp.ones(3), 5, out=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -98,7 +98,7 @@ def test_two_runs_of_one_process_do_not_share_a_folder(tmp_path):
     )
     other.start()
     assert held.wait(10)
-    with pytest.raises(CheckpointError, match="another process runs in it"):
+    with pytest.raises(CheckpointError, match="another process uses it"):
         run(jnp.sin, jnp.ones(3), 5, **given)
     go.set()
     other.join()

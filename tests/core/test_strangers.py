@@ -173,7 +173,7 @@ def test_trusted_modules_give_back_what_they_define(folder):
     [
         ("module", "trusted='module'; it must be a tuple of modules"),
         ((3,), "trusted=(3,); it must be a tuple of modules"),
-        (("no_such",), "trusted='no_such'; it must be a module that is imported; import it first"),
+        (("no_such",), "trusted='no_such'; it must be an imported module; import it first"),
     ],
 )
 def test_what_is_no_module_is_not_trusted(folder, trusted, said):

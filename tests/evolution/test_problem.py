@@ -58,7 +58,7 @@ def test_a_variable_may_have_one_value():
 
 def test_another_number_of_objectives_is_named():
     problem = Problem(box(0.0, 1.0, 2), lambda x: x, 3)
-    with pytest.raises(ValueError, match="returns 2 objectives; the problem says 3"):
+    with pytest.raises(ValueError, match="returns 2 objectives; the problem declares 3"):
         problem.evaluate(jnp.zeros((4, 2)))
 
 

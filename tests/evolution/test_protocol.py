@@ -97,7 +97,7 @@ def test_meshes_that_do_not_divide_a_generation_are_named():
 
 def test_what_is_no_algorithm_is_named():
     for call in (protocol.evolve, protocol.run):
-        with pytest.raises(TypeError, match="str is no algorithm; pass a spec"):
+        with pytest.raises(TypeError, match="str is not an algorithm; pass an instance"):
             call("nsga2", SPHERE, jax.random.key(0), 1)
 
 
@@ -162,7 +162,7 @@ def test_values_of_another_shape_are_named():
     ):
         with pytest.raises((TypeError, ValueError), match=said):
             spec.tell(state, x, f, violation)
-    with pytest.raises(ValueError, match=r"tell: x has shape \[7, 3\]; ask gave \[8, 3\]"):
+    with pytest.raises(ValueError, match=r"tell: x has shape \[7, 3\]; ask returned \[8, 3\]"):
         spec.tell(state, x[:7], x[:7, :2])
 
 

@@ -66,7 +66,7 @@ def test_a_problem_knows_its_objectives_and_constraints():
 
 
 def test_what_is_no_variable_is_named():
-    with pytest.raises(TypeError, match="3.0 is no variable; it must be one of Real, Integer"):
+    with pytest.raises(TypeError, match="3.0 is not a variable; it must be one of Real, Integer"):
         space.dimension({"a": Real(0.0, 1.0), "b": 3.0})
     with pytest.raises(ValueError, match="holds no variable"):
         space.dimension({})
@@ -82,9 +82,9 @@ def test_what_is_no_variable_is_named():
         (Real(float("nan"), 1.0), "^Real: lower=nan; it must be a finite number"),
         (Real(-np.inf, np.inf), "^Real: lower=-inf; it must be a finite number"),
         (Real(-3e38, 3e38), "^Real: .*their distance must be a finite float32"),
-        (Real(0.0, 4.0, logarithmic=True), "^Real: lower=0; it must be above 0 where"),
-        (Real(-1.0, 4.0, logarithmic=True), "^Real: lower=-1; it must be above 0 where"),
-        (Real(1e9, 1e9 + 1), "^Real: lower=1000000000, upper=1000000001; float32 has no"),
+        (Real(0.0, 4.0, logarithmic=True), "^Real: lower=0; it must be above 0 for a"),
+        (Real(-1.0, 4.0, logarithmic=True), "^Real: lower=-1; it must be above 0 for a"),
+        (Real(1e9, 1e9 + 1), "^Real: lower=1000000000, upper=1000000001; float32 cannot"),
         (Real([0, 0], [1, 1, 1]), r"^Real: lower has shape \[2\], upper \[3\]; they must have one"),
         (Real(np.zeros(2), 1.0, (3,)), r"upper \[\]; they must have the shape \[3\], or a number"),
         (Real(0.0, 1.0, 3), "^Real: shape=3; it must be a tuple"),

@@ -240,7 +240,7 @@ def test_what_is_no_objective_is_named():
             stochastic(Wrong((x, None, ()))),
             r"objective: f has shape \[4, 2\]; it must be a scalar or",
         ),
-        (stochastic(Noisy(), 1), "the objective returns 2 objectives; the problem says 1"),
+        (stochastic(Noisy(), 1), "the objective returns 2 objectives; the problem declares 1"),
         (
             stochastic(NoisyFunction(lambda x, key: x if x[0] > 0 else -x)),
             "objective: JAX cannot trace it",
@@ -250,7 +250,7 @@ def test_what_is_no_objective_is_named():
             protocol.search(SNES(4), made, KEY, 2)
     with pytest.raises(TypeError, match="run: NoisyProblem.objective is a function; it must be an"):
         protocol.run(SNES(4), stochastic(lambda x, key: x), KEY, 2)
-    with pytest.raises(ValueError, match="at_once=5 with a function; it must be None but for"):
+    with pytest.raises(ValueError, match="at_once=5 with a function; it must be None except for"):
         minimize(jnp.sum, Real(jnp.zeros(2), 1.0), 100, at_once=5)
     with pytest.raises(ValueError, match="at_once"):
         protocol.run(SNES(4), stochastic(Noisy(), 2, at_once=0), KEY, 2)

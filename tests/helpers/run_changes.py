@@ -34,7 +34,7 @@ def value_changes(*rows: tuple[str, Any, str]) -> list[Change]:
 
 KEYS = value_changes(
     ("seed", 1, "with another key: key was key<threefry2x32> uint32[2] "),
-    ("impl", "rbg", "with a key of another kind: key was key<threefry2x32> uint32[2] "),
+    ("impl", "rbg", "with a key of another type: key was key<threefry2x32> uint32[2] "),
 )
 _RUN = value_changes(
     ("rate", 0.2, "rate was 0.1, is 0.2"),
@@ -51,7 +51,7 @@ _RUN = value_changes(
     ("n", 1, "start['n'] was 0 (int32), is 1 (int32)"),
     ("dtype", "float64", "start['x'] was float32[3] 0.1 0.2 0.3, is float64[3] 0.1 0.2 0.3"),
     ("dtype", "float16", "start['x'] was float32[3] 0.1 0.2 0.3, is float16[3] "),
-    ("more", {"m": jnp.ones(2)}, "start['m'] was not there, is float32[2] 1.0 1.0"),
+    ("more", {"m": jnp.ones(2)}, "start['m'] was missing, is float32[2] 1.0 1.0"),
     ("measure", False, "measure was made.<locals>.loss, code"),
 )
 _SEARCH = value_changes(
@@ -73,7 +73,7 @@ _SPACE = value_changes(
     ("variable", "integer", "space.a was Real, is Integer"),
     ("variable", "array", "space.a.lower was 0.1 (float32), is float32[2] 0.1 0.1"),
     ("side", 2.0, "space.b.upper was 1.0 (float32), is 2.0 (float32)"),
-    ("more", {"c": Real(0.0, 1.0)}, "space.c was not there, is Real"),
+    ("more", {"c": Real(0.0, 1.0)}, "space.c was missing, is Real"),
     ("list", True, "space"),
 )
 _BOX = value_changes(

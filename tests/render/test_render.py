@@ -278,8 +278,8 @@ def test_bad_input_gets_a_sentence(monkeypatch):
             {"angle": 40.0},
             "nearest_ball: Camera.angle=40; it must be a finite number above 0 and below",
         ),
-        ({"target": (0.0, 0.0, 1.0)}, "eye and target must be apart"),  # it was an image of nan
-        ({"up": (0.0, 0.0, 2.0)}, "up must not point along the sight"),
+        ({"target": (0.0, 0.0, 1.0)}, "eye and target must differ"),  # it was an image of nan
+        ({"up": (0.0, 0.0, 2.0)}, "up must not be parallel to the line"),
         ({"eye": (0.0, 1.0)}, r"nearest_ball: Camera.eye has shape \[2\]; it must be \[3\]"),
     ):
         with pytest.raises(ValueError, match=words):

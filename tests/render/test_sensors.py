@@ -272,7 +272,7 @@ def test_what_is_picked_and_shaded():
     [
         (lambda b: Boxes(b.centre[:, :2], b.half, b.turn), "Boxes.centre has shape"),
         (lambda b: Boxes(b.centre, b.half.at[0, 0].set(jnp.nan), b.turn), "Boxes.half=nan"),
-        (lambda b: Boxes(b.centre, b.half, b.turn[:3]), "each field must have as many"),
+        (lambda b: Boxes(b.centre, b.half, b.turn[:3]), "all fields must have the same number"),
         (lambda b: Boxes(b.centre[:0], b.half[:0], b.turn[:0]), "half size -1"),
     ],
 )

@@ -112,7 +112,7 @@ def _run_writer(out: Path) -> int:
     try:
         return run_forms.resume_form("run", out)
     except CheckpointError as error:
-        return 2 if "another process runs in it" in str(error) else 1
+        return 2 if "another process uses it" in str(error) else 1
 
 
 @contextlib.contextmanager

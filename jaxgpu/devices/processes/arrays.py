@@ -81,7 +81,7 @@ def named_sharding(array: Array) -> NamedSharding:
     """
     if not isinstance(array.sharding, NamedSharding):
         raise TypeError(
-            f"run: an array of shape {list(array.shape)} in several processes is on no mesh; place "
-            "it by mesh.shard or mesh.replicate"
+            f"run: an array of shape {list(array.shape)} in several processes is not on a mesh; "
+            "place it by mesh.shard or mesh.replicate"
         )
     return array.sharding

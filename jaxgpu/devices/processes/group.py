@@ -92,7 +92,7 @@ class Group:
                     raise ValueError(
                         f"run: {what} is {str(other.get(what))[:40]} in process {number} and "
                         f"{str(value)[:40]} in process {self.members[0]}; start the same program "
-                        "with the same numbers in every process"
+                        "with the same values in every process"
                     )
 
 
@@ -118,7 +118,7 @@ def sharding_group(tree: Any) -> Group:
     if number not in members:
         raise ValueError(
             f"run: process {number} holds no part of a state on the devices of processes "
-            f"{', '.join(map(str, members))}; take a mesh of all devices, mesh.make_mesh()"
+            f"{', '.join(map(str, members))}; use a mesh of all devices, mesh.make_mesh()"
         )
     return Group(tuple(members), number)
 

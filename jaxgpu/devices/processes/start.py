@@ -73,8 +73,8 @@ def distributed(
         )
     except ValueError as error:
         raise ValueError(
-            f"distributed: no launcher tells where the processes are ({error}); give address=, "
-            "count= and number="
+            f"distributed: no launcher gives the addresses of the processes ({error}); give "
+            "address=, count= and number="
         ) from None
     finally:
         clock.cancel()
@@ -109,14 +109,14 @@ def _check_arguments(address: Any, count: Any, number: Any) -> None:
 
 def _check_not_started() -> None:
     if jax.distributed.is_initialized():
-        raise RuntimeError("distributed: the processes are joined already; call it once")
+        raise RuntimeError("distributed: the processes are already connected; call it once")
     # JAX raises an error by itself, but with a long message
     from jax._src import xla_bridge
 
     if xla_bridge.backends_are_initialized():
         raise RuntimeError(
-            "distributed: JAX has started its devices already; call it first, before any array is "
-            "made and before jax.devices()"
+            "distributed: JAX has already initialized its devices; call it first, before any array "
+            "is created and before jax.devices()"
         )
 
 
@@ -128,12 +128,12 @@ def _check_port_free(address: str) -> None:
             probe.bind(("", int(address.rpartition(":")[2])))
         except OSError as error:
             raise ValueError(
-                f"distributed: address={address!r}; its port is not free ({error.strerror}); take "
-                "another, in all processes"
+                f"distributed: address={address!r}; its port is not free ({error.strerror}); use "
+                "another in all processes"
             ) from None
 
 
 def _exit_on_timeout(wait: float) -> None:
-    text = f"jaxgpu: not all processes came within {wait:g} s; start all of them, at one address"
+    text = f"jaxgpu: not all processes connected within {wait:g} s; start all with one address"
     print(text, file=sys.stderr, flush=True)
     os._exit(EXIT_CODE)

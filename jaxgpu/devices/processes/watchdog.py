@@ -60,7 +60,7 @@ class Watchdog:
         if self._group.alone:
             return
         if isinstance(error, jax.errors.JaxRuntimeError) and _is_connection_error(error):
-            self._exit_process("another process, or the way to it, is gone")
+            self._exit_process("another process, or the connection to it, is lost")
         self._offset_from_box.set()
         self._thread.join()
         end = "left" if error is None else f"failed {' '.join(f'{kind.__name__}: {error}'.split())}"
@@ -70,7 +70,7 @@ class Watchdog:
         try:
             self._exchange_heartbeats()
         except jax.errors.JaxRuntimeError:
-            self._exit_process("process 0 is gone")
+            self._exit_process("process 0 is lost")
 
     def _exchange_heartbeats(self) -> None:
         """Send and check heartbeats until the run is over in this process."""

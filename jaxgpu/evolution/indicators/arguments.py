@@ -36,8 +36,8 @@ def _check_values(name: str, nan: bool, a: Array) -> None:
     if bad.any():
         at = np.argwhere(bad)[0].tolist()
         raise ValueError(
-            f"{name}={seen[tuple(at)]:g} at {at}; it must be a number, or inf of a point without a "
-            "value: leave such points out"
+            f"{name}={seen[tuple(at)]:g} at {at}; it must be a number, or inf for a point without "
+            "a value; leave others out"
         )
 
 

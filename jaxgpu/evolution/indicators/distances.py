@@ -99,7 +99,7 @@ def spacing(f: Array) -> Array:
     f = check_points("spacing: f", f, nan=True)
     n = f.shape[0]
     if n < 2:
-        raise ValueError("spacing: one point; it must be two or more")
+        raise ValueError("spacing: f has one point; it must have two or more")
     f = jnp.where(jnp.isnan(f), jnp.inf, f)
 
     def nearest_distance(i: Array) -> Array:

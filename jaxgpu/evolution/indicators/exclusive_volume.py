@@ -45,7 +45,7 @@ def contributions(f: Array, reference: Array, neighbours: int = 64) -> Array:
     f = check_points("contributions: f", f)
     n, m = f.shape
     if not 2 <= m <= 4:
-        raise ValueError(f"contributions: {m} objectives; exact for 2 to 4, or hypervolume_by_rays")
+        raise ValueError(f"contributions: {m} objectives; must be 2 to 4; use hypervolume_by_rays")
     reference = check_vector("contributions: reference", reference, f)
     refuse("contributions: neighbours", neighbours, Range(least=1, whole=True, one=True))
     inside = jnp.all(f < reference[None], axis=1, keepdims=True)

@@ -49,7 +49,7 @@ def hypervolume(f: Array, reference: Array) -> Array:
     f = check_points("hypervolume: f", f)
     m = f.shape[1]
     if not 1 <= m <= 5:
-        raise ValueError(f"hypervolume: {m} objectives; exact for 1 to 5, else hypervolume_by_rays")
+        raise ValueError(f"hypervolume: {m} objectives; it must be 1 to 5; use hypervolume_by_rays")
     reference = check_vector("hypervolume: reference", reference, f)
     inside = jnp.all(f < reference[None], axis=1, keepdims=True)
     return _volume(jnp.where(inside, f, reference[None]), reference)

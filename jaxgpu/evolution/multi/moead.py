@@ -63,7 +63,7 @@ class MOEAD(Algorithm["State"]):
         h, m = self.ref_dirs.w.shape
         if self.n_neighbors > h:
             raise ValueError(
-                f"MOEAD: n_neighbors={self.n_neighbors}; it must be from 2 to {h}, the directions"
+                f"MOEAD: n_neighbors={self.n_neighbors}; it must be 2 to {h}, the direction count"
             )
         members = sample(key, problem, h)
         return State(

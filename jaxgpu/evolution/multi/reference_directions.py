@@ -41,7 +41,7 @@ class ReferenceDirections:
         if w.ndim != 2 or w.shape[1] != objectives:
             raise ValueError(
                 f"{name}: ref_dirs of {w.shape[-1]} objectives; the problem has {objectives}; make "
-                "as many"
+                "them for as many"
             )
 
 
@@ -65,7 +65,7 @@ def das_dennis(objectives: int, *n_partitions: int) -> ReferenceDirections:
     for p in n_partitions:  # the memory of temporary tuples of Python integers
         count = math.lgamma(objectives + p) - math.lgamma(p + 1) - math.lgamma(objectives)
         need = int(math.exp(min(count, 80.0))) * (100 + 60 * objectives)
-        memory.check_size("das_dennis", min(need, 2**63 - 1), "partition less")
+        memory.check_size("das_dennis", min(need, 2**63 - 1), "use fewer partitions")
     layers = len(n_partitions)
     parts = [
         1 / objectives + (1 - i / layers) * (_simplex(objectives, p) / p - 1 / objectives)

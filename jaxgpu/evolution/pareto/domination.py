@@ -53,7 +53,7 @@ def ranks(f: Array, violation: Array | None = None, stop: int | None = None) -> 
         return _unconstrained_ranks(jnp.where(broken[:, None], jnp.inf, f), stop)
     violation = as_floats("ranks: violation", violation)
     if violation.shape != (n,):
-        raise ValueError(f"ranks: violation has shape {violation.shape}; f needs one of {(n,)}")
+        raise ValueError(f"ranks: violation has shape {violation.shape}; it must be {(n,)}")
     violation = jnp.where(broken | jnp.isnan(violation), jnp.inf, violation)
     feasible = violation <= 0
     rank = _unconstrained_ranks(jnp.where(feasible[:, None], f, jnp.inf), stop)
@@ -94,7 +94,7 @@ def dominates(a: Array, b: Array) -> Array:
     fits = all(m == n or 1 in (m, n) for m, n in pairs)
     if not fits or not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
         raise ValueError(
-            f"dominates: a has shape {list(a.shape)}, b {list(b.shape)}; both must be "
-            "[..., objectives], with axes before that go together"
+            f"dominates: a has shape {list(a.shape)}, b {list(b.shape)}; both must be [..., "
+            "objectives], with leading axes that broadcast"
         )
     return jnp.all(a <= b, axis=-1) & jnp.any(a < b, axis=-1)

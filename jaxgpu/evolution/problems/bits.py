@@ -135,8 +135,8 @@ def mnk(instance: Landscape) -> Problem:
     m, n, k = np.shape(instance.partners)
     if np.shape(instance.table) != (m, n, 2 ** (k + 1)) or np.any(instance.partners >= n):
         raise ValueError(
-            f"mnk: partners of shape {[m, n, k]}, table {list(np.shape(instance.table))}; they "
-            f"must be numbers below {n}, and {[m, n, 2 ** (k + 1)]}"
+            f"mnk: partners of shape {[m, n, k]}, table {list(np.shape(instance.table))}; partners "
+            f"must be below {n}, and table of shape {[m, n, 2 ** (k + 1)]}"
         )
 
     def function(x: Array) -> Array:

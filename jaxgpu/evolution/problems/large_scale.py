@@ -46,8 +46,8 @@ def lsmop(number: int, objectives: int = 3, variables: int | None = None) -> Pro
     sizes = group_sizes(m, d)
     if min(sizes) < 2:
         raise ValueError(
-            f"lsmop: variables={d} for {m} objectives; the smallest of the groups then has parts "
-            f"of {min(sizes)} variables and needs 2, so give more"
+            f"lsmop: variables={d} for {m} objectives; the smallest group then has subgroups of "
+            f"{min(sizes)} variables; it needs 2; give more"
         )
     share = np.arange(m, d + 1) / d
     link = 1 + (share if number <= 4 else np.cos(np.pi / 2 * share))

@@ -40,7 +40,7 @@ def check_single(spec: Any, key: Array, problem: Problem) -> Problem:
     if problem.objectives != 1:
         raise ValueError(
             f"{type(spec).__name__}: the problem has {problem.objectives} objectives; it must have "
-            "1, or take an algorithm of `multi`"
+            "1; for more use an algorithm of `multi`"
         )
     return problem
 

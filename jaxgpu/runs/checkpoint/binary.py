@@ -75,11 +75,11 @@ def dtype_of(kind: str) -> np.dtype:
     (dtype(bfloat16), dtype('uint32'))
     >>> dtype_of("object")
     Traceback (most recent call last):
-    ValueError: kind='object'; it must be a type of numbers
+    ValueError: kind='object'; it must be a numeric type
     """
     name = "uint32" if kind.startswith("key<") else kind
     if name not in DTYPES:
-        raise ValueError(f"kind={kind!r:.40}; it must be a type of numbers")
+        raise ValueError(f"kind={kind!r:.40}; it must be a numeric type")
     return DTYPES[name]
 
 
@@ -93,7 +93,7 @@ def layout(kind: str, shape: Any) -> tuple[np.dtype, tuple[int, ...], int]:
     (dtype('float32'), (2, 3), 24)
     """
     if not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"shape={shape!r:.40}; it must be whole numbers from 0 on")
+        raise ValueError(f"shape={shape!r:.40}; it must be whole numbers of at least 0")
     dtype = dtype_of(kind)
     return dtype, tuple(shape), math.prod(shape) * dtype.itemsize
 

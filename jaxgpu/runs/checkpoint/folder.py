@@ -91,7 +91,7 @@ def refuse_renamed(path: Path, meta: dict[str, Any]) -> None:
         CheckpointError: it was renamed.
     """
     if meta.get("step") != step_of(path):
-        raise CheckpointError(f"{path}: holds step {meta.get('step')}; give it its name again")
+        raise CheckpointError(f"{path}: holds step {meta.get('step')}; restore its original name")
 
 
 def drop_older(directory: Path, newest: Path, keep: int) -> None:

@@ -79,6 +79,6 @@ class Members:
             or info.flag_bits & 1
             for info in infos
         ):
-            raise ValueError("has members that are compressed; jaxgpu stores them as they are")
+            raise ValueError("has members that are compressed; jaxgpu stores them uncompressed")
         if sum(info.file_size for info in infos) > self.size:
             raise ValueError("has members that are larger than the file")

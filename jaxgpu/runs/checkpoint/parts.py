@@ -94,7 +94,7 @@ def open_parts(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
     for rank, seal in enumerate(manifest["parts"]):
         path = folder / _part_name(rank)
         if rank % len(group.members) == group.rank and sealed_files.seal_of(path) != seal:
-            raise CheckpointError(f"{path}: of another checkpoint than its manifest; use another")
+            raise CheckpointError(f"{path}: belongs to another checkpoint; use another")
         if not path.is_file():
             raise CheckpointError(f"{path}: no such part; use another checkpoint")
         with sealed_files.open_sealed(path, _PART) as (header, members):
@@ -102,7 +102,7 @@ def open_parts(folder: Path, group: Group) -> tuple[dict[str, Any], Any]:
                 sizes = [stop - start for start, stop in box]
                 _, _, size = binary.layout(manifest["leaves"][number][1], sizes)
                 if size > members.size:  # claimed by the header, but not in the file
-                    raise CheckpointError(f"{path}: holds less than its boxes; use another")
+                    raise CheckpointError(f"{path}: holds fewer values than its boxes; use another")
                 boxes[number][path].append((i, box))
     return manifest, partial(_read_box, folder, manifest["leaves"], boxes)
 
@@ -116,7 +116,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     except (ValueError, LookupError, AttributeError, TypeError):
         digest = manifest = None
     if manifest is None or digest != _manifest_digest(manifest):
-        raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
+        raise CheckpointError(f"{path}: damaged or not a jaxgpu checkpoint; use another")
     sealed_files.refuse_foreign(path, manifest, _FORMAT)
     return manifest
 

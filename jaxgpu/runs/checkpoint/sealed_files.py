@@ -82,7 +82,7 @@ def refuse_foreign(path: Path, header: dict[str, Any], kind: str) -> None:
     """Raise if the header is of another format, or of another version of it."""
     if header.get("format") != kind or header["version"] != VERSION:
         raise CheckpointError(
-            f"{path}: format {header.get('format')} {header.get('version')}, this is "
+            f"{path}: format {header.get('format')} {header.get('version')}, this version reads "
             f"{kind} {VERSION}; read it with the jaxgpu that wrote it, {header.get('jaxgpu')}"
         )
 
@@ -100,7 +100,7 @@ def convert_errors(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # seek before the start
             raise
         raise CheckpointError(
-            f"{path}: sealed, but not as this version writes it ({error!r}); use another"
+            f"{path}: its checksum is valid, its content is not ({error!r}); use another"
         ) from error
 
 
@@ -110,7 +110,7 @@ def jsonable(meta: Any) -> dict[str, Any]:
     try:
         untrusted_data.parse(f"[[{json.dumps(meta)}]]")  # nested as deeply as in a header
     except (TypeError, ValueError, RecursionError) as error:
-        fault = f"what JSON cannot hold ({error})"
+        fault = f"a value that JSON cannot store ({error})"
     if fault:
         raise TypeError(f"checkpoint.save: meta={fault}; it must be a dictionary of plain values")
     return meta
@@ -138,7 +138,7 @@ def seal_of(path: Path) -> str:
     end = path.stat().st_size - _DIGEST_LENGTH
     with open(path, "rb") as file:
         if end <= 0 or (digest := _hash_file(file, end)) != file.read():
-            raise CheckpointError(f"{path}: torn, altered or not a jaxgpu checkpoint; use another")
+            raise CheckpointError(f"{path}: damaged or not a jaxgpu checkpoint; use another")
         return digest.decode()
 
 

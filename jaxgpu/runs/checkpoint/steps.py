@@ -124,7 +124,7 @@ def load_last(
     ranges.refuse("checkpoint.load_last: step", step, dataclasses.replace(_STEP, none=True))
     names, fault = _list_names(directory, step)
     if group.any_process("load", bool(fault)):
-        raise CheckpointError(fault or f"{directory}: another process sees other files in it")
+        raise CheckpointError(fault or f"{directory}: another process sees different files in it")
     refused = []
     for name in group.broadcast("load", names):
         found, fault = None, ""
@@ -138,7 +138,7 @@ def load_last(
             refused.append(faults[0])
             continue
         for reason in refused if group.first else ():
-            warnings.warn(f"{reason}; going back to {name}", stacklevel=2)
+            warnings.warn(f"{reason}; loading {name} instead", stacklevel=2)
         return found
     if refused:
         raise CheckpointError("; ".join(refused))

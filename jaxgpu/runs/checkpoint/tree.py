@@ -43,7 +43,7 @@ def save(path: str | Path, tree: Any, meta: Meta | None = None) -> None:
         if not binary.is_kept(leaf):
             kind = binary.kind_of(leaf)
             raise TypeError(
-                f"checkpoint.save: tree{name} of type {kind}; it must be of a type that JAX has"
+                f"checkpoint.save: tree{name} of type {kind}; it must be a type that JAX supports"
             )
     arrays = [np.asarray(binary.numbers_of(leaf)) for _, leaf in leaves]
     header = sealed_files.stamp(FORMAT) | {

@@ -92,9 +92,9 @@ def refuse_same(out: Any, branch: Branch) -> None:
 
     >>> refuse_same("a/../old", Branch("old", 5))
     Traceback (most recent call last):
-    ValueError: run: out=a/../old; it must be another folder than that of the branch; give a new...
+    ValueError: run: out=a/../old; it must differ from the folder of the branch; give a new...
     """
     if out is not None and Path(out).resolve() == Path(branch.folder).resolve():
         raise ValueError(
-            f"run: out={out}; it must be another folder than that of the branch; give a new one"
+            f"run: out={out}; it must differ from the folder of the branch; give a new one"
         )

@@ -55,7 +55,7 @@ def check(name: str, trusted: Any) -> tuple[str, ...]:
     for module in names:
         if module not in sys.modules:
             raise ValueError(
-                f"{name}: trusted={module!r}; it must be a module that is imported; import it first"
+                f"{name}: trusted={module!r}; it must be an imported module; import it first"
             )
     return tuple(names)
 

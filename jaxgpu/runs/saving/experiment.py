@@ -109,7 +109,7 @@ def read(out: Path, digest: str) -> Experiment:
             ]
         found = Experiment(header["experiment"], arrays)
         if found.digest != digest:
-            raise CheckpointError(f"{path}: of another experiment than its name; use another")
+            raise CheckpointError(f"{path}: belongs to another experiment; use another folder")
         return found
 
 
@@ -130,7 +130,7 @@ def differences(was: Experiment, now: Experiment) -> dict[str, str]:
     method = [at for at, _ in now.header["step"]["carried"]] == ["self"]
     has_changed_parent = lambda name: any(whole in other for whole in _parent_names(name, method))
     return {
-        name: f"was {old.get(name, 'not there')}, is {new.get(name, 'not there')}"
+        name: f"was {old.get(name, 'missing')}, is {new.get(name, 'missing')}"
         for name in sorted(other, key=_sort_key)
         if name not in alone or not has_changed_parent(name)
     }

@@ -59,11 +59,11 @@ class Guard:
         """Describe when it happened, and from which checkpoint the run can be resumed."""
         out = self.store.out
         if begin < 0 and end == 0:
-            return "at the start; give one that is"
+            return "at the start; give a finite one"
         if begin < 0:
-            return f"at step {end} in {out}; remove that checkpoint to go on from the one before"
+            return f"at step {end} in {out}; remove that checkpoint to resume from the one before"
         when = f"at step {end}" if end == begin + 1 else f"in steps {begin + 1} to {end}"
-        finer = "" if end == begin + 1 else "; chunk=1 tells the step"
+        finer = "" if end == begin + 1 else "; chunk=1 finds the step"
         if out is None or begin == 0:
             return f"{when}; nothing was saved{finer}"
         return f"{when}; the last good checkpoint is of step {begin} in {out}{finer}"

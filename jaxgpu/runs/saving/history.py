@@ -225,11 +225,11 @@ def verify(out: Path, at: Segment) -> Checksum:
                 end = segment
                 if seals.segment_at(end.rows) != end:
                     raise CheckpointError(
-                        f"{file.parent}: the first {end.rows} rows are not those that were "
-                        "sealed; use another folder"
+                        f"{file.parent}: the first {end.rows} rows do not match their checksum; "
+                        "use another folder"
                     )
         if end != at:
-            raise CheckpointError(f"{file}: has no line of {at.rows} rows; use another folder")
+            raise CheckpointError(f"{file}: has no line for {at.rows} rows; use another folder")
         return seals
 
 
@@ -307,7 +307,7 @@ def stored_arrays(out: str | Path, rows: int | None = None) -> list[tuple[str, s
     with sealed_files.convert_errors(file):
         head = untrusted_data.parse(_read_header(file))
         if head["format"] != FORMAT or head["version"] != VERSION:
-            raise CheckpointError(f"{file}: of another version; read it with jaxgpu that wrote it")
+            raise CheckpointError(f"{file}: another version; read it with the jaxgpu that wrote it")
         there = count_rows(out)
         if rows is not None and rows > there:
             raise CheckpointError(f"{file}: has {there} rows, not {rows}; use another folder")
@@ -340,7 +340,7 @@ def _read_header(file: Path) -> str:
     with open_file(file) as lines:
         line = lines.readline()
     if not line:
-        raise CheckpointError(f"{file}: does not say what its rows are; use another folder")
+        raise CheckpointError(f"{file}: does not describe its rows; use another folder")
     return line.rstrip("\n")
 
 

@@ -29,7 +29,7 @@ class Missing:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             f"{self.name} was not loaded; import the module that defines it, and pass "
-            "trusted=(module,) if the file is from somebody whom you trust"
+            "trusted=(module,) if you trust the file"
         )
 
 

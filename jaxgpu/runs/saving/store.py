@@ -29,7 +29,7 @@ from .kept_steps import Keep, KeptSteps, WallTime
 # entries that must be equal in the same experiment, and phrases for a difference
 _DIFFERENCE_PHRASES = {
     "key": "another key",
-    "generator": "a key of another kind",
+    "generator": "a key of another type",
     "program": "another step",
     "start": "another start",
     "measure": "another measure",
@@ -48,7 +48,7 @@ _MACHINE_FIELDS = (
 )
 _NEWEST = 2  # newest checkpoints that remain under any rule
 _MAX_NAMED = 3  # differences that a message lists
-_UNKNOWN_DIFFERENCE = "was another, of which no value tells the difference"
+_UNKNOWN_DIFFERENCE = "differs, but no value shows how"
 
 
 class Store:
@@ -131,7 +131,7 @@ class Store:
         unfinished = begun and not history.has_journal(self.out)
         if self.group.any_process("load", bool(steps) and not unfinished):
             raise checkpoint.CheckpointError(
-                f"{self.out}: holds a run already; go on with resume=True, or give another folder"
+                f"{self.out}: holds a run already; give resume=True, or give another folder"
             )
 
     def name_experiment(
@@ -184,7 +184,7 @@ class Store:
             states = (3 if fresh else 1) + self.kept.count(done, done + steps)
             files.check_space(self.out, need + states * memory.size(state))
         else:
-            advice = "take fewer, measure less, or give out=, where it lies on the disk"
+            advice = "take fewer steps, measure less, or give out= to store it on disk"
             memory.check_size(f"run: a history of {steps} steps", need, advice)
 
     def start(self, row: Any) -> None:
@@ -285,7 +285,7 @@ class Store:
             ):
                 few = ", ".join(list(names)[:8])
                 raise ValueError(
-                    f"run: {self._resume}={word!r}; no value is called so; there are {few}"
+                    f"run: {self._resume}={word!r}; no value has this name; there are {few}"
                 )
 
     def _find_changes(self, meta: dict[str, Any], allow: tuple[str, ...]) -> list[str]:

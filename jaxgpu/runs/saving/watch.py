@@ -38,10 +38,10 @@ def plot_runs(folder: str | Path) -> str:
     folder = arguments.path("watch: folder", folder)
     found = sorted(folder.glob(f"**/{history.FOLDER}/{history.JOURNAL}"))
     if not found:
-        raise CheckpointError(f"{folder}: there is no run in it; give the folder of one, or wait")
+        raise CheckpointError(f"{folder}: there is no run in it; give the folder of a run, or wait")
     lines = [printable(line) for journal in found for line in _plot_run(journal)]
     if not lines:
-        raise CheckpointError(f"{folder}: its runs were removed; give the folder of another")
+        raise CheckpointError(f"{folder}: its runs were removed; give another folder")
     return "\n".join(lines)
 
 

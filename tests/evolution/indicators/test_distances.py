@@ -65,7 +65,7 @@ def test_spacing_by_definition(x64):
     spacing = jax.jit(indicators.spacing)
     np.testing.assert_allclose(spacing(f), d.min(1).std(ddof=1))
     assert spacing(np.eye(2)) == 0
-    with pytest.raises(ValueError, match="spacing: one point; it must be two or more"):
+    with pytest.raises(ValueError, match="spacing: f has one point; it must have two or more"):
         indicators.spacing(jnp.ones((1, 2)))
 
 

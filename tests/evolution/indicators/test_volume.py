@@ -114,7 +114,7 @@ def test_conforms():
 
 
 def test_too_many_objectives_are_named():
-    with pytest.raises(ValueError, match="6 objectives; exact for 1 to 5"):
+    with pytest.raises(ValueError, match="6 objectives; it must be 1 to 5"):
         hypervolume(jnp.zeros((3, 6)), jnp.ones(6))
     with pytest.raises(ValueError, match="reference has shape"):
         hypervolume(jnp.zeros((3, 2)), jnp.ones(3))

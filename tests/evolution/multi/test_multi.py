@@ -377,7 +377,7 @@ def test_bad_specs_are_named():
         SPECS["nsga3"].init(jax.random.key(0), dtlz.dtlz2(2))
     with pytest.raises(ValueError, match="decomposition='boundary'"):
         multi.MOEAD(REF_DIRS, 8, "boundary")
-    with pytest.raises(TypeError, match="no algorithm; pass a spec"):
+    with pytest.raises(TypeError, match="not an algorithm; pass an instance"):
         protocol.evolve("nsga2", dtlz.dtlz2(2), jax.random.key(0), 1)
 
 

@@ -90,5 +90,5 @@ def test_default_sets_have_directions_inside(m):
 
 
 def test_more_directions_than_memory_holds_are_refused_by_name():
-    with pytest.raises(MemoryError, match="das_dennis: needs .* partition less"):
+    with pytest.raises(MemoryError, match="das_dennis: needs .* use fewer partitions"):
         das_dennis(1000, 1000)

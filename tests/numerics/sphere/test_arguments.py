@@ -237,7 +237,7 @@ def test_mixtures_that_are_none():
         (Mixture(2 * x[:2], good.concentrations, two), "mean_directions has lengths? "),
         (Mixture(x[:2], np.float32([3, -1]), two), "concentrations=-1 at .1."),
         (Mixture(x[:2], np.float32([3, np.nan]), two), "concentrations=nan at .1."),
-        (Mixture(x[:2], good.concentrations, np.zeros(2)), "shares that sum to 2; "),
+        (Mixture(x[:2], good.concentrations, np.zeros(2)), "the sum of exp.log_weights. is 2; "),
         (Mixture(x, good.concentrations, two), r"mean_directions \[24, 24\], conc"),
     ]:
         for f in (wrong.joint, wrong.log_prob, wrong.responsibilities):
