@@ -39,8 +39,8 @@ def render_frames(env: Any, states: Any, camera: Camera, **options: Any) -> np.n
     """
     if not callable(getattr(env, "scene", None)):
         raise TypeError(
-            f"render_frames: {type(env).__name__} has no method `scene`; it must give what is "
-            "there at a state; write one that returns render.Capsules"
+            f"render_frames: {type(env).__name__} has no method `scene`; write one that returns "
+            "the render.Capsules of a state"
         )
 
     def draw(state: Any) -> Array:
@@ -51,7 +51,7 @@ def render_frames(env: Any, states: Any, camera: Camera, **options: Any) -> np.n
         found = " and ".join(str(list(n)) for n in sorted(lengths)) or "no arrays"
         raise ValueError(
             f"render_frames: states begins with {found}; all of its arrays must be [T, ...], T of "
-            "1 or more; make one state a row by x[None]"
+            "1 or more; turn one state into a batch by x[None]"
         )
     ((count,),) = lengths
     size = min(count, _FRAMES) if precision.platform() == "cpu" else count

@@ -46,8 +46,8 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
     space = env.action_space
     if not isinstance(space, Discrete) and not (isinstance(space, Box) and len(space.shape) == 1):
         raise TypeError(
-            f"{name}: an action of {kind} is of {space}; it must be rl.Discrete(n) or an rl.Box of "
-            "shape (n,)"
+            f"{name}: the action space of {kind} is {space}; it must be rl.Discrete(n) or an "
+            "rl.Box of shape (n,)"
         )
     action = jax.eval_shape(space.sample, key)
     step = jax.eval_shape(env.step, state, action, key)
@@ -56,7 +56,7 @@ def check_learner(name: str, learner: Any, env: Any) -> None:
     if np.shape(reward):
         raise TypeError(
             f"{name}: a reward of {kind} has shape {list(reward.shape)}; it must be one number; "
-            "add its parts up, each by its weight"
+            "sum its weighted parts"
         )
 
 
@@ -77,19 +77,19 @@ def _check_observation(name: str, learner: Any, env: Any, observation: Any) -> N
             f"has shape {seen['']}" if list(seen) == [""] else f"is a {type(observation).__name__}"
         )
         raise TypeError(
-            f"{name} {found}; it must be one vector; join its parts by jnp.concatenate, of an "
-            "image its pixels by x.ravel()"
+            f"{name} {found}; it must be one vector; join its parts by jnp.concatenate, and "
+            "flatten an image by x.ravel()"
         )
     for at, shape in seen.items():
         if len(shape) not in (1, 3):
             raise TypeError(
                 f"{name} has shape {shape}{f' at {at}' if at else ''}; it must be a vector [N] or "
-                "an image [H, W, C]; give it another shape by x.reshape"
+                "an image [H, W, C]; reshape it by x.reshape"
             )
         if len(shape) == 3 and learner.network is None:
             raise TypeError(
-                f"{name} has shape {shape}{f' at {at}' if at else ''}, that of an image; it must "
-                "be a vector without a network; give the learner one by network=rl.CNN()"
+                f"{name} has shape {shape}{f' at {at}' if at else ''}, that of an image; without a "
+                "network it must be a vector; give the learner network=rl.CNN()"
             )
     told = jax.tree.leaves_with_path(env.observation_space, is_leaf=lambda x: hasattr(x, "shape"))
     said = {keystr(at): list(x.shape) for at, x in told if isinstance(x, Box)}
@@ -117,17 +117,17 @@ def _check_step(name: str, step: Any) -> None:
     """
     if not isinstance(step, Step):
         raise TypeError(
-            f"{name} gives a {type(step).__name__}; it must give rl.Step(state, observation, "
+            f"{name} returns a {type(step).__name__}; it must return rl.Step(state, observation, "
             "reward, terminated, truncated, info)"
         )
     for end in ("terminated", "truncated"):
         dtype = getattr(step, end).dtype
         if not np.issubdtype(dtype, np.bool_):
-            raise TypeError(f"{name} gives {end} of type {dtype}; it must be bool; compare numbers")
+            raise TypeError(f"{name} returns {end} of {dtype}; it must be bool; compare numbers")
     if not isinstance(step.info, dict):
         raise TypeError(
-            f"{name} gives an info that is a {type(step.info).__name__}; it must be a dictionary, "
-            "which may be empty: {}"
+            f"{name} returns an info that is a {type(step.info).__name__}; it must be a "
+            "dictionary, which may be empty: {}"
         )
 
 

@@ -29,8 +29,8 @@ def check(name: str, learner: Any, mesh: Mesh) -> None:
     """
     if not hasattr(learner, "check_devices"):
         raise TypeError(
-            f"{name}: {type(learner).__name__} has no check_devices, so it cannot share out its "
-            "environments over a mesh; leave mesh= out, or spread seeds by sweep"
+            f"{name}: {type(learner).__name__} has no check_devices, so it cannot shard its "
+            "environments over a mesh; leave mesh= out, or shard seeds by sweep"
         )
     learner.check_devices(mesh.size)
 

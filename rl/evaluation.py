@@ -111,11 +111,11 @@ def interquartile_mean(
     check_count("interquartile_mean: draws", draws)
     x = jnp.asarray(ranges.numbers("interquartile_mean: scores", scores, ("S",)), float)
     if not x.size:
-        raise ValueError("interquartile_mean: scores has shape [0]; it must be [S] of one or more")
+        raise ValueError("interquartile_mean: scores has shape [0]; it must be [S], S >= 1")
     if isinstance(x, Tracer):
         raise TypeError(
-            "interquartile_mean: scores are being traced; it gives numbers of the host; call it "
-            "outside of jit, vmap and grad"
+            "interquartile_mean: scores are traced; it computes on the host; call it outside of "
+            "jit, vmap and grad"
         )
     middle, low, high = _mean_and_interval(x, key, int(draws))
     return float(middle), float(low), float(high)

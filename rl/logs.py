@@ -26,8 +26,8 @@ def to_tensorboard(history: dict[str, Any], folder: str | Path, steps_per_update
     shapes = {name: x.shape for name, x in rows.items()}
     if len(set(shapes.values())) != 1 or not 1 <= len(next(iter(shapes.values()))) <= 2:
         raise ValueError(
-            f"to_tensorboard: history has the shapes {shapes}; give arrays [updates] or "
-            "[updates, seeds], all alike"
+            f"to_tensorboard: history has the shapes {shapes}; give arrays [updates] or [updates, "
+            "seeds], all of one shape"
         )
     try:
         writer = import_module("tensorboardX").SummaryWriter

@@ -178,7 +178,7 @@ def train(
     updates = int(steps) // learner.steps_per_update
     if updates < 1:
         raise ValueError(
-            f"train: steps={steps}; one update has {learner.steps_per_update}; give as many"
+            f"train: steps={steps}; one update has {learner.steps_per_update}; increase it"
         )
     length = updates if schedule is None else max(int(schedule) // learner.steps_per_update, 1)
     if resume:
@@ -271,8 +271,8 @@ def sweep(
         mesh = check_mesh("sweep: mesh", mesh)
         if len(keys) % mesh.size:
             raise ValueError(
-                f"sweep: {len(keys)} keys over a mesh of {mesh.size} devices; they must be a "
-                "multiple of them; give more, or fewer devices by mesh.make_mesh(count)"
+                f"sweep: {len(keys)} keys over a mesh of {mesh.size} devices; the keys must be a "
+                "multiple of the devices; give more, or fewer devices by mesh.make_mesh(count)"
             )
     return run(
         partial(_update_seeds, mesh, learner, env, every, len(keys)),
@@ -296,7 +296,7 @@ def _check_keys(keys: Any) -> None:
         )
     if keys.ndim != 1 or not len(keys):
         raise ValueError(
-            f"sweep: keys of shape {list(keys.shape)}; they must be [S], a key for each training; "
+            f"sweep: keys of shape {list(keys.shape)}; they must be [S], one key per training; "
             "make them by jax.random.split(key, S)"
         )
 
@@ -398,6 +398,6 @@ def _check_finite_start(env: Environment, state: Any) -> None:
         return
     if not jnp.any(vector.is_finite(env_state.observation)):
         raise ValueError(
-            f"train: no copy of {type(env).__name__} begins with finite numbers; "
-            "mend what its reset returns, or the numbers that it is given"
+            f"train: no copy of {type(env).__name__} starts with finite values; correct its reset, "
+            "or its parameters"
         )

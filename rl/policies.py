@@ -161,7 +161,7 @@ def load_policy(path: str | Path, *, trusted: Trusted = ()) -> LearnedPolicy | R
     leaves, meta = tree.read_leaves(path)
     if not isinstance(meta, dict) or meta.get("kind") != _KIND:
         raise CheckpointError(
-            f"{path}: holds a checkpoint that is no policy; write one by policy.save(path)"
+            f"{path}: holds a checkpoint that is not a policy; write one by policy.save(path)"
         )
     with sealed_files.convert_errors(path):
         policy = objects.build(meta["tree"], [jnp.asarray(leaf) for leaf in leaves], trusted)
@@ -212,7 +212,7 @@ def _acting_policy(name: str, policy: LearnedPolicy | RecurrentPolicy) -> Learne
     if not isinstance(act, LearnedPolicy):
         raise TypeError(
             f"{name}: act={arguments.format_value(act)}; it must be that of a learner's policy; "
-            "of a function of your own keep the code, and its arrays by checkpoint.save"
+            "keep the code of your own function, and save its arrays by checkpoint.save"
         )
     return act
 

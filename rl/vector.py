@@ -147,7 +147,7 @@ class Vector:
         if jnp.ndim(action) == 0 or jnp.shape(action)[0] != self.num_local:
             raise ValueError(
                 f"step: action has shape {list(jnp.shape(action))}; it must be [{self.num_local}, "
-                "...], one of each copy"
+                "...], one per copy"
             )
         ranges.numbers("step: action", action)
         return self.step_with(state, action, self.draw(state, key), reset)

@@ -56,8 +56,8 @@ def check_scene[S: SceneFields](name: str, scene: S) -> S:
     for i, other in enumerate(dtypes):
         if _canonical_dtype(other) != _canonical_dtype(dtypes[0]):
             raise TypeError(
-                f"{name}: bodies[{i}].x is {other} and bodies[0].x is {dtypes[0]}; all must be "
-                f"alike; convert one by x.astype"
+                f"{name}: bodies[{i}].x is {other} and bodies[0].x is {dtypes[0]}; all must have "
+                "one type; convert one by x.astype"
             )
     for i, tool in enumerate(parts["colliders"]):
         _check_tool(f"{name}: colliders[{i}]", tool, d)
@@ -71,8 +71,8 @@ def check_positions(scene: SceneFields) -> None:
     """Raise an error for particles, free tools or injectors outside the box, or traced bodies."""
     if _is_traced(scene.bodies):
         raise TypeError(
-            "prepare: the bodies hold values that are being traced; prepare the scene outside of "
-            "jit and grad, and change it inside by dataclasses.replace"
+            "prepare: the bodies hold traced values; prepare the scene outside of jit and grad, "
+            "and change it inside by dataclasses.replace"
         )
     for i, body in enumerate(scene.bodies):
         _check_inside_box(f"prepare: bodies[{i}].x", np.asarray(body.x), "particles", scene.grid)
@@ -94,9 +94,9 @@ def check_densities(scene: SceneFields) -> None:
     for i, body in enumerate(scene.bodies):
         if np.ndim(body.density):
             raise ValueError(
-                f"prepare: bodies[{i}].density has shape {list(np.shape(body.density))}; beside a "
-                f"liquid whose volume is corrected it must be one number, or the liquid be given "
-                f"volume_correction=None"
+                f"prepare: bodies[{i}].density has shape {list(np.shape(body.density))}; with a "
+                "volume-corrected liquid it must be one number, or the liquid must have "
+                "volume_correction=None"
             )
 
 
@@ -195,8 +195,8 @@ def _check_tool(name: str, tool: Collider, d: int) -> None:
     if (tool.mass is None) != (tool.inertia is None):
         given, lacks = ("mass", "inertia") if tool.inertia is None else ("inertia", "mass")
         raise ValueError(
-            f"{name} has {given} but no {lacks}; give both to a tool that moves freely, or "
-            f"neither to one that is led"
+            f"{name} has {given} but no {lacks}; give both to a tool that moves freely, or neither "
+            "to one with a given motion"
         )
     if tool.inertia is not None:
         _check_shape(f"{name}.inertia", tool.inertia, (), (spins,))
@@ -226,8 +226,8 @@ def _check_source(name: str, source: Injector | Collector, d: int, parts: dict[s
     body = parts["bodies"][source.body]
     if len(_shape(body.volume)) or len(_shape(body.density)):
         raise ValueError(
-            f"{name}: bodies[{source.body}] has a volume or density for each particle; give it one "
-            f"of each, which injected particles take"
+            f"{name}: bodies[{source.body}] has a volume or density per particle; give it one "
+            "number of each, which injected particles take"
         )
 
 

@@ -68,7 +68,7 @@ def shard_state(scene: Scene, mesh: Mesh) -> ShardedState:
     mesh = check_mesh("shard_state: mesh", mesh)
     if scene.sources:
         raise ValueError(
-            "shard_state: a scene with injectors or collectors runs on one device; mesh=None"
+            "shard_state: a scene with injectors or collectors runs on one device; use mesh=None"
         )
     state = scene.init(mesh.size)
     tools, t, flows = replicate((state.tools, state.t, state.flows), mesh)

@@ -217,12 +217,12 @@ def _raise_lost(seen: FrameRecord) -> None:
     first = int(np.argmax(seen.lost > 0))
     if np.any(seen.tools_lost[first]):
         raise FloatingPointError(
-            f"simulate: colliders[{np.argmax(seen.tools_lost[first])}] had left the box, or was "
-            f"not a number, at t={seen.t[first]:.4g} s; faces of the box do not hold a free tool: "
-            f"hold it by matter, or take a wider grid"
+            f"simulate: colliders[{np.argmax(seen.tools_lost[first])}] was outside the box, or not "
+            f"finite, at t={seen.t[first]:.4g} s; box faces do not stop a free tool; support it by "
+            "material, or use a wider grid"
         )
     raise FloatingPointError(
-        f"simulate: {seen.lost[first]} particles were outside the box or not a number at "
+        f"simulate: {seen.lost[first]} particles were outside the box or not finite at "
         f"t={seen.t[first]:.4g} s; take a smaller dt, stiffer contact or a wider grid"
     )
 
@@ -234,7 +234,7 @@ def _raise_refused(seen: FrameRecord, end: State) -> None:
         if np.any(refused):
             slots, first = body.m.size, int(np.argmax(refused > 0))
             raise OverflowError(
-                f"simulate: bodies[{i}] has {slots} slots and its injectors found none for "
+                f"simulate: bodies[{i}] has {slots} slots and its injectors found none free for "
                 f"{refused[-1]} particles, the first by t={seen.t[first]:.4g} s; give its Body "
                 f"capacity={slots + refused[-1]} or collect more"
             )

@@ -40,7 +40,7 @@ def with_time_step[S: SceneFields](scene: S) -> S:
     elif not float(scene.dt) <= limit:
         raise ValueError(
             f"prepare: dt={float(scene.dt):.3g} s; it must lie in (0, {limit:.3g}] to be stable "
-            f"with these materials at dx={scene.grid.dx:g} m; {wanted:.3g} s is what dt=None gives"
+            f"with these materials at dx={scene.grid.dx:g} m; dt=None gives {wanted:.3g} s"
         )
     dt = float(np.asarray(scene.dt))
     _check_intervals(scene, dt)
@@ -81,7 +81,7 @@ def _check_intervals(scene: SceneFields, dt: float) -> None:
         if isinstance(source, Injector) and not float(source.interval) >= dt:
             raise ValueError(
                 f"prepare: sources[{i}].interval={float(source.interval):.3g} s; it must be at "
-                f"least dt={dt:.3g} s; give more points a layer instead"
+                f"least dt={dt:.3g} s; give more points per layer instead"
             )
 
 

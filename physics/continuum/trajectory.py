@@ -124,8 +124,8 @@ def count_frames(scene: Scene, controls: Any, substeps: int = 1, budget: float =
     if len(lengths) != 1 or () in lengths or (0,) in lengths:
         said = sorted(list(a) for a in lengths)
         raise ValueError(
-            f"rollout: controls begin with axes {said}; all arrays must begin with one axis of "
-            f"frames, and of the same length"
+            f"rollout: controls begin with axes {said}; the first axis of all must be frames, of "
+            "the same length"
         )
     return lengths.pop()[0]
 

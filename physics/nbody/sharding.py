@@ -33,8 +33,8 @@ def shard_state(name: str, spec: Any, state: Any, mesh: Any) -> tuple[Any, Calla
     mesh = check_mesh(f"{name}: mesh", mesh)
     if not hasattr(spec, "partition"):
         raise ValueError(
-            f"{name}: mesh for {type(spec).__name__}, whose bodies all feel one another; it must "
-            "be a spec of independent ones, Planetary with tracers or Ensemble; leave it out"
+            f"{name}: mesh for {type(spec).__name__}, whose bodies all interact; it must be a spec "
+            "of independent bodies, Planetary with tracers or Ensemble; leave mesh out"
         )
     places = spec.partition(state, *mesh.axis_names)
     leaves, structure = jax.tree.flatten(state)
@@ -60,12 +60,12 @@ def place_arrays(name: str, state: Any, places: Any, mesh: Mesh, count: int) -> 
     if count == 0:
         raise ValueError(
             f"{name}: mesh of {mesh.size} devices, and no tracers; bodies with mass are on every "
-            "device, and tracers are spread; give some, or leave it out"
+            "device, only tracers are sharded; give some, or leave mesh out"
         )
     if count % mesh.size:
         raise ValueError(
             f"{name}: mesh of {mesh.size} devices for {count} independent bodies or systems; their "
-            "number must be a multiple of the devices; make it one, or use fewer devices"
+            "number must be a multiple of the devices; change it, or use fewer devices"
         )
     put = lambda x, where: place(x, NamedSharding(mesh, where))
     return jax.tree.map(put, state, places)

@@ -72,11 +72,11 @@ def _refuse_types(name: str, keys: list[str], *arrays: Array) -> None:
     real = {key: a.dtype for key, a in given if jnp.issubdtype(a.dtype, jnp.floating)}
     if len(set(real.values())) > 1:
         said = ", ".join(f"{key} is {dtype}" for key, dtype in real.items())
-        raise ValueError(f"{name}: {said}; they must be of one type; convert them")
+        raise ValueError(f"{name}: {said}; they must have one type; convert them")
     dtype = next(iter(real.values()), None)
     if dtype == np.float64 and jax.dtypes.canonicalize_dtype(np.float64) != dtype:
         raise ValueError(
-            f"{name}: {next(iter(real))} is float64, which JAX has switched off; call it under "
+            f"{name}: {next(iter(real))} is float64, which is disabled in JAX; call it under "
             "jax.enable_x64(True), or convert to float32"
         )
 
@@ -91,7 +91,7 @@ def _refuse_shared_places(name: str, x: Array) -> None:
     if (count > 1).any():
         two = np.flatnonzero((np.asarray(x) == places[np.argmax(count)]).all(1))[:2].tolist()
         raise ValueError(
-            f"{name}: bodies {two[0]} and {two[1]} are at one place; move one, or merge them"
+            f"{name}: bodies {two[0]} and {two[1]} are at the same position; move or merge them"
         )
 
 
@@ -106,8 +106,8 @@ def _refuse_coincident_tracers(name: str, tracers: Array, x: Array) -> None:
         hit = np.flatnonzero((there == place).all(1))
         if hit.size:
             raise ValueError(
-                f"{name}: tracer {int(hit[0])} is where massive body {number} is; "
-                "move it, or leave it out"
+                f"{name}: tracer {int(hit[0])} coincides with massive body {number}; move it, or "
+                "leave it out"
             )
 
 
@@ -125,7 +125,7 @@ def check_vectors(name: str, value: Any, axis: int = -1) -> Array:
     """
     value = check_numbers(name, value)
     if value.ndim == 0 or value.shape[axis] != 3:
-        right = "[..., 3], a row [3] a body" if axis else "[3, ...], components first"
+        right = "[..., 3], one row per body" if axis else "[3, ...], components first"
         raise ValueError(f"{name} has shape {list(value.shape)}; it must be {right}; transpose it")
     return value
 
@@ -134,7 +134,7 @@ def check_relative(name: str, x: Any, v: Any, axis: int = -1) -> tuple[Array, Ar
     """Return relative positions and velocities [..., 3] in one shape and precision, never zero."""
     x, v = check_vectors(f"{name}: x", x, axis), check_vectors(f"{name}: v", v, axis)
     if x.shape != v.shape:
-        raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must be of one shape")
+        raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; they must have one shape")
     defer_check(partial(_refuse_zero_separations, name, axis), x)
     x, v = one_precision(name, x=x, v=v)
     return x, v

@@ -275,4 +275,4 @@ def _check_nonzero(name: str, layout: Any, qpos: Array) -> None:
         if kind in ("ball", "free"):
             at = int(layout.qposadr[joint]) + 3 * (kind == "free")
             if not np.any(q[at : at + 4]):
-                raise ValueError(f"{name}: qpos[{at}:{at + 4}] is a quaternion of zeros; turn it")
+                raise ValueError(f"{name}: qpos[{at}:{at + 4}] is 0; it must be a quaternion")

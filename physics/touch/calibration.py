@@ -61,7 +61,7 @@ def gelsight(
     arguments.flag("gelsight: smooth", smooth)
     ranges.numbers("gelsight: blur", blur, (), least=0, most=TABLE_SIZE / 8)
     if blur and not smooth:
-        raise ValueError(f"gelsight: blur={blur:g} of a table of bins; it must be 0; take smooth")
+        raise ValueError(f"gelsight: blur={blur:g} without smooth; it must be 0; set smooth=True")
     if pixel is not None:
         ranges.numbers("gelsight: pixel", pixel, (), above=0, unit="m")
     root = extra("taxim.calibration", "touch", "gelsight").CALIB_ROOT

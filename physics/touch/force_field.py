@@ -203,8 +203,8 @@ def _check_inputs(
         want = (*distance.shape, size)
         if not distance.ndim or value.shape != want:
             raise ValueError(
-                f"{name}: {word} has shape {list(value.shape)} beside distances "
-                f"{list(distance.shape)}; it must be [..., T, {size}] beside [..., T]"
+                f"{name}: {word} has shape {list(value.shape)}, distance {list(distance.shape)}; "
+                f"they must be [..., T, {size}] and [..., T]"
             )
     check_unit(f"{name}: normal", normal, zero=True)
     to_components = lambda a: tuple(jnp.moveaxis(as_float(a), -1, 0))

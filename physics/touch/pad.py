@@ -186,8 +186,8 @@ def wrench(points: Array, force: Array) -> tuple[Array, Array]:
 def _check_margin(free: Array, margin: float, width: float, height: float) -> None:
     if not free > 0:
         raise ValueError(
-            f"taxels: margin={margin:g} on a pad of {width:g} by {height:g}; it must leave room "
-            f"on both sides; take less than half the smaller side"
+            f"taxels: margin={margin:g} on a pad of {width:g} by {height:g}; it must leave space "
+            "on both sides; give less than half the smaller side"
         )
 
 

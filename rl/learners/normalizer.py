@@ -86,8 +86,8 @@ def transfer_stats(name: str, fresh: Normalizer, seen: Normalizer) -> Normalizer
             moments = like, like
         elif moments is None or moments[0].shape != like.shape:
             raise ValueError(
-                f"{name}: the critic that is given has seen no observation{at} of shape "
-                f"{list(like.shape)}; let it learn where there is one"
+                f"{name}: the given critic has not learned from an observation{at} of shape "
+                f"{list(like.shape)}; train it with one"
             )
         kept.append(moments)
     means, squares = zip(*kept, strict=True)

@@ -75,7 +75,7 @@ class PQN(RolloutLearner):
         if not isinstance(env.action_space, Discrete):
             raise ValueError(
                 f"PQN: {type(env).__name__} has real actions; it must have a finite number of "
-                "them; learn it by PPO"
+                "them; use PPO"
             )
         self.check_minibatches(self.num_minibatches)
         env_key, network_key = jax.random.split(key)

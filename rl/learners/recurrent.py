@@ -122,13 +122,13 @@ class RecurrentPPO:
             )
         if self.ppo.critic is not None:
             raise ValueError(
-                "RecurrentPPO: its ppo has a critic of another training, which it cannot begin "
-                "with, for its critic reads the memory; leave ppo.critic at None"
+                "RecurrentPPO: its ppo has a critic of another training, but its own critic must "
+                "read the memory; leave ppo.critic at None"
             )
         if self.ppo.num_envs % self.ppo.num_minibatches:
             raise ValueError(
                 f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "
-                "environments, which stay whole; choose a divisor"
+                "environments, which are not split; choose a divisor"
             )
         env_key, network_key = jax.random.split(key)
         observation, common = self.ppo.begin(env, env_key, num_updates)
@@ -152,8 +152,8 @@ class RecurrentPPO:
         if each % self.ppo.num_minibatches:
             raise ValueError(
                 f"RecurrentPPO: {self.ppo.num_minibatches} minibatches of {self.ppo.num_envs} "
-                f"environments, which stay whole, shared out over {devices} devices; choose a "
-                f"divisor of {each}"
+                f"environments, which are not split, over {devices} devices; choose a divisor of "
+                f"{each}"
             )
 
     def update(

@@ -30,7 +30,7 @@ def init(row: Any, buffer_size: int) -> Replay:
         ValueError: if `buffer_size` is less than 1.
     """
     if buffer_size < 1:
-        raise ValueError(f"replay: buffer_size={buffer_size}; give room for at least 1 row")
+        raise ValueError(f"replay: buffer_size={buffer_size}; give at least 1")
     room = jax.tree.map(lambda x: jnp.zeros((buffer_size, *jnp.shape(x)), jnp.result_type(x)), row)
     return Replay(room, jnp.int32(0), jnp.int32(0))
 
@@ -46,7 +46,7 @@ def add(replay: Replay, rows: Any, broken: Array | None = None) -> Replay:
     """
     buffer_size, count = (jax.tree.leaves(x)[0].shape[0] for x in (replay.rows, rows))
     if count > buffer_size:
-        raise ValueError(f"replay: {count} rows at once; buffer_size={buffer_size}; raise it")
+        raise ValueError(f"replay: {count} rows at once; buffer_size={buffer_size}; increase it")
     whole = jnp.ones(count, jnp.int32) if broken is None else (~broken).astype(jnp.int32)
     places = (replay.position + jnp.cumsum(whole, dtype=jnp.int32) - whole) % buffer_size
     places = jnp.where(whole == 1, places, buffer_size)  # out of range, so that nothing is written
@@ -76,7 +76,7 @@ def check_capacity(name: str, buffer_size: int, rows: int) -> None:
     """
     if buffer_size < rows:
         raise ValueError(
-            f"{name}: buffer_size={buffer_size}; an update has {rows} steps; give room for as many"
+            f"{name}: buffer_size={buffer_size}; an update has {rows} steps; give at least as many"
         )
 
 

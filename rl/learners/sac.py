@@ -112,7 +112,7 @@ class SAC(ActorCriticLearner):
         if not isinstance(env.action_space, Box):
             raise ValueError(
                 f"SAC: {type(env).__name__} has {env.action_space.size} actions; they must be "
-                "real; learn it by PQN or PPO"
+                "real; use PQN or PPO"
             )
         ranges.check("learn", self)
         replay.check_capacity("SAC", self.buffer_size, self.steps_per_update)

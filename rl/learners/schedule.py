@@ -36,8 +36,8 @@ def progress(name: str, state: Any) -> Array:
     """
     if state.num_updates is None:
         raise ValueError(
-            f"{name}: update of a state whose training has no length; begin with "
-            "init(env, key, num_updates), or use learn, train or sweep, which know it"
+            f"{name}: the state has no number of updates; create it by init(env, key, "
+            "num_updates), or use learn, train or sweep"
         )
     return state.update.astype(jnp.float32) / state.num_updates
 
@@ -54,9 +54,9 @@ def check_length(name: str, out: str | Path | None, updates: int, unit: int) -> 
     begun = _saved_length(out)
     if begun is not None and begun != updates:
         raise ValueError(
-            f"{name}: {out} was begun with schedule={begun * unit}, now it is {updates * unit}; "
-            f"resume with schedule={begun * unit} (beyond its end rates stay as they are there, "
-            "a learning rate at zero), or begin anew in another folder"
+            f"{name}: {out} was started with schedule={begun * unit}, now it is {updates * unit}; "
+            f"resume with schedule={begun * unit} (after its end rates stay constant, a learning "
+            "rate at zero), or start again in another folder"
         )
 
 

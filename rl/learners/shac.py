@@ -70,7 +70,7 @@ class SHAC(ActorCriticLearner):
         """
         if not env.differentiable or not isinstance(env.action_space, Box):
             raise ValueError(
-                f"SHAC: {type(env).__name__} is not differentiable; learn it by PPO, or give an "
+                f"SHAC: {type(env).__name__} is not differentiable; use PPO, or give an "
                 "environment with `differentiable` true and real actions"
             )
         env_key, network_key = jax.random.split(key)

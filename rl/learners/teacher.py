@@ -45,13 +45,13 @@ def check(name: str, teacher: Any, env: Environment, observation: Any) -> None:
             raise
         raise ValueError(
             f"{name}: teacher cannot act on an observation of {type(env).__name__}, which is "
-            f"{arguments.format_value(observation)}; it must take what this environment gives"
+            f"{arguments.format_value(observation)}; it must accept this observation"
         ) from error
     space = env.action_space
     kind = jnp.floating if isinstance(space, Box) else jnp.integer
     shape, dtype = jnp.shape(advice), jnp.result_type(advice)
     if shape != space.shape or not jnp.issubdtype(dtype, kind):
         raise ValueError(
-            f"{name}: teacher gives {dtype}{list(shape)}; actions of {type(env).__name__} are "
-            f"of {space}; it must give one of them for one observation"
+            f"{name}: teacher returns {dtype}{list(shape)}; actions of {type(env).__name__} are of "
+            f"{space}; it must return one action per observation"
         )

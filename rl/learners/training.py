@@ -77,9 +77,8 @@ class Critic:
         new, own = (jax.tree.map(jnp.shape, x) for x in (params["critic"], self.params))
         if new != own:
             raise ValueError(
-                f"{name}: the critic that is given has weights of the shapes {own}, that of this "
-                f"learner {new}; give both learners the same hidden_sizes, and a critic that sees "
-                "the same"
+                f"{name}: the given critic has weights of shapes {own}, that of this learner "
+                f"{new}; give both learners the same hidden_sizes and critic observations"
             )
         return replace(
             state,
@@ -153,7 +152,7 @@ class RolloutLearner:
         ranges.check("learn", self)
         rows = self.steps_per_update // devices
         if rows % num_minibatches:
-            shared = "" if devices == 1 else f", shared out over {devices} devices"
+            shared = "" if devices == 1 else f", sharded over {devices} devices"
             raise ValueError(
                 f"{type(self).__name__}: {num_minibatches} minibatches of {self.num_envs} "
                 f"environments times {self.num_steps} steps{shared}; choose a divisor of {rows}"

@@ -106,7 +106,7 @@ def plan(
     ranges.check("plan", planner)
     actions = jnp.asarray(ranges.numbers("plan: actions", actions, ("T", "A")))
     if actions.size == 0:
-        raise ValueError(f"plan: actions has shape {list(actions.shape)}; it must hold some")
+        raise ValueError(f"plan: actions has shape {list(actions.shape)}; it must not be empty")
     if not jnp.issubdtype(actions.dtype, jnp.floating):
         actions = actions.astype(float_dtype())
     ranges.refuse("plan: updates", updates, ranges.Range(least=0, whole=True, one=True))

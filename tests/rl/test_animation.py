@@ -95,9 +95,7 @@ def test_anybodys_environment_is_filmed_through_its_method():
     images = render_frames(Falling(), jnp.array([0.5, -0.5]), camera).astype(int)
     rows = [np.flatnonzero((image[..., 0] > 2 * image[..., 1]).any(1)).mean() for image in images]
     assert rows[0] < 8 < 12 < rows[1]  # higher up, then further down
-    with pytest.raises(
-        TypeError, match="render_frames: object has no method `scene`; it must give"
-    ):
+    with pytest.raises(TypeError, match="render_frames: object has no method `scene`; write one"):
         render_frames(object(), jnp.zeros(2), camera)
     # The number of states divides by no number of cores, and each image shows its own state.
     heights = jnp.linspace(-0.5, 0.5, 7)

@@ -100,5 +100,5 @@ def test_a_state_that_breaks_unseen_begins_anew():
 
 def test_no_finite_start_is_refused_on_the_host():
     env, (_, learner) = Brittle(rl.make("cartpole"), 0.0, 1.0), LEARNERS["PPO"]
-    with pytest.raises(ValueError, match=r"train: no copy of Brittle begins with finite numbers"):
+    with pytest.raises(ValueError, match=r"train: no copy of Brittle starts with finite values"):
         rl.train(env, learner, jax.random.key(0), 8)

@@ -180,7 +180,7 @@ def test_what_cannot_be_shared_out_is_refused_in_one_sentence():
         rl.RecurrentPPO(replace(PPO, num_envs=12)), ValueError, "RecurrentPPO: num_envs=12"
     )
     many = replace(PPO, num_minibatches=16)
-    assert_refused(many, ValueError, "shared out over 8 devices; choose a divisor of 8")
+    assert_refused(many, ValueError, "sharded over 8 devices; choose a divisor of 8")
     assert_refused(
         replace(CASES["PQN"][1], num_minibatches=16), ValueError, "choose a divisor of 8"
     )
@@ -189,9 +189,11 @@ def test_what_cannot_be_shared_out_is_refused_in_one_sentence():
     )
     assert_refused(PPO, TypeError, "train: mesh=3; it must be a mesh", over=3)
     assert_refused(PPO, ValueError, "has the axes a, b", over=jax.make_mesh((4, 2), ("a", "b")))
-    with pytest.raises(ValueError, match="sweep: 6 keys over a mesh of 8 devices; they must be"):
+    with pytest.raises(
+        ValueError, match="sweep: 6 keys over a mesh of 8 devices; the keys must be"
+    ):
         rl.sweep(CARTPOLE, PPO, jax.random.split(KEY, 6), 1, 1, mesh=EIGHT)
-    assert_refused(Own(), TypeError, "train: Own has no check_devices, so it cannot share out")
+    assert_refused(Own(), TypeError, "train: Own has no check_devices, so it cannot shard")
 
 
 class Own:

@@ -110,7 +110,7 @@ def test_what_no_learner_takes_is_refused(learner):
     alone = isinstance(learner, rl.ES)  # it takes one vector and nothing else
     vector = "it must be one vector"
     for env, error, sentence in (
-        (Other(picture), TypeError, vector if alone else "by network=rl.CNN"),
+        (Other(picture), TypeError, vector if alone else "give the learner network=rl.CNN"),
         (Other(jnp.zeros((8, 8))), TypeError, vector if alone else r"it must be a vector \[N\] or"),
         (Other(dictionary), TypeError if alone else ValueError, vector if alone else "must be the"),
         (Other(paid=jnp.zeros(2)), TypeError, r"of Other has shape \[2\]; it must be one number"),

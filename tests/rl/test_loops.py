@@ -119,7 +119,7 @@ def test_an_interval_of_no_count_of_draws_is_refused(draws):
 def test_an_interval_takes_counts_of_any_whole_type_and_is_of_the_host():
     x, key = np.arange(4.0), jax.random.key(0)
     assert rl.interquartile_mean(x, key, np.int64(50)) == rl.interquartile_mean(x, key, 50)
-    with pytest.raises(TypeError, match="interquartile_mean: scores are being traced"):
+    with pytest.raises(TypeError, match="interquartile_mean: scores are traced"):
         jax.jit(lambda x: rl.interquartile_mean(x, key))(x)
     with pytest.raises(MemoryError, match="interval"):
         rl.interquartile_mean(x, key, 10**11)

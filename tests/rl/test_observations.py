@@ -111,7 +111,11 @@ def test_a_goal_that_only_a_picture_shows_is_reached():
 @pytest.mark.parametrize(
     "change, error, said",
     [
-        ({"network": None}, TypeError, r"has shape \[8, 8, 1\] at \['eye'\], that of an image; it"),
+        (
+            {"network": None},
+            TypeError,
+            r"has shape \[8, 8, 1\] at \['eye'\], that of an image; without",
+        ),
         ({"network": rl.CNN}, TypeError, "PPO: network=.*; it must be a flax module"),
         ({"actor_keys": ("ear",)}, ValueError, r"has the keys \['eye', 'goal', 'place'\]; actor_k"),
         ({"critic_keys": ()}, ValueError, r"critic_keys=\(\); it must be some of them, or None"),

@@ -35,11 +35,17 @@ def train_ppo(env, key=None):
     [
         (Walk, "PPO: env is the class Walk; it must be an environment, an object with reset"),
         (object(), "PPO: env is a object; it must be an environment"),
-        (Walk(tuple), r"a step of Walk gives a tuple; it must give rl.Step\(state, observation"),
-        (Walk(lambda s: s._replace(info=None)), "gives an info that is a NoneType; it must be a d"),
+        (
+            Walk(tuple),
+            r"a step of Walk returns a tuple; it must return rl.Step\(state, observation",
+        ),
+        (
+            Walk(lambda s: s._replace(info=None)),
+            "returns an info that is a NoneType; it must be a d",
+        ),
         (
             Walk(lambda s: s._replace(truncated=jnp.zeros(()))),
-            "gives truncated of type float32; it must be bool; compare numbers",
+            "returns truncated of float32; it must be bool; compare numbers",
         ),
     ],
 )

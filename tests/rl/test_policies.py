@@ -199,8 +199,8 @@ def test_wrong_files_are_named(tmp_path):
     checkpoint.save(other, {"x": np.zeros(3)})
     folder.mkdir()
     for path, said in (
-        (text, "torn, altered or not a jaxgpu checkpoint"),
-        (other, r"holds a checkpoint that is no policy; write one by policy.save\(path\)"),
+        (text, "damaged or not a jaxgpu checkpoint"),
+        (other, r"holds a checkpoint that is not a policy; write one by policy.save\(path\)"),
         (folder, "no such checkpoint"),
         (tmp_path / "none.npz", "no such checkpoint"),
     ):
@@ -211,7 +211,7 @@ def test_wrong_files_are_named(tmp_path):
     data = bytearray(other.read_bytes())
     data[len(data) // 2] ^= 1
     other.write_bytes(data)
-    with pytest.raises(CheckpointError, match="torn, altered"):
+    with pytest.raises(CheckpointError, match="damaged or not"):
         rl.load_policy(other)
 
 

@@ -115,7 +115,7 @@ def _second_jvp(args, tangents, out, *, form: Form, back: bool) -> list[Array]:
     n, k = form.point.num_leaves, form.num_known
     if not is_constant(tangents[:n]):
         raise NotImplementedError(
-            "spectral: a third derivative was asked for; the map has exact first and second "
+            "spectral: a third derivative was requested; the map has exact first and second "
             "derivatives only; use a law by invariants (NeoHookean, Corotated, Liquid)"
         )
     known, z, slot = args[:k], args[k : k + n], args[k + n :]

@@ -153,12 +153,12 @@ def _refuse_shared_places(name: str, stars: np.ndarray, tracers: np.ndarray) -> 
     places, first, count = np.unique(stars[:3], axis=1, return_index=True, return_counts=True)
     if places.shape[1] < stars.shape[1]:
         where = int(first[np.argmax(count)])
-        raise ValueError(f"{name}: x: star {where} is where another is; move one, or merge them")
+        raise ValueError(f"{name}: x: star {where} coincides with another; move one, or merge them")
     together = np.hstack([places, np.unique(tracers[:3], axis=1)])
     together, count = np.unique(together, axis=1, return_counts=True)
     if (count > 1).any():
         x = together[:, np.argmax(count)]
         where = int(np.flatnonzero((tracers[:3] == x[:, None]).all(0))[0])
         raise ValueError(
-            f"{name}: tracers: body {where} is where a star is; move it, or leave it out"
+            f"{name}: tracers: body {where} coincides with a star; move it, or leave it out"
         )

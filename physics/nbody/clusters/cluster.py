@@ -166,21 +166,21 @@ class Cluster:
         bodies, steps = state.bodies, self.steps
         if not np.isfinite(np.asarray(bodies.stars.x)).all():
             raise RuntimeError(
-                "evolve: the stars' places are not finite any more, a fault of the integrator; "
-                "report it with the stars at the start, and give a softening meanwhile"
+                "evolve: positions of stars became non-finite, an error of the integrator; report "
+                "it with the initial stars, and use a softening until then"
             )
         if low := int(np.sum(bodies.floored)):
             other = "" if isinstance(steps, Hermite) else ", or use Hermite, which pairs them"
             raise RuntimeError(
-                f"evolve: {low} steps should have been shorter than the floor, interval / "
-                f"2^{steps.shortest}; bodies came too close for these steps; give a softening"
-                f"{other}"
+                f"evolve: {low} steps should have been below the minimum, interval / "
+                f"2^{steps.shortest}; bodies came too close for these steps; give a "
+                f"softening{other}"
             )
         if isinstance(steps, Hermite) and (missed := int(np.sum(bodies.refused))):
             slots = steps.pairing.slots
             raise RuntimeError(
-                f"evolve: {missed} times a close pair found none of {slots} slots free; "
-                f"make Pairing.slots larger, {max(2 * slots, _SLOTS)}, or give a softening"
+                f"evolve: {missed} times a close pair found none of {slots} slots free; set "
+                f"Pairing.slots to {max(2 * slots, _SLOTS)}, or give a softening"
             )
 
     def _check(self) -> None:
@@ -188,7 +188,7 @@ class Cluster:
         unbound = self.unbound
         if not isinstance(unbound, bool | np.bool_ | Array) or jnp.result_type(unbound).kind != "b":
             found = arguments.format_value(unbound)
-            raise TypeError(f"Cluster.unbound={found}; it must be a bool; True where it is alone")
+            raise TypeError(f"Cluster.unbound={found}; it must be a bool; True if it is isolated")
 
 
 @dataclass(frozen=True, repr=False)
@@ -393,8 +393,8 @@ def _energy_tolerance(steps: Hermite | Hermite6, tolerance: float | None) -> flo
     alone = isinstance(steps.tide, NoTide)
     if tolerance is not None and not alone:
         raise ValueError(
-            f"evolve: tolerance={tolerance}; a galaxy works on the cluster, whose energy is not "
-            "kept; leave it out"
+            f"evolve: tolerance={tolerance}; a cluster in a galaxy does not conserve its energy; "
+            "leave it out"
         )
     among = ranges.Range(above=0, infinite=True, none=True, one=True)
     ranges.refuse("evolve: tolerance", tolerance, among)

@@ -56,7 +56,7 @@ def _check_stars(name: str, x: Array, m: Array) -> tuple[Array, Array]:
     m = validation.check_numbers(f"{name}: m", m, least=0)
     if m.shape != x.shape[:1] or not m.size:
         shapes = f"x {list(x.shape)}, m {list(m.shape)}"
-        raise ValueError(f"{name}: {shapes}; must be [N, 3] and [N], with a star or more")
+        raise ValueError(f"{name}: {shapes}; must be [N, 3] and [N], with at least one star")
     x, m = validation.one_precision(name, x=x, m=m)
     return x.T, m
 
@@ -132,7 +132,7 @@ def lagrangian_radii(x: Array, m: Array, centre: Array, fractions: Array) -> Arr
 
 def _refuse_massless(m: Array) -> None:
     if not np.asarray(m).any():
-        raise ValueError("diagnostics.lagrangian_radii: m is 0 of all; give equal ones to count")
+        raise ValueError("diagnostics.lagrangian_radii: all m are 0; give equal m to count stars")
 
 
 def _check_centre(name: str, centre: Array, fractions: Array, x: Array) -> tuple[Array, Array]:

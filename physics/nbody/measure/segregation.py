@@ -26,7 +26,7 @@ def tree_edges(x: Array) -> Array:
     x = jnp.asarray(ranges.numbers("tree_edges: x", x, ("N", "D")))
     x = x.astype(float) if jnp.issubdtype(x.dtype, jnp.integer) else x
     if not x.shape[0]:
-        raise ValueError("tree_edges: x has shape [0, D]; it must be [N, D] of a point or more")
+        raise ValueError("tree_edges: x has shape [0, D]; it must be [N, D], N >= 1")
     count, x = x.shape[0], x.T
 
     def distances(i: Array) -> Array:
@@ -71,7 +71,7 @@ def segregation_ratio(
     if not 2 <= heaviest < count:
         raise ValueError(
             f"segregation_ratio: heaviest {heaviest} of {count} stars; must be 2 to {count - 1}; "
-            "join fewer stars"
+            "use fewer stars"
         )
 
     def length(index: Array) -> Array:

@@ -109,8 +109,8 @@ def _pieces(law: MassFunction, moment: int) -> tuple[Array, Array]:
 def _refuse_steep(amount: Array, slopes: Array) -> None:
     if not np.isfinite(np.asarray(amount)).all():
         raise ValueError(
-            f"MassFunction: slopes={np.asarray(slopes).tolist()}; a piece of the law is beyond "
-            f"{amount.dtype}; give slopes nearer to 0"
+            f"MassFunction: slopes={np.asarray(slopes).tolist()}; a segment of the mass function "
+            f"overflows {amount.dtype}; give slopes nearer to 0"
         )
 
 

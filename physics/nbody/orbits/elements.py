@@ -143,7 +143,7 @@ def _check_elements(name: str, orbit: Elements) -> tuple[Array, ...]:
         shape = np.broadcast_shapes(*shapes.values())
     except ValueError:
         given = ", ".join(f"{field} {list(shape)}" for field, shape in shapes.items())
-        raise ValueError(f"{name}: {given}; all elements must be of one shape") from None
+        raise ValueError(f"{name}: {given}; all elements must have one shape") from None
     values = validation.unify_dtypes(name, **fields)
     return tuple(jnp.broadcast_to(value, shape) for value in values)
 

@@ -115,7 +115,7 @@ def _check_moment(name: str, which: str, moment: Moment) -> Array:
     v = validation.check_vectors(f"{name}: {which}, v", moment.v)
     if x.ndim != 2 or x.shape != v.shape:
         shapes = f"x {list(x.shape)}, v {list(v.shape)}"
-        raise ValueError(f"{name}: {which}, {shapes}; they must be [N, 3], both alike")
+        raise ValueError(f"{name}: {which}, {shapes}; both must be [N, 3]")
     return jnp.concatenate([jnp.asarray(x).T, jnp.asarray(v).T])
 
 

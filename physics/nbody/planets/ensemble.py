@@ -66,7 +66,7 @@ class Ensemble:
         if x.ndim != 3 or x.shape[1] == 0 or v.shape != x.shape or m.shape != x.shape[:2]:
             shapes = f"x {list(x.shape)}, v {list(v.shape)}, m {list(m.shape)}"
             raise ValueError(
-                f"{name}: {shapes}; must be twice [M, N, 3] and [M, N], a body or more"
+                f"{name}: {shapes}; must be twice [M, N, 3] and [M, N], at least one body"
             )
         count = x.shape[0]
         if jnp.shape(self.dt) not in ((), (1,), (count,)):
@@ -140,8 +140,8 @@ def _refuse_meetings(name: str, x: np.ndarray, m: np.ndarray) -> None:
             met = (x[:, i] == x[:, j]).all(1) & (m[:, i] + m[:, j] > 0)
             if met.any():
                 raise ValueError(
-                    f"{name}: bodies {j} and {i} of system {int(np.argmax(met))} are at one place; "
-                    "move one, or merge them"
+                    f"{name}: bodies {j} and {i} of system {int(np.argmax(met))} are at the same "
+                    "position; move one, or merge them"
                 )
 
 

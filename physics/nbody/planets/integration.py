@@ -132,7 +132,7 @@ def _count_steps(dt: Array | float, t: float) -> int:
     # the tolerance allows for the rounding of t / dt if dt is not a binary fraction
     if steps < 0 or abs(round(steps) - steps) > 1e-9 * max(steps, 1.0):
         raise ValueError(
-            f"integrate: t={t:g}; it must be a multiple of dt={dt:g}, of its sign; choose another "
-            "dt, or the nearest multiple"
+            f"integrate: t={t:g}; it must be a multiple of dt={dt:g}, with the same sign; choose "
+            "another dt, or the nearest multiple"
         )
     return round(steps)

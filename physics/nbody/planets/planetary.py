@@ -128,7 +128,7 @@ def error_messages(state: State) -> list[str]:
     """
     said = []
     if not all(np.isfinite(np.asarray(q)).all() for q in (state.x, state.v)):
-        said.append("places of massive bodies are not finite; two of them met, or began so")
+        said.append("positions of massive bodies are not finite; two of them collided")
     elif missed := int(state.coarse):
         said.append(
             f"{missed} substeps of the massive bodies missed the tolerance; give more substeps, or "
@@ -139,7 +139,7 @@ def error_messages(state: State) -> list[str]:
     if count := int((lost | missed).sum()):
         said.append(
             f"{count} of the {missed.size} tracers missed the tolerance at the shortest step, "
-            "2^-deepest of dt; their places mean little since; give a deeper control"
+            "2^-deepest of dt; their positions are unreliable since then; give a deeper control"
         )
     return said
 
@@ -183,13 +183,13 @@ def _validate(
     n = gm.shape[0] if gm.ndim == 1 else 0
     if gm.ndim != 1 or x.shape != (n, 3) or v.shape != (n, 3) or n == 0:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
-        raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with a body or more")
+        raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with at least one body")
     if tracer_x.ndim != 2 or tracer_x.shape != tracer_v.shape:
         shapes = f"x {list(tracer_x.shape)}, v {list(tracer_v.shape)}"
-        raise ValueError(f"{name}: tracers, {shapes}; both must be [M, 3], a row a tracer")
+        raise ValueError(f"{name}: tracers, {shapes}; both must be [M, 3], one row per tracer")
     for key, value in (("dt", spec.dt), ("light", spec.light)):
         if jnp.ndim(value):
-            raise ValueError(f"{name}: {key} has shape {list(jnp.shape(value))}; it must be one")
+            raise ValueError(f"{name}: {key} has shape {list(jnp.shape(value))}; it must be []")
     if not tracer_x.size:  # the float64 of zeros((0, 3)) was not chosen by the user
         tracer_x, tracer_v = np.zeros((2, 0, 3), x.dtype)
     given: dict[str, Any] = {
@@ -212,8 +212,8 @@ def _refuse_order(name: str, gm: Array, light: Array | float) -> None:
     # numpy, because inside a compiled program jnp traces concrete values, too
     if np.isfinite(light) and (heaviest := np.argmax(np.asarray(gm))):
         raise ValueError(
-            f"{name}: gm is largest of body {heaviest}; the heaviest must come first, for the "
-            "tracers feel its relativity"
+            f"{name}: body {heaviest} has the largest gm; it must come first, because tracers feel "
+            "its relativistic correction"
         )
 
 

@@ -75,9 +75,7 @@ def init(force: Force, output: DenseOutput, x: Array, v: Array) -> Tracers:
         validation.check_vectors("tracers.init: v", v),
     )
     if x.ndim != 2 or x.shape != v.shape:
-        raise ValueError(
-            f"tracers.init: x {list(x.shape)}, v {list(v.shape)}; they must be [M, 3], both alike"
-        )
+        raise ValueError(f"tracers.init: x {list(x.shape)}, v {list(v.shape)}; both must be [M, 3]")
     massive = output.evaluate(jnp.zeros(1, x.dtype))
     a = force(*massive, x.T[None], v.T[None])
     # from a constant guess, a step of an eighth of the span still converges

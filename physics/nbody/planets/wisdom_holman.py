@@ -93,7 +93,7 @@ def _validate(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Arr
     x, v = validation.check_vectors(f"{name}: x", x), validation.check_vectors(f"{name}: v", v)
     if gm.ndim != 1 or gm.size == 0 or x.shape != (*gm.shape, 3) or v.shape != x.shape:
         shapes = f"gm {list(gm.shape)}, x {list(x.shape)}, v {list(v.shape)}"
-        raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with a body or more")
+        raise ValueError(f"{name}: {shapes}; must be [N] and twice [N, 3], with at least one body")
     if jnp.ndim(spec.dt):
         raise ValueError(f"{name}: dt has shape {list(jnp.shape(spec.dt))}; it must be one number")
     x, v, gm = validation.one_precision(name, x=x, v=v, gm=gm)
@@ -104,7 +104,7 @@ def _validate(spec: WisdomHolman, x: Array, v: Array) -> tuple[Array, Array, Arr
 
 def _refuse_light_star(name: str, gm: Array) -> None:
     if np.asarray(gm)[0] == 0:
-        raise ValueError(f"{name}: gm is 0 of the first body; it must be the star, above 0")
+        raise ValueError(f"{name}: gm of the first body is 0; it must be the star, with gm above 0")
 
 
 def _to_jacobi(gm: Array, x: Array) -> Array:

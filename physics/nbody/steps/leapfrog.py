@@ -106,7 +106,7 @@ class Leapfrog:
         t = ranges.numbers(f"{name}: t", t, ())
         x, v = validation.check_numbers(f"{name}: x", x), validation.check_numbers(f"{name}: v", v)
         if x.shape != v.shape:
-            raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; must be of one shape")
+            raise ValueError(f"{name}: x {list(x.shape)}, v {list(v.shape)}; must have one shape")
         x, v = validation.one_precision(name, x=x, v=v)
         return State(x=x, v=v, start=jnp.asarray(t, x.dtype), steps=jnp.int32(0))
 

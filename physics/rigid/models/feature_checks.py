@@ -14,7 +14,7 @@ _ENABLE = {0: "override", 3: "invdiscrete", 4: "sleep", 5: "diagexact", 6: "ipc"
 def check_features(m: Any) -> None:
     """Raise an error that names the first unsupported feature that would change the motion."""
     for what, instead in _unsupported_features(m):
-        raise ValueError(f"load: {what} is not simulated here; {instead}")
+        raise ValueError(f"load: {what} is not supported; {instead}")
 
 
 def check_pairs(layout: Layout) -> None:
@@ -26,13 +26,13 @@ def check_pairs(layout: Layout) -> None:
         ends = (names[i] or f"number {i}" for i in (group.first[0], group.second[0]))
         raise ValueError(
             f"load: contact of a {group.kinds[0]} and a {group.kinds[1]} (geoms "
-            f"{' and '.join(ends)}) is not simulated here; keep them apart by contype, conaffinity "
-            "or <exclude>, name a mesh in sdf, or take other shapes"
+            f"{' and '.join(ends)}) is not supported; exclude it by contype, conaffinity or "
+            "<exclude>, name a mesh in sdf, or use other shapes"
         )
 
 
 def _unsupported_features(m: Any) -> Iterator[tuple[str, str]]:
-    take_out = "take it out of the file"
+    take_out = "remove it from the file"
     for count, what in (
         (m.nflex, "a flexible body (flex, composite)"),
         (m.nplugin, "a plugin"),
@@ -77,7 +77,7 @@ def _unsupported_actuators(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
         elif m.actuator_trntype[i] < 2 and m.jnt_type[m.actuator_trnid[i, 0]] < 2:
             yield f"{name} on a ball or free joint", "move hinges or slides"
         if m.actuator_gaintype[i] > 1 or m.actuator_biastype[i] > 1:
-            yield f"{name}, a muscle or one of the user's,", "give it an affine gain and bias"
+            yield f"{name}, a muscle or user-defined actuator,", "give it an affine gain and bias"
         if m.actuator_dyntype[i] > 3:
             yield f"the dynamics of {name}", 'choose "none", "integrator" or "filter"'
     for field in ("armature", "damping"):
@@ -100,6 +100,6 @@ def _unsupported_joints(m: Any, take_out: str) -> Iterator[tuple[str, str]]:
 
 def _unsupported_contacts(m: Any) -> Iterator[tuple[str, str]]:
     if np.any(m.geom_adhesion) or np.any(m.geom_surfacevel):
-        yield "adhesion or a moving surface", "take it out of the file"
+        yield "adhesion or a moving surface", "remove it from the file"
     if np.any(m.geom_gap) or np.any(m.pair_gap):
         yield "a gap of contacts", "give a smaller margin"

@@ -86,12 +86,12 @@ def _check_match(said: str, field: DistanceField, size: float) -> None:
         off = np.asarray(field.distance(tuple(jnp.moveaxis(field.points, -1, 0))))
     except (TypeError, ValueError, IndexError) as error:
         why = " ".join(str(error).split())[:120]
-        raise TypeError(f"{said}: its distance cannot be asked in space; {why}") from error
+        raise TypeError(f"{said}: its distance cannot be computed; {why}") from error
     near = float(np.mean(np.abs(off) < _NEAR * size)) if off.shape == field.points.shape[:2] else 0
     if near < _SHARED:
         raise ValueError(
-            f"{said}: {near:.0%} of the mesh's surface lie on that of the shape; give it in metres "
-            "and in the axes of the mesh's file"
+            f"{said}: only {near:.0%} of the mesh's surface matches that of the shape; give it in "
+            "metres and in the axes of the mesh's file"
         )
 
 

@@ -21,7 +21,7 @@ def compile_model(source: Any) -> Any:
         if isinstance(source, Path) or (isinstance(source, str) and "<" not in source):
             path = Path(source)
             if not path.is_file():
-                raise ValueError(f"load: source={str(source)!r} is no file; give its path or text")
+                raise ValueError(f"load: source={str(source)!r} is not a file; give a path or XML")
             check_text(path.read_text())
             return mujoco.MjModel.from_xml_path(str(path))
         if isinstance(source, str):
@@ -31,7 +31,7 @@ def compile_model(source: Any) -> Any:
         said = " ".join(str(error).split())
         if said.startswith("load: "):
             raise
-        raise ValueError(f"load: MuJoCo refuses it, {said!r}; mend the file") from error
+        raise ValueError(f"load: MuJoCo rejects it, {said!r}; fix the file") from error
     raise TypeError(
         f"load: source is {type(source).__name__}; it must be a path, a text, an MjSpec or an "
         "MjModel; give one of them"
@@ -44,7 +44,7 @@ def check_text(text: str) -> None:
     Included files are read by MuJoCo alone, which has a depth limit itself.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise ValueError("load: the file declares a document type or entities; take them out")
+        raise ValueError("load: the file declares a document type or entities; remove them")
     steps = np.array([1] + [_depth_change(part) for part in text.split("<")[1:]])
     if np.cumsum(steps).max() > _MAX_DEPTH:
         raise ValueError(f"load: elements are nested deeper than {_MAX_DEPTH}; flatten the file")

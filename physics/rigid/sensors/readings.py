@@ -32,8 +32,8 @@ def read_sensors(model: Mechanism, state: State, d: Dynamics) -> Array:
         if sensor.refused:
             named = model.layout.element_names("sensor")[i] or f"number {i}"
             raise ValueError(
-                f"Model.sensors: {named} is {sensor.refused}, which is not read here; take it out "
-                "of the file"
+                f"Model.sensors: {named} is {sensor.refused}, which is not supported; remove it "
+                "from the file"
             )
         kinds.setdefault(sensor.kind, []).append(i)
     rows: dict[int, Array] = {}

@@ -253,13 +253,11 @@ def masked_mean(quantity: Array, filled: Array) -> Array:
         ValueError: the mask is empty.
     """
     if not jnp.issubdtype(jnp.result_type(filled), jnp.bool_):
-        raise TypeError(
-            f"masked_mean: filled={format_value(filled)}; it must be an array of truth values"
-        )
+        raise TypeError(f"masked_mean: filled={format_value(filled)}; it must be a bool array")
     defer_check(_check_not_empty, filled)
     return jnp.sum(jnp.where(filled, quantity, 0)) / jnp.sum(filled).astype(quantity.dtype)
 
 
 def _check_not_empty(filled: Array) -> None:
     if not np.any(np.asarray(filled)):
-        raise ValueError("masked_mean: filled has no slot in it; it must mark one or more")
+        raise ValueError("masked_mean: filled marks no slot; it must mark at least one")

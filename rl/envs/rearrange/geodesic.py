@@ -43,7 +43,7 @@ def distances(free: Array, goal: Array) -> Array:
     if free.shape != goal.shape:
         raise ValueError(
             f"distances: goal has shape {list(goal.shape)} and free {list(free.shape)}; they must "
-            "be of the same cells"
+            "have the same shape"
         )
     return _distances(free, goal)
 

@@ -81,11 +81,11 @@ def generate_many(
     name = "houses.generate_many: seeds"
     if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
         raise TypeError(
-            f"{name}={arguments.format_value(seeds)}; it must be numbers, as range(100)"
+            f"{name}={arguments.format_value(seeds)}; it must be whole numbers, such as range(100)"
         )
     checked = [_check_seed(name, one) for one in seeds]
     if not checked:
-        raise ValueError(f"{name} is empty; give at least one, as range(100)")
+        raise ValueError(f"{name} is empty; give at least one number, such as range(100)")
     made = [_sample_house(seed, plan, rows, objects, surfaces) for seed in checked]
     return jax.tree.map(lambda *parts: jnp.asarray(np.stack(parts)), *made)
 

@@ -123,7 +123,7 @@ def mechanism(arm: Arm, dynamics: ArmDynamics, dt: Any, dtype: Any = jnp.float32
     if jnp.shape(dynamics.mass) != (arm.joints,):
         raise ValueError(
             f"mechanism: dynamics.mass has shape {list(jnp.shape(dynamics.mass))}; it must be "
-            f"[{arm.joints}], one a joint; give the dynamics of this arm"
+            f"[{arm.joints}], one per joint; give the dynamics of this arm"
         )
     model = _load_model(arm, jnp.dtype(dtype).name)
     cast = lambda x: jnp.asarray(x, dtype)

@@ -71,7 +71,7 @@ def test_a_box_that_is_none_is_refused(fields, words):
 
 
 def test_what_needs_values_says_so_inside_jit():
-    with pytest.raises(TypeError, match="prepare: the bodies hold values that are being traced"):
+    with pytest.raises(TypeError, match="prepare: the bodies hold traced values"):
         jax.jit(lambda x: change_body(x=x).prepare().dt)(BODY.x)
     with pytest.raises(ValueError, match="step: the scene has no dt; use scene.prepare()"):
         jax.jit(lambda s: change_body().step(s))(change_body().init())

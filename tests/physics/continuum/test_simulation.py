@@ -55,7 +55,7 @@ def test_the_first_frame_that_lost_a_particle_is_named():
     with pytest.raises(FloatingPointError, match="simulate: 1 particles were .* at t=0.1 s"):
         _raise_lost(FrameRecord(None, lost, t, none.astype(int), none))
     tools = np.array([[False, False], [False, True], [True, True]])
-    with pytest.raises(FloatingPointError, match=r"colliders\[1\] had left .* at t=0.1 s"):
+    with pytest.raises(FloatingPointError, match=r"colliders\[1\] was outside .* at t=0.1 s"):
         _raise_lost(FrameRecord(None, lost, t, none.astype(int), tools))
 
 

@@ -174,7 +174,7 @@ def test_a_ball_rolls_to_and_fro_in_a_bowl(tmp_path, x64):
         ({"ring": sdf.Ball(1.0)}, "0% of the mesh's surface"),
         ({"ring": sdf.Torus(100.0, 30.0)}, "in metres"),
         ({"ring": sdf.Torus(RING, -1.0)}, "at least 0"),
-        ({"ring": sdf.Box((0.1, 0.1))}, "its distance cannot be asked in space"),
+        ({"ring": sdf.Box((0.1, 0.1))}, "its distance cannot be computed"),
     ],
 )
 def test_refuses_what_is_no_field(given, sentence, tmp_path):

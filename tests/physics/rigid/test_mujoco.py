@@ -295,9 +295,12 @@ def test_switches_are_those_of_the_file():
 @pytest.mark.parametrize(
     "source, sentence",
     [
-        ("<mujoco><worldbody><bodi/></worldbody></mujoco>", "load: MuJoCo refuses it, "),
+        ("<mujoco><worldbody><bodi/></worldbody></mujoco>", "load: MuJoCo rejects it, "),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><mujoco/>", "load: the file declares a document type"),
-        ("no/such/robot.xml", "load: source='no/such/robot.xml' is no file; give its path or text"),
+        (
+            "no/such/robot.xml",
+            "load: source='no/such/robot.xml' is not a file; give a path or XML",
+        ),
     ],
 )
 def test_a_file_is_refused_once_and_by_who_refuses_it(source, sentence):

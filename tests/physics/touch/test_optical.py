@@ -161,7 +161,7 @@ def test_what_cannot_be_a_picture_is_refused(monkeypatch):
     wide = replace(sensor, down=(sensor.down[0] * jnp.inf, *sensor.down[1:]))
     with pytest.raises(ValueError, match=r"depth: down\[0\]=(nan|inf) at"):
         wide.depth(jnp.zeros((24, 32)))
-    with pytest.raises(ValueError, match="gelsight: blur=2 of a table of bins; it must be 0"):
+    with pytest.raises(ValueError, match="gelsight: blur=2 without smooth; it must be 0"):
         touch.gelsight("gelsight", 24, 32, blur=2.0)
     monkeypatch.setitem(sys.modules, "taxim.calibration", None)
     monkeypatch.setitem(sys.modules, "taxim", None)

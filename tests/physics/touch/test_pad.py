@@ -115,7 +115,7 @@ def test_what_is_no_direction_is_refused():
     field, d, v = touch.ForceField(100.0, 80.0, 0.5), jnp.full(1, -1e-3), jnp.zeros((1, 3))
     with pytest.raises(ValueError, match="ForceField.force: normal is of length 2; it must be"):
         field.force(field.init(1), d, jnp.array([[0.0, 0.0, 2.0]]), v, 0.1)
-    with pytest.raises(ValueError, match=r"velocity has shape \[3\] beside distances \[1\]; it"):
+    with pytest.raises(ValueError, match=r"velocity has shape \[3\], distance \[1\]; they"):
         field.force(field.init(1), d, jnp.array([[0.0, 0.0, 1.0]]), jnp.zeros(3), 0.1)
     upright = jnp.array([2.0, 0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="probe: quat is of length 2; it must be of length 1"):

@@ -94,13 +94,13 @@ def test_a_critic_of_the_whole_state_serves_an_actor_that_feels():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"hidden_sizes": (8,)}, "weights of the shapes .* give both learners the same hidden_si"),
-        ({"critic_keys": ("goal",)}, "weights of the shapes .* and a critic that sees the same"),
+        ({"hidden_sizes": (8,)}, "weights of shapes .* give both learners the same hidden_si"),
+        ({"critic_keys": ("goal",)}, "weights of shapes .* and critic observations"),
     ],
 )
 def test_a_critic_of_another_shape_is_refused(change, said):
     begin = lambda key: replace(STUDENT, critic=TEACHER.critic_of(TEACHER.init(Pointer(), key)))
-    with pytest.raises(ValueError, match=f"PPO: the critic that is given has {said}"):
+    with pytest.raises(ValueError, match=f"PPO: the given critic has {said}"):
         jax.eval_shape(lambda key: replace(begin(key), **change).init(Pointer(), key), KEY)
 
 

@@ -105,8 +105,8 @@ def test_a_student_of_choices_balances_the_pole_as_its_teacher_does():
 WRONG = {
     "teacher=None; it must be a learnt policy": (None, {}),
     "teacher=a value of type function; it must be a learnt policy": (lambda x: x, {}),
-    "teacher gives float32.3.; actions of Pendulum": (jax.tree_util.Partial(lambda x: x), {}),
-    "teacher gives int32..; actions of Pendulum": (BALANCE, {}),
+    "teacher returns float32.3.; actions of Pendulum": (jax.tree_util.Partial(lambda x: x), {}),
+    "teacher returns int32..; actions of Pendulum": (BALANCE, {}),
     "teacher=a function that cannot be called with 1": (jax.tree_util.Partial(lambda: 1), {}),
     r"teacher.*nan": (jax.tree_util.Partial(lambda w, x: w * x[:1], jnp.nan), {}),
     "buffer_size=10; an update has 1024": (BALANCE, {"buffer_size": 10}),

@@ -122,8 +122,8 @@ def test_a_kickstarted_student_balances_the_pole_long_before_one_alone():
 WRONG = {
     "teacher=None; it must be a learnt policy": None,
     "teacher=a value of type function; it must be a learnt policy": lambda x: x,
-    "teacher gives float32.3.; actions of Pendulum": jax.tree_util.Partial(lambda x: x),
-    "teacher gives int32..; actions of Pendulum": BALANCE,
+    "teacher returns float32.3.; actions of Pendulum": jax.tree_util.Partial(lambda x: x),
+    "teacher returns int32..; actions of Pendulum": BALANCE,
     "teacher cannot act on an observation of Pendulum, which is an array of shape": ALONE,
     r"teacher.*nan": jax.tree_util.Partial(lambda w, x: w * x[:1], jnp.nan),
 }

@@ -83,5 +83,5 @@ def test_the_way_through_a_maze_is_found_only_with_a_memory():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="3 minibatches of 64 environments, which stay whole"):
+    with pytest.raises(ValueError, match="3 minibatches of 64 environments, which are not split"):
         rl.RecurrentPPO(rl.PPO(num_minibatches=3)).init(rl.make("cartpole"), jax.random.key(0))

@@ -44,9 +44,9 @@ def test_conforms():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="buffer_size=0; give room"):
+    with pytest.raises(ValueError, match="buffer_size=0; give at least 1"):
         replay.init(np.zeros(2, np.float32), 0)
     one = replay.add(replay.init(np.float32(0), 1), np.float32([5]))  # no room for fewer
     assert one.rows.tolist() == [5] and one.size == 1
-    with pytest.raises(ValueError, match="4 rows at once; buffer_size=3; raise it"):
+    with pytest.raises(ValueError, match="4 rows at once; buffer_size=3; increase it"):
         replay.add(replay.init(np.float32(0), 3), np.zeros(4, np.float32))

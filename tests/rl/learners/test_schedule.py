@@ -49,9 +49,9 @@ def test_the_loops_say_the_length_and_a_resumed_one_keeps_it(tmp_path):
         rl.sweep(None, learner, key[None], parts, 2, measure=measure, **more).state
     )
     assert train(2, out=one).num_updates == 2 and sweep_parts(2, out=many).num_updates[0] == 4
-    with pytest.raises(ValueError, match=r"one was begun with schedule=16, now it is 24; resume"):
+    with pytest.raises(ValueError, match=r"one was started with schedule=16, now it is 24; resume"):
         train(3, out=one, resume=True)
-    with pytest.raises(ValueError, match=r"many was begun with schedule=4, now it is 6; resume"):
+    with pytest.raises(ValueError, match=r"many was started with schedule=4, now it is 6; resume"):
         sweep_parts(3, out=many, resume=True)
     longer = train(3, out=one, resume=True, schedule=16)
     assert (longer.update, longer.num_updates) == (3, 2)
@@ -64,7 +64,7 @@ def test_an_update_without_a_length_is_refused():
     (name, learner), key = LEARNERS["PPO"], jax.random.key(0)
     env = rl.make(name)
     state = jax.eval_shape(lambda key: learner.init(env, key), key)
-    with pytest.raises(ValueError, match=r"PPO: update of a state whose training has no length"):
+    with pytest.raises(ValueError, match=r"PPO: the state has no number of updates"):
         jax.eval_shape(lambda state: learner.update(env, state, key), state)
     with pytest.raises(
         ValueError, match="PPO: num_updates=0; it must be a whole number of at least 1"

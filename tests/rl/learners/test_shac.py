@@ -142,5 +142,5 @@ def test_a_share_of_the_copies_begins_anew_after_a_window():
 
 
 def test_what_has_no_derivative_is_refused():
-    with pytest.raises(ValueError, match="CartPole is not differentiable; learn it by PPO"):
+    with pytest.raises(ValueError, match="CartPole is not differentiable; use PPO"):
         rl.SHAC().init(rl.make("cartpole"), jax.random.key(0))

@@ -104,7 +104,7 @@ def test_minibatches_that_do_not_fit_are_refused_with_the_numbers_that_would():
     learner = rl.PPO(num_envs=4, num_steps=6)
     learner.check_minibatches(6, 2)
     for devices, said in ((1, "24"), (2, "12")):
-        shared = ", shared out over 2 devices" if devices == 2 else ""
+        shared = ", sharded over 2 devices" if devices == 2 else ""
         want = f"5 minibatches of 4 environments times 6 steps{shared}; choose a divisor of {said}"
         with pytest.raises(ValueError, match=f"PPO: {want}"):
             learner.check_minibatches(5, devices)

@@ -167,7 +167,7 @@ class CarryTask(HouseTask):
         ways = getattr(self.episodes, name)
         if ways is None:
             raise ValueError(
-                f"{type(self).__name__}: episodes have no {name}, as those of "
+                f"{type(self).__name__}: episodes have no {name}, like those of "
                 "tasks.visit_episodes; make them by tasks.fetch_episodes or tasks.grasp_episodes"
             )
         return hand_paths.path_length(ways, state.episode, x, over)

@@ -84,8 +84,8 @@ class MobilePick(CarryTask):
         """
         if self.pixels or not isinstance(self.movement, Movement):
             raise TypeError(
-                "script: it is of Fetch without forces and of the vector that knows the way; make "
-                "rearrange/mobile-pick without pixels"
+                "script: it needs Fetch without forces, and observations with the shortest path; "
+                "make rearrange/mobile-pick without pixels"
             )
         return script.ScriptedPolicy(self.movement, self.vector_size + self.privileged_size)
 

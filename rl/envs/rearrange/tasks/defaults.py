@@ -24,8 +24,8 @@ def resolve_episodes(kind: str, houses: House | None, episodes: Episodes | None)
     if episodes is not None:
         if houses is not None:
             raise ValueError(
-                "make: houses and episodes were given; it must be one of these, as episodes have "
-                "houses of their own"
+                "make: houses and episodes were both given; give one of them; episodes contain "
+                "their houses"
             )
         return episodes
     if houses is None:

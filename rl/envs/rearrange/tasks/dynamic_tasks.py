@@ -184,21 +184,21 @@ def _check_parameters(
     for word in ("safe_drop", "crowded"):
         if word in parameters:
             raise ValueError(
-                f"make: {word}={parameters[word]!r}; friction alone holds one thing here, so that "
-                "a task by contact has no such rule; leave it out"
+                f"make: {word}={parameters[word]!r}; a task with contact holds an object by "
+                "friction and has no such rule; leave it out"
             )
     if "movement" in parameters and not isinstance(parameters["movement"], Servos):
         raise TypeError(
-            f"make: movement={format_value(parameters['movement'])}; it must be Servos, which "
-            "drive what has masses"
+            f"make: movement={format_value(parameters['movement'])}; it must be Servos, since this "
+            "task simulates forces"
         )
     given = resolve_episodes("grasp_episodes", houses, episodes)
     half = np.asarray(given.things)[np.asarray(given.house), np.asarray(given.target), 3:5].min(1)
     wide = int(np.sum(half > MAX_WIDTH / 2))
     if wide:
         raise ValueError(
-            f"make: {wide} of {len(half)} things are wider than the {1000 * MAX_WIDTH:.0f} mm that "
-            "the fingers span; draw episodes by rearrange.tasks.grasp_episodes"
+            f"make: {wide} of {len(half)} objects are wider than the {1000 * MAX_WIDTH:.0f} mm "
+            "that the fingers span; make episodes by rearrange.tasks.grasp_episodes"
         )
     return {"episodes": given, **parameters}
 

@@ -249,7 +249,7 @@ class _EpisodeSampler:
                 if stands.any():
                     return int(i), stands
         raise _InfeasibleError(
-            f"{self.name}: none of its {objects.count} small things lies where Fetch can reach it; "
+            f"{self.name}: none of its {objects.count} small objects is within reach of Fetch; "
             "give another house, or larger ones"
         )
 
@@ -277,8 +277,8 @@ class _EpisodeSampler:
                 if stands.any():
                     return goal, stands
         raise _InfeasibleError(
-            f"{self.name}: none of its {surfaces.count} surfaces has a place for the thing that "
-            "Fetch can reach; give another house, or larger ones"
+            f"{self.name}: none of its {surfaces.count} surfaces has space for the object within "
+            "reach of Fetch; give another house, or larger ones"
         )
 
     def _find_stands(self, thing: np.ndarray) -> np.ndarray:
@@ -323,8 +323,8 @@ class _EpisodeSampler:
         free = base[deep < SKIN]
         if not len(free):
             raise _InfeasibleError(
-                f"{self.name}: at none of {len(base)} free places has Fetch room for its arm; "
-                "give another house, or larger ones"
+                f"{self.name}: Fetch has no space for its arm at any of {len(base)} free "
+                "positions; give another house, or larger ones"
             )
         return free[np.arange(NUM_STARTS) % len(free)]
 

@@ -156,8 +156,8 @@ class HouseTask(ABC):
         """Move base, arm and load by the kinematic movement; return the new state and details."""
         if not isinstance(self.movement, Movement):
             raise TypeError(
-                "step: movement is of forces; a task without them takes a Movement; make the "
-                "task by its name with -dynamic"
+                "step: movement simulates forces; this task takes a Movement; make the task whose "
+                "name ends in -dynamic"
             )
         boxes = Boxes(self.episodes.boxes[self.house(state)].astype(state.thing.dtype))
         moved = self.movement.move(boxes, state.joints, state.load, action)

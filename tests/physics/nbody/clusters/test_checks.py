@@ -33,8 +33,8 @@ def test_wrong_bodies_are_refused_by_name():
         ((x, v, -m, None), "m: star . has -"),
         ((x, v, m[:4], None), r"m has shape \[4\]; it must be \[5\]"),
         ((x, v[:4], m, None), r"v has shape \[4, 3\]; it must be \[5, 3\]"),
-        ((twice, v, m, None), "x: star 1 is where another is"),
-        ((x, v, m, (x[2:3], v[2:3])), "tracers: body 0 is where a star is"),
+        ((twice, v, m, None), "x: star 1 coincides with another"),
+        ((x, v, m, (x[2:3], v[2:3])), "tracers: body 0 coincides with a star"),
         ((x.T, v.T, m, None), r"x has shape \[3, 5\]; it must be \[N, 3\]"),
     ]
     for arguments, sentence in cases:
@@ -45,7 +45,9 @@ def test_wrong_bodies_are_refused_by_name():
 def test_bodies_at_one_place_are_named():
     x = draw_bodies(0)[0]
     check_distinct("evolve", x)
-    with pytest.raises(ValueError, match="evolve: bodies 1 and 3 are at one place; move one"):
+    with pytest.raises(
+        ValueError, match="evolve: bodies 1 and 3 are at the same position; move or"
+    ):
         check_distinct("evolve", x[[0, 1, 2, 1]])
 
 

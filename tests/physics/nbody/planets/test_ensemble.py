@@ -162,7 +162,9 @@ def vary_ias15(systems, tangent, k, span):
 def test_wrong_shapes_are_refused():
     with pytest.raises(ValueError, match=r"Ensemble.init: x .*; must be twice \[M, N, 3\] and"):
         Ensemble(dt=1.0).init(jnp.ones((2, 3, 3)), jnp.ones((2, 3, 3)), jnp.ones(3))
-    with pytest.raises(ValueError, match=r"x has shape \[2, 3, 4\]; it must be \[..., 3\], a row"):
+    with pytest.raises(
+        ValueError, match=r"x has shape \[2, 3, 4\]; it must be \[..., 3\], one row"
+    ):
         Ensemble(dt=1.0).init(jnp.ones((2, 3, 4)), jnp.ones((2, 3, 4)), jnp.ones((2, 4)))
     with pytest.raises(ValueError, match=r"dt has shape \[3\]; it must be \[\] or \[2\]"):
         Ensemble(dt=np.ones(3)).init(*np.arange(36.0).reshape(2, 2, 3, 3), np.ones((2, 3)))
@@ -188,7 +190,7 @@ def test_two_steps_are_one_of_twice_the_time(x64):
 
 
 WRONG = [
-    (dict(x=np.zeros((4, 2, 3))), "bodies 0 and 1 of system 0 are at one place; move one"),
+    (dict(x=np.zeros((4, 2, 3))), "bodies 0 and 1 of system 0 are at the same position; move one"),
     (dict(m=-np.ones((4, 2))), r"m=-1 at \[0, 0\]; it must be a finite number of at least 0"),
     (dict(v=np.full((4, 2, 3), np.nan)), "v=nan at"),
     (dict(v=np.ones((4, 2, 3), np.float32)), "x is float64, v is float32, m is float64; they must"),

@@ -213,12 +213,12 @@ WRONG = [
     (dict(light=0.0), "Planetary.light=0; it must be a number or infinity above 0"),
     (dict(substeps=0), "Planetary.substeps=0; it must be a whole number of at least 1"),
     (dict(iterations=0), "Planetary.iterations=0; it must be a whole number of at least 2"),
-    (dict(x=START.x[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9]]), "x: bodies 2 and 3 are at one place"),
+    (dict(x=START.x[[0, 1, 2, 2, 4, 5, 6, 7, 8, 9]]), "x: bodies 2 and 3 are at the same position"),
     (dict(x=START.x.T), r"x has shape \[3, 10\]; it must be \[..., 3\]"),
-    (dict(tracers=(SUN, SUN)), "tracers: tracer 0 is where massive body 0 is"),
+    (dict(tracers=(SUN, SUN)), "tracers: tracer 0 coincides with massive body 0"),
     (dict(tracers=(SUN, SUN[:0])), r"tracers, x \[1, 3\], v \[0, 3\]; both must be \[M, 3\]"),
     (dict(tracers=SUN), r"tracers=ndarray; they must be \(x \[M, 3\], v \[M, 3\]\)"),
-    (dict(gm=START.gm[::-1], tracers=(SUN + 1, SUN)), "gm is largest of body 9"),
+    (dict(gm=START.gm[::-1], tracers=(SUN + 1, SUN)), "body 9 has the largest gm"),
 ]
 
 
@@ -233,9 +233,7 @@ def test_wrong_values_are_refused_in_a_sentence(x64, change, sentence):
 def test_float64_without_64_bit_types_is_refused_in_a_sentence():
     """README's example without its 64-bit line once gave forty lines about a scan's carry."""
     what = Planetary(gm=START.gm, dt=np.array(DT))
-    with pytest.raises(
-        ValueError, match="^Planetary.init: x is float64, which JAX has switched off"
-    ):
+    with pytest.raises(ValueError, match="^Planetary.init: x is float64, which is disabled in JAX"):
         what.init(START.x, START.v)
 
 
@@ -274,7 +272,7 @@ def test_a_run_says_what_it_missed(x64):
     few = replace(what, iterations=2)
     assert "substeps of the massive bodies missed the tolerance" in faults(few, fine)[0]
     met = faults(what, fine, x=fine.x.at[1].set(fine.x[2]))
-    assert "places of massive bodies are not finite" in met[0]
+    assert "positions of massive bodies are not finite" in met[0]
     grazing = elements.Elements(a=0.5, e=0.99999, i=0.1, node=0.3, peri=0.7, mean=np.pi)
     x, v = map(np.asarray, to_state(grazing, START.gm[0]))
     tracer = x[None] + SUN, v[None] + START.v[:1]

@@ -141,7 +141,7 @@ def test_wrong_shapes_are_refused():
         ValueError, match=r"WisdomHolman.init: gm \[2\], x \[4, 3\], v \[4, 3\]; must be"
     ):
         WisdomHolman(jnp.ones(2), 0.1).init(jnp.ones((4, 3)), jnp.ones((4, 3)))
-    with pytest.raises(ValueError, match=r"x has shape \[3, 4\]; it must be \[..., 3\], a row"):
+    with pytest.raises(ValueError, match=r"x has shape \[3, 4\]; it must be \[..., 3\], one row"):
         WisdomHolman(jnp.ones(4), 0.1).init(jnp.ones((3, 4)), jnp.ones((3, 4)))
 
 
@@ -163,10 +163,10 @@ def test_sun_mars_and_jupiter_are_rows(x64):
 
 WRONG = [
     (dict(gm=[1.0, -1e-3]), r"WisdomHolman.gm=-0.001 at \[1\]"),
-    (dict(gm=[0.0, 1e-3]), "gm is 0 of the first body"),
+    (dict(gm=[0.0, 1e-3]), "gm of the first body is 0"),
     (dict(dt=np.nan), "WisdomHolman.dt=nan"),
     (dict(dt=np.ones(2)), r"dt has shape \[2\]"),
-    (dict(x=[[0.0, 0, 0], [0, 0, 0]]), "x: bodies 0 and 1 are at one place"),
+    (dict(x=[[0.0, 0, 0], [0, 0, 0]]), "x: bodies 0 and 1 are at the same position"),
     (dict(x=np.full((2, 3), np.inf)), "x=inf at"),
     (dict(v=np.zeros((2, 3), np.float32)), "x is float64, v is float32, gm is float64; they must"),
 ]

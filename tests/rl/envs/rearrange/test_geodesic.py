@@ -74,5 +74,5 @@ def test_cells_near_a_place_are_free_and_within_reach():
 def test_wrong_cells_are_refused():
     with pytest.raises(TypeError, match="free must be an array"):
         geodesic.distances(jnp.ones((3, 3)), jnp.ones((3, 3), bool))
-    with pytest.raises(ValueError, match="of the same cells"):
+    with pytest.raises(ValueError, match="have the same shape"):
         geodesic.distances(jnp.ones((3, 3), bool), jnp.ones((4, 3), bool))

@@ -381,7 +381,7 @@ def test_the_way_through_free_space_is_told_and_paid():
 def test_episodes_without_a_thing_are_refused_where_one_is_to_be_taken():
     env = rl.make("rearrange/mobile-pick", episodes=rl.make("rearrange/navigate").episodes)
     with pytest.raises(
-        ValueError, match="have no near_target, as those of tasks.visit_episodes; make"
+        ValueError, match="have no near_target, like those of tasks.visit_episodes; make"
     ):
         env.reset(KEY)
 

@@ -141,5 +141,5 @@ def test_what_has_no_use_by_contact_is_refused(given, said):
 def test_a_task_without_forces_takes_no_servos():
     env = rl.make("rearrange/mobile-pick", movement=Servos(), episodes=table_episodes())
     state, _ = env.reset(jax.random.key(0))
-    with pytest.raises(TypeError, match="by its name with -dynamic"):
+    with pytest.raises(TypeError, match="whose name ends in -dynamic"):
         env.step(state, jnp.zeros(10), jax.random.key(0))

@@ -55,7 +55,7 @@ def test_a_house_without_anything_to_fetch_is_refused_or_passed_over():
     bare = type(bare)(
         **{**vars(bare), "objects": type(bare.objects)(**{**vars(bare.objects), "count": count})}
     )
-    with pytest.raises(ValueError, match=r"house 0: none of its 0 small things .*; give another"):
+    with pytest.raises(ValueError, match=r"house 0: none of its 0 small objects .*; give another"):
         episodes.fetch_episodes(bare, 1)
     assert set(np.asarray(episodes.fetch_episodes(bare, 2, skip=True).house)) == {1}
     with pytest.raises(TypeError, match="leading axis"):

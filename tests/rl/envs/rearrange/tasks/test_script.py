@@ -69,7 +69,7 @@ def test_it_takes_most_things():
 )
 def test_it_is_refused_where_it_knows_nothing(name, told):
     env = rl.make(f"rearrange/{name}", **told)
-    with pytest.raises(TypeError, match="script: it is of Fetch without forces"):
+    with pytest.raises(TypeError, match="script: it needs Fetch without forces"):
         assert env.script
 
 
