@@ -74,7 +74,7 @@ def draw(pillar: str, found: list[tuple], theme: str, file: Path) -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(len(found) - 0.4, -0.6)
-        axes.set_xlabel("seconds of the peer over ours", color=tone["text"])
+        axes.set_xlabel("runtime of the other package / runtime of jaxgpu", color=tone["text"])
         axes.axvline(1, color=tone["text"], linewidth=1)
         axes.grid(axis="x", color=tone["grid"], linewidth=0.5)
         axes.set_axisbelow(True)
@@ -93,12 +93,12 @@ def write(folder: Path = FOLDER) -> None:
         lines += [f"## {pillar}", ""]
         rows = [row for name, row in found.items() if name.startswith(beginnings)]
         if not (chosen := bars(found, beginnings)):
-            lines += ["The record has no row of it yet.", ""]
+            lines += ["The record has no entries yet.", ""]
             continue
         for theme in COLORS:
             name = f"{pillar.lower().replace(' ', '-')}-{theme}.svg"
             draw(pillar, chosen, theme, folder / name)
-            lines += [f"```{{image}} charts/{name}", f":alt: {pillar}: seconds of peers over ours"]
+            lines += [f"```{{image}} charts/{name}", f":alt: {pillar}: runtimes relative to jaxgpu"]
             lines += [f":class: only-{theme}", "```", ""]
         lines += ["; ".join(dict.fromkeys(map(record.provenance, rows))) + ".", ""]
     (folder / "charts.md").write_text("\n".join(lines))

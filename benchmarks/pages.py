@@ -51,7 +51,7 @@ def _fill_mark(names: str, rows: dict[str, dict[str, Any]]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Return results as a Markdown table: all programs, their ratio to jaxgpu, their answers."""
-    lines = ["| work | program | seconds | over ours | answer |", "|---|---|---:|---:|---|"]
+    lines = ["| work | program | seconds | over jaxgpu | answer |", "|---|---|---:|---:|---|"]
     for row in rows:
         work = f"{row['name']}: {row['work']}"
         by_cpu = record.is_cpu_time(row)
@@ -63,10 +63,8 @@ def table(rows: list[dict[str, Any]]) -> str:
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             work = ""
     sittings = list(dict.fromkeys(record.provenance(row) for row in rows))
-    clock = (
-        "CPU seconds" if all(map(record.is_cpu_time, rows)) else "Seconds of the wall or the CPU"
-    )
-    lines += ["", f"{clock}, medians of rounds in turn, compilation apart, from"]
+    clock = "CPU seconds" if all(map(record.is_cpu_time, rows)) else "Wall-clock or CPU seconds"
+    lines += ["", f"{clock}, medians of alternating rounds, without compilation, from"]
     lines[-1] += f" `benchmarks/results.jsonl` ({'; '.join(sittings)})."
     return "\n".join(lines)
 
@@ -78,7 +76,7 @@ def unmarked_speeds(page: Path) -> list[str]:
     lines = MARK.sub(lambda mark: "\n" * mark[0].count("\n"), page.read_text()).splitlines()
     name = page.relative_to(ROOT)
     return [
-        f"{name}:{number}: {found[0]!r} is no figure of the record; give the entry in a mark"
+        f"{name}:{number}: {found[0]!r} is not in the record; cite its entry by a mark"
         for number, line in enumerate(lines, 1)
         for found in _SPEED.finditer(line)
     ]
@@ -99,7 +97,7 @@ def page_errors(write: bool = False) -> list[str]:
             page.write_text(new)
         elif new != text:
             lines.append(
-                f"{name}: its tables are not the record's; python -m benchmarks.pages --write"
+                f"{name}: its tables differ from the record; python -m benchmarks.pages --write"
             )
     return lines
 

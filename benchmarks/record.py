@@ -34,7 +34,7 @@ def matching(found: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]
     else:
         chosen = [found[name]] if name in found else []
     if not chosen:
-        raise KeyError(f"{name}: {FILE.name} has no row of it; run python -m benchmarks")
+        raise KeyError(f"{name}: {FILE.name} has no row for it; run python -m benchmarks")
     return chosen
 
 

@@ -30,7 +30,7 @@ PLAN = {
     "core": (5, 5, 0, 24, "#e8eef7"),
 }
 CORE_PARTS = {"inputs", "devices", "runs"}  # subpackages of the core
-CORE = "Specs and states, the loop, checkpoints, ranges, devices: what all others stand on"
+CORE = "Specs and states, the loop, checkpoints, ranges, devices: the base of all others"
 PART, GAP, EDGE = 42, 20, 16  # a 24th of the width, gap between two domains, margin
 LINE, CHAR, HEAD, FLOOR = 18, 6.1, 30, 38  # text line, character, title, space between rows
 
@@ -132,7 +132,7 @@ def main() -> None:
     """Write the picture."""
     files, (rooms, below) = modules(), find_domains()
     if strange := set(rooms) ^ set(PLAN):
-        raise SystemExit(f"PLAN has no place for {strange}, or has one that is not needed")
+        raise SystemExit(f"PLAN does not match the packages: {strange}")
     texts: dict[str, tuple[list[str], list[str]]] = {}
     for name, (first, last, left, right, _) in PLAN.items():
         width = (right - left) * PART - GAP
@@ -200,7 +200,7 @@ def arrow(start: tuple[float, ...], end: tuple[float, ...]) -> str:
     x = (max(start[0], end[0]) + min(start[0] + start[2], end[0] + end[2])) / 2
     top, bottom = start[1] + start[3], end[1]
     if top >= bottom:
-        raise SystemExit(f"a pillar at {start} imports one at {end}, which is not below it: PLAN")
+        raise SystemExit(f"PLAN: a package at {start} imports one at {end}, which is not below it")
     return (
         f'<path d="M{x:.0f} {top:.0f}V{bottom - 1:.0f}" stroke="#556" stroke-width="1.5" '
         'marker-end="url(#head)"/>'

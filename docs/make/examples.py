@@ -33,7 +33,7 @@ EXEMPT = {
         f"jaxgpu.cli.{name}"
         for name in ("main", "list_", "watch_", "report_", "info", "cite", "run_study")
     ],
-    "adapters of packages that the tests have not; tests/rl/check_adapters.py runs them": [
+    "adapters of packages that the tests do not install; tests/rl/check_adapters.py runs them": [
         f"jaxgpu.rl.adapters.{name}"
         for name in (
             "brax.from_brax",
@@ -43,13 +43,13 @@ EXEMPT = {
             "gymnasium.register_gymnasium",
         )
     ],
-    "parts of a run's state or program, which nobody makes by hand": [
+    "parts of a run's state or program, which users do not construct": [
         "jaxgpu.runs.program.Program",
         "jaxgpu.physics.nbody.clusters.tracers.Tracers",
         "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pair",
         "jaxgpu.physics.nbody.clusters.binary.ks_pairs.Pairs",
     ],
-    "parts of a mechanism, which `rigid.load` makes of a file": [
+    "parts of a mechanism, which `rigid.load` makes from a file": [
         *(
             f"jaxgpu.physics.rigid.models.mechanism.{name}"
             for name in """Actuators Bodies Equalities Freedoms Geoms Joints Option Pairs Sites

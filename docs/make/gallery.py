@@ -23,7 +23,7 @@ PAGES = ROOT / "docs" / "shown"
 THUMBNAILS = ROOT / "docs" / "pictures" / "gallery"
 LARGEST, WIDTH = 60_000, 320  # maximum bytes of a picture, pixels of a thumbnail
 PILLARS = {
-    "Two pillars at once": "beam continuum crawler escapers shapes splash rl",
+    "Two domains at once": "beam continuum crawler escapers shapes splash rl",
     "N-body": "solar_system kozai three_bodies galaxy_orbits clusters stream",
     "Matter": "dam_front sand_heap four_materials throw",
     "Rigid bodies": "pendulums gains",
