@@ -63,8 +63,8 @@ def _fields(app, what, name, obj, options, lines):
         lines += ["", ".. list-table::", "   :header-rows: 1", "   :class: fields", ""]
         lines += ["   * - field", "     - what it is", "     - default", "     - range"]
         for row in rows:
-            lines += [f"   * - | ``{row.name}``", f"       | {reference.plain(row.kind)}"]
-            lines += [f"     - {reference.plain(row.text)}"]
+            lines += [f"   * - | ``{row.name}``", f"       | {reference.escape_rst(row.kind)}"]
+            lines += [f"     - {reference.escape_rst(row.text)}"]
             lines += [f"     - ``{row.default}``" if row.default else "     -"]
             lines += [f"     - {row.among}" if row.among else "     -"]
         lines += [""]

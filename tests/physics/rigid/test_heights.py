@@ -350,5 +350,5 @@ def test_a_signed_distance_on_a_height_field_is_refused_by_name():
         '<geom name="hill" type="hfield" hfield="hill"/><body><freejoint/>'
         '<geom name="ring" type="mesh" mesh="ring"/></body></worldbody></mujoco>'
     )
-    with pytest.raises(ValueError, match=r"a hfield and a sdf \(geoms hill and ring\) is not sim"):
+    with pytest.raises(ValueError, match=r"a hfield and a sdf \(geoms hill and ring\) is not sup"):
         rigid.load(text, sdf={"ring": 0.02})
