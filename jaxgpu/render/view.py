@@ -167,7 +167,7 @@ def _subsample(view: View) -> tuple[View, str]:
     for one in view.points:
         every = -(-one.x.shape[1] // MAX_POINTS)
         if every > 1:
-            said.append(f"Shown is one of {every} of {one.x.shape[1]} {one.name or 'points'}.")
+            said.append(f"Shows one in {every} of {one.x.shape[1]} {one.name or 'points'}.")
         points.append(dataclasses.replace(one, x=moments(one.x)[:, ::every]))
     return dataclasses.replace(
         view,
