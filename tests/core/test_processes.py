@@ -319,7 +319,7 @@ def test_those_who_hold_a_part_of_a_state_are_a_group(monkeypatch):
     found = groups.sharding_group({"x": array(5, 2, 5), "y": array(2, 7), "n": 1})
     assert found == Group((2, 5, 7), 5) and found.rank == 1
     assert groups.sharding_group({"n": 1}) is ALONE
-    with pytest.raises(ValueError, match="process 5 holds no part .* of processes 2, 7; take"):
+    with pytest.raises(ValueError, match="process 5 holds no part .* of processes 2, 7; use"):
         groups.sharding_group([array(7, 2)])
 
 

@@ -1,9 +1,8 @@
 """Public functions under hostile input: the result is a correct answer or one error message.
 
-A `ApiCase` is an API case: a public function, its call, and valid arguments. `attacks` yields
+An `ApiCase` is a public function, its call, and valid arguments. `attacks` yields
 hostile ones: each argument, and each field of a spec, is replaced in turn. `check_attack` calls the
-    function with
-one of them and asserts these rules:
+function with one of them and asserts these rules:
 
 - a value outside the range that its field declares raises an error;
 - an error is a ValueError or TypeError with one sentence, `name: the value; what it must be`,

@@ -75,7 +75,7 @@ def test_too_many_points_and_moments_are_thinned_and_that_is_said():
         show({"dust": RANDOM.normal(size=(250, 500, 3)), "gas": RANDOM.normal(size=(50_000, 3))})
     )
     assert [(p["x"]["frames"], p["x"]["count"]) for p in data["points"]] == [(84, 500), (1, 16_667)]
-    assert data["note"] == "Shows one in 3 of 250 moments. Shown is one of 3 of 50000 gas."
+    assert data["note"] == "Shows one in 3 of 250 moments. Shows one in 3 of 50000 gas."
 
 
 def test_one_that_is_far_out_does_not_make_the_rest_small():

@@ -1,10 +1,9 @@
 """Quality indicators of a set of minimised objective vectors; all work with jit and vmap.
 
 Reading order: `arguments` checks the arguments of the indicators. `volume` has the exact
-    hypervolume,
-`exclusive_volume` the exclusive contribution of each point, `rays` an estimate of both for any
-number of objectives. `distances` and `utilities` compare a set with a reference front or by weight
-vectors.
+hypervolume, `exclusive_volume` the exclusive contribution of each point, `rays` an estimate of both
+for any number of objectives. `distances` and `utilities` compare a set with a reference front or by
+weight vectors.
 """
 
 from .distances import epsilon, epsilon_ratio, gd, gd_plus, igd, igd_plus, spacing

@@ -116,9 +116,14 @@ def test_a_critic_that_has_not_seen_what_is_observed_is_refused():
     """Inputs that are normalized together need a common count."""
     seen = normalizer.init({"goal": jnp.zeros(1)})
     fresh = normalizer.init({"goal": jnp.zeros(1), "place": jnp.zeros(1)})
-    with pytest.raises(ValueError, match=r"PPO: .* no observation\['place'\] of shape \[1\]; let"):
+    with pytest.raises(
+        ValueError,
+        match=r"PPO: .* not learned from an observation\['place'\] of shape \[1\]; train",
+    ):
         normalizer.transfer_stats("PPO", fresh, seen)
-    with pytest.raises(ValueError, match=r"PPO: .* no observation of shape \[2\]; let"):
+    with pytest.raises(
+        ValueError, match=r"PPO: .* not learned from an observation of shape \[2\]; train"
+    ):
         normalizer.transfer_stats("PPO", normalizer.init(jnp.zeros(2)), seen)
 
 

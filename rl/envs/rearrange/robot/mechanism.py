@@ -1,11 +1,10 @@
 """Fetch as a mechanism of `jaxgpu.physics.rigid`, among boxes, with one object to handle.
 
 The MJCF text uses the constants in `fetch`. The base is a planar joint (x, y, yaw), the torso
-lifts, the arm has its seven joints, each finger slides; the head is fixed in its rest pose.
-Masses are those of the published description, distributed over the capsules around the links as
-solid bodies; gravity compensation carries the weights, as on the robot. The surroundings are boxes
-of the world, whose positions and sizes are set before each step: the base collides with
-    `BASE_SLOTS` of
+lifts, the arm has its seven joints, each finger slides; the head is fixed in its rest pose. Masses
+are those of the published description, distributed over the capsules around the links as solid
+bodies; gravity compensation carries the weights, as on the robot. The surroundings are boxes of the
+world, whose positions and sizes are set before each step: the base collides with `BASE_SLOTS` of
 them, torso, head and arm with `LIMB_SLOTS`, the object with `OBJECT_SLOTS`. The floor is a plane,
 so that objects cannot fall through. The base, an upright cylinder that stays on the floor, is a
 ball among boxes without top and bottom.
