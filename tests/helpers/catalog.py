@@ -53,7 +53,7 @@ def _is_environment(node: Definition) -> bool:
 
 
 def _is_function(node: Definition) -> bool:
-    return isinstance(node, ast.FunctionDef) and "explained" in _decorators(node)
+    return isinstance(node, ast.FunctionDef) and "explain_errors" in _decorators(node)
 
 
 IN_ALGORITHMS = "tests/helpers/steppers.py", '"{name}": {package}.{name}(...), in ALGORITHMS'
@@ -159,8 +159,7 @@ def _missing_sensors(root: Path) -> Iterator[str]:
     for kind in kinds.values():
         framed = kind in ("force", "torque") or kind.startswith("frame")
         if not framed and f'"{kind}"' not in reading:
-            yield f'physics/rigid/sensors/readings.py: add "{kind}": a function of the state, in '
-            "_PLAIN"
+            yield f'physics/rigid/sensors/readings.py: add "{kind}": a function, in _PLAIN'
         if f"<{kind}" not in test:
             yield f"tests/physics/rigid/test_sensors.py: add <{kind} .../> to ROBOT"
         if f"`{kind}`" not in page:
