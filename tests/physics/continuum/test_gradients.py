@@ -148,7 +148,6 @@ def forecast(particles, nodes, frames, substeps, budget=2**30):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_thousand_steps_of_eight_thousand_particles_in_50_mb():
     size, count = forecast(8192, 32, 100, 10, budget=2**25)
     assert count == 8000

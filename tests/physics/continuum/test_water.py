@@ -95,7 +95,6 @@ def immersion(cells, ratio):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_body_floats_as_archimedes_says(ratio=0.6):
     # Allow a quarter of a cell, as the surface is between nodes: 2.6 % of 9.6 cells.
     np.testing.assert_allclose(immersion(16, ratio), ratio, rtol=0.05)
@@ -108,7 +107,6 @@ def long_dam():
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_dam_breaks_as_martin_and_moyce_saw():
     """Compare with table 2, with one delay of at most 0.25 for the removal of the gate."""
     runs = [run[:2] for run in (dam_break(8, 5, 3.4), long_dam(), dam_break(32, 5, 3.4))]

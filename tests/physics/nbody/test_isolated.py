@@ -53,7 +53,6 @@ def run_cluster(x, m):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_thousand_isolated_binaries(x64):
     """Rounding of a zero force floored the steps at f7b4d67, so seven of ten failed."""
     many = jax.jit(lambda x, m: lax.map(lambda one: run_cluster(*one), (x, m)))

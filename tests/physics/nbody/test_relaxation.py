@@ -38,7 +38,6 @@ def braking(before, after, t):
     return (expected[3:] * (np.asarray(after)[3:] - expected[3:])).sum(0)[inside].mean()
 
 
-@pytest.mark.release
 def test_a_massless_body_feels_half_the_friction_of_a_star(x64):
     """Friction is proportional to the sum of a body's and a field star's mass (Chandrasekhar 1943).
 
@@ -67,7 +66,6 @@ def test_a_massless_body_feels_half_the_friction_of_a_star(x64):
     assert abs(massless / star - 0.5) < 0.5 * 0.15
 
 
-@pytest.mark.release
 def test_heat_flows_away_from_heavy_stars_and_comes_back(x64):
     """Stars five times as heavy never reach equipartition (Spitzer 1969, doi:10.1086/180451).
 

@@ -106,7 +106,6 @@ def test_the_damper_grows_with_the_depth_up_to_the_width(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_block_sticks_below_the_angle_of_friction_and_slides_above_it(x64):
     """The block slides with a = g (sin t - mu cos t), or creeps as the regularisation permits."""
     block = (

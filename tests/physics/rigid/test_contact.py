@@ -227,7 +227,6 @@ def test_contacts_that_are_not_kept_are_counted():
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_six_boxes_stand_on_one_another_for_three_seconds():
     boxes = "".join(
         f'<body pos="0 0 {0.1 + 0.2 * i}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'

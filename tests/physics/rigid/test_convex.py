@@ -237,7 +237,6 @@ SHAPES = {
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_pile_of_flats_stays_where_it_is():
     """Meshes with 24 and 4 corners per flat and a cylinder are on a plane and on one another."""
     drum = '<geom type="mesh" mesh="drum"/>'

@@ -306,7 +306,6 @@ BLOCK = """<body pos="{x} {y} {up}" euler="0 {lean} 0">
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_blocks_lie_and_slide_on_a_slope_of_heights_by_coulombs_law(x64):
     """The slope is 0.2: with higher friction it stays, with lower it slides over all edges.
 

@@ -41,7 +41,6 @@ def dam_depth(held, t=12.0, jitter=0.5, viscosity=3.0):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_thin_liquid_that_broke_keeps_its_volume():
     assert dam_depth(None) < 0.95
     assert abs(dam_depth(0.01) - 1) < 0.01

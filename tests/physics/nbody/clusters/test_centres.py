@@ -132,7 +132,6 @@ def test_who_escapes_is_said_and_not_guessed_from_the_field(x64, frozen_step, un
 
 
 @pytest.mark.slow
-@pytest.mark.release
 @pytest.mark.parametrize("low", [1e-6, 1e-3])
 def test_no_false_escapes_with_half_of_the_systems_binaries(low):
     """Binaries cover a decade of semi-major axes; edge and close are as without them, to 3 %."""

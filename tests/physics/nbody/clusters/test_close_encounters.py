@@ -121,7 +121,6 @@ def test_passages_and_orbits_are_those_of_ias15(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_without_hosts_the_same_costs_more_and_errs_more(x64):
     tracers = tracers_close()
     exact = run_ias15(tracers)

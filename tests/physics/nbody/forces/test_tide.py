@@ -30,7 +30,6 @@ def run_falling(field, origin, stars, m, tracers, count, spec=SIXTH):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_massless_bodies_follow_their_own_orbits_through_the_milky_way(x64):
     """Run 5 units (52 Myr) about a massless Palomar 5, each body against SciPy in the galaxy."""
     start = globulars.galactocentric(globulars.load("Pal 5"))
@@ -135,7 +134,6 @@ def on_shell(energy, count, random):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_escape_is_the_flux_over_the_saddles(x64):
     """Compare the flux with the square of the energy above the edge's.
 

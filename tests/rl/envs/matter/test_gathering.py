@@ -32,7 +32,6 @@ def test_ducks_float_side_by_side_and_are_gathered_when_all_of_them_are_near():
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_two_strokes_bring_the_ducks_nearer():
     played, (strokes, still, random) = play(ENV, hand_plan(), 0 * hand_plan())
     assert abs(still) < 0.05 and max(random, still) + 0.2 < strokes

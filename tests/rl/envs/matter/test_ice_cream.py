@@ -12,7 +12,6 @@ ENV = rl.make("matter/ice-cream-static")
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_laying_as_shown_returns_one_and_small_errors_little_less():
     demo = jnp.asarray(ENV.goal.demo)
     played, (shown, still, near, random) = play(ENV, demo, 0 * demo, 0.9 * demo)

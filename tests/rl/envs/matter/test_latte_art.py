@@ -13,7 +13,6 @@ ENV = rl.make("matter/latte-art-stir")
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_strokes_return_what_the_places_of_the_particles_say():
     """Compare the demonstration, no action, the first stroke only, and random strokes."""
     demo = jnp.asarray(ENV.goal.demo)

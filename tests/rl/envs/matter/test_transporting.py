@@ -29,7 +29,6 @@ def test_the_nozzle_stays_40_mm_from_the_faces():
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_a_plan_made_by_hand_drives_the_block_home():
     played, (hand, still, random) = play(ENV, hand_plan(), 0 * hand_plan())
     assert abs(still) < 0.1 and max(random, still) + 0.15 < hand

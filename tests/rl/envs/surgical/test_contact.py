@@ -50,7 +50,6 @@ def script_states(request):
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_what_is_pressed_by_both_blades_comes_along_and_what_is_slippery_slips(script_states):
     """One block in twelve may end differently, depending on the processor."""
     name, env, (_, (states, reward, info)) = script_states

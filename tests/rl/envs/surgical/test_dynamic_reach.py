@@ -21,7 +21,6 @@ KEY = jax.random.key(0)
 
 
 @pytest.mark.slow
-@pytest.mark.release
 def test_damped_least_squares_on_the_targets_reaches_every_goal():
     """The targets move straight to the goal; the arm lags behind and arrives in the end."""
     env = rl.make(NAME)

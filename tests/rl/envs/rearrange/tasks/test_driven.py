@@ -99,7 +99,6 @@ def script_steps():
     return env, jax.jit(jax.vmap(play))(jnp.asarray(np.stack(scripts), jnp.float32), friction)
 
 
-@pytest.mark.release
 def test_friction_takes_lifts_and_places_and_what_is_slippery_stays(script_steps):
     """34 N at a friction of 0.005 carry 0.35 N of the object's weight of 0.88 N."""
     env, (first, out) = script_steps

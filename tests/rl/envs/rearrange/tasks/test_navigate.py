@@ -49,7 +49,6 @@ def follow_field(steps=150):
     return first, state, np.asarray(total), np.asarray(success)
 
 
-@pytest.mark.release
 def test_who_follows_the_shortest_way_arrives_and_is_paid_for_it():
     """Six of seven copies must arrive.
 
