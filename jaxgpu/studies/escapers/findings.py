@@ -23,8 +23,7 @@ def make_report(options: Any, done: Run, fits: Any, theory: np.ndarray) -> Repor
     total = options.tracers * options.seeds
     labels = [f"{radius:g} pc" for radius in options.radii]
     middle = len(labels) // 2
-    means = (mean_and_error(angles[middle, :, k]) for k in range(2))
-    said = dict(zip(_SIDES, map(format_mean, means)))
+    said = dict(zip(_SIDES, (format_mean(mean_and_error(angles[middle, :, k])) for k in range(2))))
     slow, late = wanted[middle].mean(0)
     gain = fits.gain.mean(1)
     return Report(
